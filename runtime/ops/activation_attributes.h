@@ -8,7 +8,7 @@
 namespace parallax::runtime {
 
 // True where the node's 'activation' is absent or has a kernel; the others are operators of ai.onnx that run by
-// themselves (ms_activated.cpp).
+// themselves (contrib/activated.cpp).
 bool has_known_activation(const Node& node);
 bool has_other_activation(const Node& node);
 

@@ -144,7 +144,7 @@ struct Scale {
   }
 };
 
-// The sum is carried in the arithmetic type, so that halves round once.
+// The sum is carried in the arithmetic type, so that float16 rounds once.
 template <class Device>
 Status mean(OpContext<Device>& op) {
   std::vector<Shape> shapes;

@@ -56,7 +56,7 @@ Result<RotaryRows<Device>> cache_rows(OpContext<Device>& op, const HeadsView& x,
   return rows;
 }
 
-// One element of the result; the elements behind `rotated` stay as they are.
+// One element of the result; the elements after `rotated` stay as they are.
 template <class Device, class C>
 struct Rotated {
   Source in;

@@ -12,8 +12,8 @@
 namespace parallax::runtime {
 namespace {
 
-// Integers of 4 and 2 bits take the nearest integer, halves the even one (the specification's pages on these types);
-// all others are truncated.
+// Integers of 4 and 2 bits take the nearest integer, ties the even one (the specification's pages on these types); all
+// others are truncated.
 struct Nearest {
   template <class T>
   PX_HD T operator()(T x) const {

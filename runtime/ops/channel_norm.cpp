@@ -189,7 +189,7 @@ struct LrnPlace {
   int64_t size;
   C alpha, beta, bias;
   PX_HD C operator()(C x, int64_t place) const {
-    // floor((size-1)/2) before, ceil((size-1)/2) behind
+    // floor((size-1)/2) before, ceil((size-1)/2) after
     const int64_t first = place - (size - 1) / 2 < 0 ? 0 : place - (size - 1) / 2;
     const int64_t last = place + size / 2 < team->length() ? place + size / 2 : team->length() - 1;
     C sum = 0;

@@ -12,7 +12,8 @@
 namespace parallax::runtime {
 namespace {
 
-// Channel c of a group's run lies at data + c * channel_step; rows (channels last) or batch elements are `step` apart.
+// Channel c of a group's run is at data + c * channel_step; rows (channels last) or batch elements are `step` elements
+// from each other.
 struct ShuffledGroup {
   const float* data = nullptr;
   int64_t step = 0;

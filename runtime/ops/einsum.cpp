@@ -180,7 +180,7 @@ Status multiply(OpContext<Device>& op, const Equation& equation, const ProductLe
   return {};
 }
 
-// ---- One operand: turned, and summed along what is not in the result ----
+// ---- One operand: transposed, and summed along axes that are not in the result ----
 
 template <class C, class Device>
 Status reduce_operand(OpContext<Device>& op, const Equation& equation, const std::map<char, int64_t>& sizes,
@@ -196,7 +196,7 @@ Status reduce_operand(OpContext<Device>& op, const Equation& equation, const std
     return copy_strided(op.queue(), element_bytes(y.dtype), y.shape, {y.data, row_major_strides(y.shape), 0}, from),
            Status{};
   }
-  // As it lies where the summed letters stand together and the others in the result's order, else with those last.
+  // As stored where the summed letters are adjacent and the others in the result's order, else with those last.
   const size_t at = own.find(summed);
   const bool is_in_order =
       at != std::string::npos && own.substr(0, at) + own.substr(at + summed.size()) == equation.result;
@@ -217,7 +217,7 @@ Status reduce_operand(OpContext<Device>& op, const Equation& equation, const std
 
 // ---- Any number of operands ----
 
-// The sum of the products at one place of the result. Operands are known by address.
+// The sum of the products at one element of the result. Operands are known by address.
 template <class Device, class C>
 struct Contraction {
   static constexpr int64_t kWork = 100;

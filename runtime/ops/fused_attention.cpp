@@ -45,8 +45,8 @@ Result<Operand> operand_of(const OpCall& op, int64_t input, std::string_view nam
   return operand;
 }
 
-// The place of matrix `index` within the operand, whose axes are aligned with the last of `batch`; of its last batch
-// axis each matrix stands `groups` times in a row.
+// The offset of matrix `index` within the operand, whose axes are aligned with the last of `batch`; of its last batch
+// axis each matrix is repeated `groups` times in a row.
 int64_t place_of(const Operand& operand, int64_t groups, const Ints& batch, int64_t index) {
   const int64_t own = operand.dims.size() - 2;
   int64_t place = 0;
@@ -218,7 +218,7 @@ struct ScoreChanges {
 
 // ---- The operator ----
 
-// The values of an operand as float, and where they are: packed anew when no library takes them as they lie.
+// The values of an operand as float, and where they are: packed anew when no library takes them as stored.
 struct Values {
   std::shared_ptr<const float> data;
   const float* begin = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fused nodes on GPU devices: products and norms with the nodes around them, activations with a bias or a gate. The
-// host has kernels of its own (ms_products, ms_activations, ms_normalization, fused_pointwise).
+// host has kernels of its own (contrib/products, contrib/activations, contrib/normalization, fused_pointwise).
 #include <array>
 #include <optional>
 

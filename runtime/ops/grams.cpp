@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TfIdfVectorizer over integers: how often each n-gram of a pool occurs in a row, words up to max_skip_count apart.
+// TfIdfVectorizer over integers: how often each n-gram of a pool occurs in a row, words at distances up to
+// max_skip_count.
 #include <map>
 
 #include <fmt/format.h>

@@ -27,7 +27,7 @@ struct AxisTaps {
   int count = 0;
 };
 
-// One axis of the image: what is read at a coordinate in [-1, 1].
+// One axis of the feature map: the elements read at a coordinate in [-1, 1].
 template <class C>
 struct AxisSampler {
   GridSettings settings;
@@ -96,18 +96,18 @@ struct AxisSampler {
   PX_HD static C far_weight(C d) { return ((C(-0.75) * d + C(3.75)) * d - 6) * d + 3; }
 };
 
-// Places [samples, places, spatial axes], the last counted from the innermost axis of the image outward.
+// Positions [samples, positions, spatial axes], the last counted from the innermost axis of the feature map outward.
 template <class Device, class C>
 struct GridPlaces {
   Elements<Device, const C> grid;
   GridSettings settings;
-  Axes lengths;  // of the image's spatial axes
+  Axes lengths;  // of the feature map's spatial axes
   int64_t channels, places, plane;
 
   PX_HD int64_t row_of(int64_t element) const { return element / places / channels * places + element % places; }
 
   // Calls f(offset in a plane, weight) for everything that is read at row `row` of the grid, the taps of one axis with
-  // those of all others; the offset is -1 outside of the image.
+  // those of all others; the offset is -1 outside of the feature map.
   template <class F>
   PX_HD void for_each_tap(int64_t row, const F& f) const {
     AxisTaps<C> taps[Shape::kMaxRank];

@@ -13,7 +13,7 @@ namespace {
 
 const float* float_data(const Tensor& tensor) { return reinterpret_cast<const float*>(tensor.view().data); }
 
-// What a node comes to for one shape and order of its input.
+// The plan of a node for one shape and order of its input.
 struct Settled {
   ConvProblem problem;
   Activation last;  // after the sum

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kPlacesAtOnce = 256;
 constexpr int64_t kPlaceWork = 80;
 
-// The two taps along an axis at places side by side.
+// The two taps along an axis at adjacent positions.
 template <class C>
 struct AxisPairs {
   int32_t positions[2][kPlacesAtOnce];
@@ -55,7 +55,7 @@ class HostGrid {
     for (int axis = 0; axis < places.lengths.count; ++axis) taps_ *= places.settings.mode == SampleMode::cubic ? 4 : 2;
   }
 
-  // Turning pays where a group is at least half full and there are not too few places for the image.
+  // Transposing pays off where a group is at least half full and there are not too few positions for the feature map.
   bool suits_groups() const { return places_.channels * 2 >= kGroup && places_.plane <= places_.places * 4; }
   int64_t grouped_elements() const { return samples_ * groups_ * kGroup * places_.plane; }
 
@@ -85,7 +85,7 @@ class HostGrid {
  private:
   static constexpr int64_t kGroup = kChannelGroup<C>;
 
-  // Calls f(sample, first place, places, their taps).
+  // Calls f(sample, first position, positions, their taps).
   template <class F>
   void for_each_block(const F& f) const {
     const int64_t blocks = (places_.places + kPlacesAtOnce - 1) / kPlacesAtOnce;

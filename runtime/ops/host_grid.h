@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GridSample on the host, for images of up to three axes whose elements are stored as they are computed.
+// GridSample on the host, for feature maps of up to three axes whose elements are stored as they are computed.
 #pragma once
 
 #include "runtime/ops/grid_positions.h"
@@ -12,7 +12,7 @@ bool suits_host_grid(const GridPlaces<Cpu, C>& places) {
   return places.lengths.count <= 3 && places.plane < INT32_MAX;
 }
 
-// y [samples, channels, places] of image [samples, channels, plane].
+// y [samples, channels, positions] of a feature map [samples, channels, plane].
 template <class C>
 Status interpolate_on_host(OpContext<Cpu>& op, const GridPlaces<Cpu, C>& places, const C* image, int64_t samples, C* y);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RotaryEmbedding of one head on the host: pairs of numbers turned by angles, as loops that become vector code.
+// RotaryEmbedding of one head on the host: pairs of numbers rotated by angles, as loops that become vector code.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace parallax::runtime {
 
 template <class C>
 struct HostRotation {
-  int64_t half = 0, size = 0;  // pairs, and numbers of the head: those behind the pairs stay as they are
-  bool interleaved = false;    // the two of a pair stand side by side, else `half` apart
+  int64_t half = 0, size = 0;  // pairs, and numbers of the head: those after the pairs stay as they are
+  bool interleaved = false;    // the two of a pair are adjacent, else `half` elements from each other
   const C* cosine = nullptr;   // of each pair
   const C* sine = nullptr;
 

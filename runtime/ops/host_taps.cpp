@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images whose channels lie side by side, a group after the other; and elements gathered, which compilers do one by
+// Feature maps whose channels are adjacent, a group after the other; and elements gathered, which compilers do one by
 // one.
 #include "runtime/ops/host_taps.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of a few weighted elements of an image for many places, on the host: what interpolation reads is found once for
-// a block of places, and added up for every channel.
+// Sums of a few weighted elements of a feature map for many positions, on the host: the elements that interpolation
+// reads are found once for a block of positions, and added up for every channel.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 
 namespace parallax::runtime {
 
-// As many channels as a line of the cache holds: [samples, groups, plane, kChannelGroup], with zeros behind the last
-// channel, is an order in which what a tap reads of a group lies side by side.
+// As many channels as a line of the cache holds: [samples, groups, plane, kChannelGroup], with zeros after the last
+// channel, is an order in which the elements that a tap reads of a group are adjacent.
 template <class C>
 constexpr int64_t kChannelGroup = 64 / static_cast<int64_t>(sizeof(C));
 template <class C>
 constexpr int64_t channel_groups(int64_t channels) {
   return (channels + kChannelGroup<C> - 1) / kChannelGroup<C>;
 }
-// Brings an image [samples, channels, plane] into that order; of float and double.
+// Brings a feature map [samples, channels, plane] into that order; of float and double.
 template <class C>
 void group_channels(const C* image, int64_t samples, int64_t channels, int64_t plane, C* grouped);
 
@@ -32,14 +32,14 @@ bool add_up_gathered(const float* plane, const int32_t* offsets, const float* we
 template <class C>
 class HostTaps {
  public:
-  // For `places` places with at most `taps` elements each.
+  // For `places` positions with at most `taps` elements each.
   void resize(int64_t taps, int64_t places) {
     taps_ = taps;
     places_ = places;
     offsets_.assign(static_cast<size_t>(taps * places), -1);
     weights_.assign(offsets_.size(), C(0));
   }
-  // Element number `tap` that `place` reads lies at `offset` in a plane; -1: outside, where zero is read.
+  // Element number `tap` that position `place` reads is at `offset` in a plane; -1: outside, where zero is read.
   void set(int64_t tap, int64_t place, int64_t offset, C weight) {
     offsets_.data()[tap * places_ + place] = static_cast<int32_t>(offset);
     weights_.data()[tap * places_ + place] = weight;
@@ -65,7 +65,7 @@ class HostTaps {
       }
     });
   }
-  // y[place] = the sum of its elements times their weights, one tap after the other.
+  // y[position] = the sum of its elements times their weights, one tap after the other.
   void add_up(const C* plane, int64_t count, C* y) const {
     if constexpr (std::is_same_v<C, float>) {
       if (add_up_gathered(plane, offsets_.data(), weights_.data(), taps_, places_, count, y)) return;
@@ -86,7 +86,7 @@ class HostTaps {
       }
     });
   }
-  // sums [place, kChannelGroup], in the same order, of one group of channels.
+  // sums [position, kChannelGroup], in the same order, of one group of channels.
   void add_up_group(const C* values, int64_t count, C* sums) const {
     vectorised(0, count, [&, values, sums](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -107,7 +107,7 @@ class HostTaps {
   using Group __attribute__((vector_size(64))) = C;
 
   int64_t taps_ = 0, places_ = 0;
-  std::vector<int32_t> offsets_;  // [taps, places], and the same
+  std::vector<int32_t> offsets_;  // [taps, positions], and the same
   std::vector<C> weights_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Col2Im, CenterCropPad and DeformConv: images put together of blocks, cut around their center, or read at places moved
-// by given offsets before they are convolved.
+// Col2Im, CenterCropPad and DeformConv: feature maps assembled from blocks, cut around their center, or read at
+// positions moved by given offsets before they are convolved.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -29,13 +29,13 @@ BlockWindow block_window(const WindowAttributes& window, const Ints& in_spatial)
           product(in_spatial),  product(window.out_spatial), product(window.kernel)};
 }
 
-// ---- Col2Im: what lies on one image element, of all blocks that cover it ----
+// ---- Col2Im: the sum over one element of all blocks that cover it ----
 
 template <class Device, class C>
 struct CoveringSum {
   static constexpr int64_t kWork = 50;
   BlockWindow window;
-  Elements<Device, const C> columns;  // [planes, taps, places]
+  Elements<Device, const C> columns;  // [planes, taps, positions]
 
   PX_HD C operator()(int64_t element) const {
     const int64_t first = element / window.plane * window.taps;
@@ -48,7 +48,7 @@ struct CoveringSum {
   }
 
  private:
-  // The block whose tap number `tap` lies on a place of the image; -1 where there is none.
+  // The block whose tap number `tap` is on a position of the feature map; -1 where there is none.
   PX_HD int64_t block_with(int64_t at, int64_t tap) const {
     int64_t block = 0, scale = 1;
     for (int axis = window.image.count - 1; axis >= 0; --axis) {
@@ -91,7 +91,7 @@ Status col2im(OpContext<Device>& op) {
   });
 }
 
-// ---- CenterCropPad: a cut begins at half the excess, rounded down; padding is zeros, the odd one behind ----
+// ---- CenterCropPad: a cut begins at half the excess, rounded down; padding is zeros, the odd one after ----
 
 template <class Device>
 Status center_crop_pad(OpContext<Device>& op) {
@@ -132,7 +132,7 @@ Status center_crop_pad(OpContext<Device>& op) {
 
 // ---- DeformConv: the values under each window, moved, as columns of a matrix; then a product ----
 
-// Column element (sample, channel, tap, place): the input between its elements, at the place moved by the offset.
+// Column element (sample, channel, tap, position): the input between its elements, at the position moved by the offset.
 template <class Device, class C>
 struct MovedTap {
   static constexpr int64_t kWork = 60;
@@ -165,7 +165,7 @@ struct MovedTap {
   }
 
  private:
-  // The weighted sum over the corners of the cell; what lies outside counts nothing.
+  // The weighted sum over the corners of the cell; corners outside count as zero.
   PX_HD C interpolated(int64_t start, const int64_t* corners, const C* rest) const {
     C sum = 0;
     for (int64_t corner = 0; corner < int64_t{1} << window.image.count; ++corner) {
@@ -197,7 +197,7 @@ Status expect_dims(const OpCall& op, int64_t input, const DeformShape& shape, in
       fmt::format("input {} has shape {}, it does not fit the windows", input, op.input(input).shape().to_string()));
 }
 
-// The mask has one number for each tap and place, as the 2-D form of the specification says.
+// The mask has one number for each tap and position, as the 2-D form of the specification says.
 Result<DeformShape> deform_shape(const OpCall& op) {
   const Ints x(op.input(0).shape()), w(op.input(1).shape());
   DeformShape shape;

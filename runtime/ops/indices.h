@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and checking of index tensors, shared by the gathers and the scatters. On the host they are read there; on a
-// GPU they are checked and turned into offsets by kernels, and only whether all are right is told the host.
+// GPU they are checked and turned into offsets by kernels, and the host learns only whether all are right.
 #pragma once
 
 #include <fmt/format.h>

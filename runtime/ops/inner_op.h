@@ -34,7 +34,7 @@ Result<std::vector<Value>> run_inner_all(ChainContext& op, const InnerOp& inner,
 Result<Tensor> run_inner(ChainContext& op, const InnerOp& inner, std::span<const Value> inputs);
 Result<Tensor> run_inner(ChainContext& op, const InnerOp& inner, std::initializer_list<Value> inputs);
 
-// The integers of a tensor of any shape, in order; it must lie on the host.
+// The integers of a tensor of any shape, in order; it must be on the host.
 Ints all_integers(const Tensor& tensor);
 
 // Chains in short.

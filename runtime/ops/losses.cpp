@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: one logarithm picked for each place, weighted, reduced.
+// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: one logarithm picked for each position, weighted, reduced.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace parallax::runtime {
 namespace {
 
-// Scores are [batch, classes, places...], targets [batch, places...].
+// Scores are [batch, classes, positions...], targets [batch, places...].
 struct LossShape {
   int64_t batch = 0;
   int64_t classes = 0;
@@ -66,7 +66,7 @@ struct OutsideClasses {
   }
 };
 
-// The weight each place counts with: 0 for the ignored class; and its loss, so weighted.
+// The weight that each position counts with: 0 for the ignored class; and its loss, so weighted.
 template <class Device, class C>
 struct PlaceWeight {
   Source targets;

@@ -12,7 +12,7 @@
 namespace parallax::runtime {
 namespace {
 
-// Halves as they are, where a GPU's library multiplies them so: sums in float32, rounded once, as below.
+// Float16 as it is, where a GPU's library multiplies them so: sums in float32, rounded once, as below.
 template <class Device>
 Result<bool> multiply_halves(OpContext<Device>& op, const GemmProblem& problem, const TensorView& bias,
                              const MutableView& out) {

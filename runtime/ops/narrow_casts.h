@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions from and to 8-bit floats and elements of 4 and 2 bits on a GPU, by tables that the host's own decoding
-// and rounding make: the same codes come out of both.
+// and rounding make: both give the same bits.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ namespace parallax::runtime {
 
 inline bool is_narrow_code(DType dtype) { return is_sub_byte(dtype) || (is_floating(dtype) && bits_of(dtype) <= 8); }
 
-// The values of all codes.
+// The values of all bit patterns.
 inline std::vector<double> values_of_codes(DType dtype) {
   std::vector<double> values(size_t{1} << bits_of(dtype));
   for (size_t code = 0; code < values.size(); ++code) {
@@ -36,7 +36,7 @@ struct DecodedElement {
   }
 };
 
-// A double's place in their order, in which -0 comes before 0.
+// A double's rank in their order, in which -0 comes before 0.
 PX_HD inline int64_t place_in_order(double value) {
   const auto bits = std::bit_cast<int64_t>(value);
   return bits < 0 ? static_cast<int64_t>(INT64_MIN - bits) : bits;
@@ -47,7 +47,7 @@ struct FloatRounding {
   E8M0Rounding mode = E8M0Rounding::up;
 };
 
-// Rounding to a format as a step function: codes[i] is what numbers from bounds[i] (excluded: bounds[i + 1]) on become.
+// Rounding to a format as a step function: codes[i] is the result of numbers from bounds[i] on, below bounds[i + 1].
 struct RoundingSteps {
   Ints bounds, codes;
   int64_t nan_code[2];  // without and with a sign
@@ -118,7 +118,7 @@ struct WrappedElement {
   }
 };
 
-// Bytes of several codes.
+// Bytes of several elements.
 template <class Code>
 struct PackedCodes {
   Code code;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalizations over the trailing axes of a row: LayerNormalization, RMSNormalization, LpNormalization and, for GPUs,
-// SimplifiedLayerNormalization (the host's is in ms_normalization.cpp).
+// SimplifiedLayerNormalization (the host's is in contrib/normalization.cpp).
 #include <cmath>
 
 #include "runtime/device/cpu/map.h"

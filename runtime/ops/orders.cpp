@@ -25,7 +25,7 @@ int64_t channels_last_rank(std::span<const OpInput> inputs) {
   return rank;
 }
 
-// The tensor as an operand of `rank` axes, the channels last; nothing where its elements do not lie so.
+// The tensor as an operand of `rank` axes, the channels last; nothing where its elements are not stored so.
 std::optional<Tensor> operand_channels_last(const Tensor& tensor, int64_t rank) {
   const int64_t missing = rank - rank_of(tensor.shape());
   if (missing < 0) return std::nullopt;

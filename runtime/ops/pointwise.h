@@ -33,7 +33,7 @@ Status unary_predicate(OpContext<Device>& op) {
   return map<Domain>(op.queue(), make_functor<F>(op), y, std::array<TensorView, 1>{x.view()});
 }
 
-// y as operators before version 7 broadcast it: its axes lie along those of x from attribute 'axis' on.
+// y as operators before version 7 broadcast it: its axes match those of x from attribute 'axis' on.
 Result<TensorView> second_operand(const OpCall& op);
 
 // z = f(x, y) of x's type, or bool for a predicate

@@ -84,7 +84,7 @@ Status pool_rows(OpContext<Cpu>& op, const Tensor& x, const Pooling& pooling, co
   return {};
 }
 
-// The spatial sizes as storage_order 1 counts places: the first axis fastest.
+// The spatial sizes as storage_order 1 counts positions: the first axis fastest.
 struct PlaneOrder {
   int64_t dims[Shape::kMaxRank] = {};
   int axes = 0;
@@ -160,7 +160,7 @@ Status max_pool(OpContext<Device>& op) {
   });
 }
 
-// With padding counted, places behind the declared padding (ceil_mode's overhang) still do not count.
+// With padding counted, positions after the declared padding (ceil_mode's overhang) still do not count.
 struct PaddedWindow {
   int axes = 0;
   int64_t size[Shape::kMaxRank] = {};  // of the padded plane

@@ -21,7 +21,7 @@ namespace {
 
 // The index of element i's scale: one for all, one along an axis, or one for each block along it.
 struct ScaleIndex {
-  int64_t inner = 1;   // elements behind the axis
+  int64_t inner = 1;   // elements after the axis
   int64_t dim = 1;     // of the axis in x
   int64_t scales = 1;  // of the axis in the scale
   int64_t block = 1;   // elements of the axis that share a scale
@@ -333,7 +333,7 @@ Status dynamic_quantize_linear(OpContext<Device>& op) {
   const MutableView codes = PX_TRY(op.make_output(0, DType::uint8, x.shape()));
   if constexpr (GpuDevice<Device>) {
     tabulate<int64_t>(op.queue(), DynamicByte<Device>{{reinterpret_cast<const float*>(x.view().data)}, zero}, codes);
-  } else {  // where the scale is 0, x is 0 or NaN throughout, and its codes are the zero point
+  } else {  // where the scale is 0, x is 0 or NaN throughout, and its quantized values are the zero point
     const QuantizedLines lines{x.element_count(), 1, {scale(0)}, {static_cast<float>(zero(0))}};
     quantize_lines(op.queue(), lines, x.as<float>().data(), DType::uint8, codes.data);
   }

@@ -270,8 +270,8 @@ std::optional<QuantizedLines> lines_of(const Scales<Device>& scales, DType codes
   return suits_lines(codes, lines) ? std::optional(std::move(lines)) : std::nullopt;
 }
 
-// The product as codes where the host makes them along with the sums, of a result with `inner` elements of each of its
-// `columns` side by side. False: nothing was done.
+// Computes the quantized product where the host quantizes along with the sums, of a result with `inner` adjacent
+// elements of each of its `columns`. Returns false where nothing was done.
 template <class Problem, class Device>
 Result<bool> byte_codes(OpContext<Device>& op, const Problem& problem, const Factors<Device>& factors,
                         const Scales<Device>& scales, const Shape& shape, int64_t columns, int64_t inner, DType dtype,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization in float64: a quotient that lies half-way is then seen as such.
+// Quantization in float64: a quotient that is half-way is then exactly so.
 #include "runtime/ops/quantized_values.h"
 
 #include <array>

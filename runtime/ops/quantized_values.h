@@ -18,8 +18,8 @@ Result<Tensor> real_values(OpContext<CompiledDevice>& op, const QuantisedInput& 
 // The real values of quantized values that are not an input, but have the parameters of one.
 Result<Tensor> real_values(OpContext<CompiledDevice>& op, const Tensor& codes, const QuantisedInput& parameters);
 
-// saturate(round to even(y / scale) + zero point) as `dtype`; y is float64, the parameters are single numbers
-// that lie on the host.
+// saturate(round to even(y / scale) + zero point) as `dtype`; y is float64, the parameters are single numbers that are
+// on the host.
 Result<Tensor> quantised_values(OpContext<CompiledDevice>& op, const Tensor& y, int64_t scale, int64_t zero_point,
                                 DType dtype);
 

@@ -133,7 +133,7 @@ Status like(Context& op) {
   return kDraw(op, PX_TRY(dtype_asked(op, op.input(0).dtype())), op.input(0).shape());
 }
 
-// 1 where a uniform number lies below the probability.
+// 1 where a uniform number is below the probability.
 Status bernoulli(Context& op) {
   const Tensor x = PX_TRY(op.on_host(op.input(0)));
   const DType dtype = PX_TRY(dtype_asked(op, x.dtype()));

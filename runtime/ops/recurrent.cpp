@@ -185,7 +185,7 @@ void run_cells(Queue<Device>& queue, const F& f, const Elements<Device, const C>
   }
 }
 
-// One step: `cell` knows its states before; `h` is the state behind it, `c` is overwritten.
+// One step: `cell` knows its states before; `h` is the state after it, `c` is overwritten.
 template <class C, Cell kind, class Device, class Step>
 Status run_step(OpContext<Device>& op, const Step& cell, const C* r, const MutableView (&scratch)[2],
                 const MutableView& h, const MutableView& c) {
@@ -254,7 +254,7 @@ Status run_direction(OpContext<Device>& op, const RecurrentShape& shape, Step ce
 // ---- Outputs, from the states of all steps ----
 
 // Rows of Y [steps, directions, batch, hidden] or [batch, steps, directions, hidden]: where the states of row `row`
-// are, counted in rows of the states; none behind a sequence's end.
+// are, counted in rows of the states; none after a sequence's end.
 template <class Device>
 struct OutputOfStep {
   Elements<Device, const int64_t> lengths;

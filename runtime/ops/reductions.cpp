@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions: a fold each. Axes that do not lie together are brought together by a transpose first.
+// Reductions: a fold each. Axes that are not adjacent are brought together by a transpose first.
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
@@ -138,7 +138,7 @@ int64_t limit_of(DType dtype, bool least) {
   return least ? -greatest - 1 : greatest;
 }
 
-// Whether x has its channels last, and all places of a channel become one element.
+// True where x is channels last, and all elements of a channel are reduced to one.
 bool reduces_places(const Tensor& x, const Ints& axes) {
   if (!is_channels_last(x) || x.dtype() != DType::float32 || axes.size() != rank_of(x.shape()) - 2) return false;
   return axes[0] == 2;  // sorted, each once
@@ -183,7 +183,7 @@ Status reduce(OpContext<Device>& op) {
   });
 }
 
-// The sum of e^(x - highest) beside the highest value so far: no exponential overflows.
+// The sum of e^(x - highest) next to the highest value so far: no exponential overflows.
 template <class C>
 struct ShiftedSum {
   C highest;
@@ -268,7 +268,7 @@ struct FoldArg {
     return best.place;
   }
 
-  // All steps of a row on the host: the value first, in lanes, then its place.
+  // All steps of a row on the host: the value first, in lanes, then its index.
   template <class C>
   Extreme<C> of_row(const C* row, int64_t length) const {
     const int64_t whole = length / kLanes * kLanes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoiAlign and MaxRoiPool: bins over regions of an image.
+// RoiAlign and MaxRoiPool: bins over regions of a feature map.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ struct RoiSettings {
   bool half_pixel, takes_max;
 };
 
-// A region's bins in places of the plane, and how many samples each has.
+// A region's bins in positions of the plane, and how many samples each has.
 template <class C>
 struct RegionBins {
   C start_x, start_y, bin_h, bin_w;
@@ -72,8 +72,8 @@ struct RegionBins {
   }
 };
 
-// The four elements of a plane around a place and their weights. The place is clamped to the plane; more than one place
-// off it there is nothing.
+// The four elements of a plane around a position and their weights. The position is clamped to the plane; more than one
+// element off it there is nothing.
 template <class C>
 struct Corners {
   bool is_inside;
@@ -145,7 +145,7 @@ struct AlignedBin {
   }
 };
 
-// Means on the host: the samples of a region's bins are found once for all channels. `grouped`: the image as
+// Means on the host: the samples of a region's bins are found once for all channels. `grouped`: the feature map as
 // group_channels makes it, or null. False: there are too many samples.
 template <class C>
 bool align_region(const AlignedBin<Cpu, C>& bin, const C* grouped, int64_t region, HostTaps<C>& taps,

@@ -43,7 +43,7 @@ bool given(const OpCall& op, int64_t input) {
 
 Result<std::vector<double>> scales_of(const OpCall& op, const ResizeInputs& inputs) {
   if (given(op, inputs.scales)) return reals_of_input(op, inputs.scales);
-  if (op.since_version() < 7)  // Upsample-1: images alone
+  if (op.since_version() < 7)  // Upsample-1: feature maps alone
     return std::vector<double>{1.0, 1.0, op.real("height_scale"), op.real("width_scale")};
   std::vector<double> scales;
   for (float scale : op.find_reals("scales").value_or(std::vector<float>{}))
@@ -243,7 +243,7 @@ Status interpolate(OpContext<Device>& op, TensorView from, const std::vector<Res
   return {};
 }
 
-// Where a place lies outside along any axis, `value`.
+// Stores `value` where a position is outside along any axis, `value`.
 template <class C>
 void fill_outside(const std::vector<ResizeTable>& tables, const Ints& dims, C value, C* values) {
   for (int64_t i = 0; i < product(dims); ++i) {
@@ -286,7 +286,7 @@ Status interpolate(OpContext<Cpu>& op, const TensorView& x, const std::vector<Re
 
 // ---- Nearest on the host: lines of the last axis, each made once ----
 
-// Elements of a line that its places come from: copies of neighbours where it grows by a whole factor.
+// Elements of a line that its positions come from: copies of neighbors where it grows by a whole factor.
 template <class T>
 inline void pick_line(const T* from, const int64_t* places, int64_t count, bool is_twice, T* to) {
   if (is_twice) {

@@ -84,7 +84,7 @@ Result<ResizeTable> resize_table(const ResizeAxis& axis, const ResizeSettings& s
     const double x = PX_TRY(source_coordinate(axis, settings.transform, position));
     table.outside.push_back(x < 0 || x > static_cast<double>(axis.in - 1));
     if (settings.mode == "nearest") {
-      // An axis that is not resized stays as it is, wherever the formula of the transform puts its places.
+      // An axis that is not resized stays as it is, wherever the formula of the transform puts its positions.
       const bool stays = axis.is_plain() && settings.transform != "tf_crop_and_resize";
       const int64_t index = stays ? position : PX_TRY(nearest_index(x, settings.nearest_mode));
       table.indices.push_back({std::clamp<int64_t>(index, 0, axis.in - 1)});

@@ -27,7 +27,7 @@ struct ResizeAxis {
   bool is_plain() const { return in == out && scale == 1.0; }
 };
 
-// Output position i is the sum of weights[i][k] * input[indices[i][k]]; `outside` marks positions whose source lies off
+// Output position i is the sum of weights[i][k] * input[indices[i][k]]; `outside` marks positions whose source is off
 // the axis.
 struct ResizeTable {
   std::vector<std::vector<int64_t>> indices;

@@ -49,8 +49,8 @@ struct LinearFromMean {  // (x - mean) * factor + offset: no digit of x is lost 
   PX_HD C operator()(C x, int64_t /*place*/) const { return (*this)(x); }
 };
 
-// Two passes over a row that lies in the cache: the mean first, then the squares of the differences from it. A third
-// one where the mean is so much larger than the deviation that its rounding would show.
+// Two passes over a row that is in the cache: the mean first, then the squares of the differences from it. A third one
+// where the mean is so much larger than the deviation that its rounding would show.
 template <class Team>
 PX_HD Moments<typename Team::Value> moments_of(Team& team) {
   using C = typename Team::Value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GridSample and AffineGrid: images read at fractional places, and the grids of such places.
+// GridSample and AffineGrid: feature maps read at fractional coordinates, and the grids of such coordinates.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -111,8 +111,8 @@ Status grid_sample(OpContext<Device>& op) {
 
 // ---- AffineGrid ----
 
-// The place of element `element` of [sample, places, axis], counted from the innermost axis outward: theta times the
-// evenly spaced place and 1.
+// The coordinate of element `element` of [sample, positions, axis], counted from the innermost axis outward: theta
+// times the evenly spaced coordinate and 1.
 template <class Device, class C>
 struct AffinePlace {
   Elements<Device, const C> theta;

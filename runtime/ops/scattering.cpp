@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScatterElements (and Scatter, its old name), ScatterND, OneHot, Compress, NonZero: operators that place by computed
+// ScatterElements (and Scatter, its old name), ScatterND, OneHot, Compress, NonZero: operators that write to computed
 // indices.
 #include <cstring>
 
@@ -211,12 +211,12 @@ Result<Selection<Device>> places_of_non_zero(Queue<Device>& queue, const TensorV
   return select<int64_t>(queue, x);
 }
 
-// On the host, places being in order, those along the last axis share what is divided. y is [axes, count].
+// On the host, positions being in order, those along the last axis share the divisions. y is [axes, count].
 template <class Device>
 void write_coordinates(const Selection<Device>& found, const Ints& dims, int64_t* y) {
   const int64_t last = dims.size() - 1, count = found.count;
   parallel_for(count, 2 * dims.size(), [&](int64_t begin, int64_t end) {
-    Ints at(last);  // of the line that `place` lies in
+    Ints at(last);  // of the line that `place` is in
     int64_t line_begin = 0, line_end = 0;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t place = found.places[i];

@@ -50,7 +50,7 @@ struct SoftmaxRow {
     team.change_emitted(ScaledBy<C>{C(1) / team.fold_emitted(FoldSum{})});
   }
 };
-// 2^64 e^x for x <= 0 or NaN; what is less than e^-130 is 0 beside the highest of a row.
+// 2^64 e^x for x <= 0 or NaN; what is less than e^-130 is 0 compared with the highest of a row.
 inline float scaled_exponential(float x) { return math::exp_scaled(x < -130.0F ? -130.0F : x); }
 
 // Softmax of a row of floats on the host in fewer passes, while the next row is prefetched. The sum is too large by the
@@ -105,7 +105,7 @@ struct ShortSoftmaxRows {
   static constexpr int64_t kBlock = 8 * kRows;  // a sum has eight parts
   int64_t length;
 
-  // values[place][row]
+  // values[element][row]
   void operator()(float* values) const {
     vectorised(0, length, [values](int64_t, int64_t end) {
       const HighestNumber fold;
@@ -135,7 +135,7 @@ struct ShortSoftmaxRows {
     });
   }
 };
-// Rows one behind the other are turned; of those beside each other, lines are taken as they lie.
+// Contiguous rows are transposed; of rows along another axis, lines are taken as stored.
 template <class Softmax>
 void softmax_short(const Softmax& softmax, const RowLayout& layout, const float* x, float* y) {
   constexpr int64_t kRows = Softmax::kRows;
@@ -189,7 +189,7 @@ struct LogSoftmaxRow {
   }
 };
 
-// The place of the first of the largest values.
+// The index of the first of the largest values.
 template <class C>
 struct Largest {
   C value;
@@ -225,7 +225,7 @@ struct HardmaxRow {
 };
 
 // Before version 13 everything from the axis on is one row. Version 1 says nothing of the axis' range: it may be the
-// rank itself; since version 11 it lies in [-rank, rank - 1].
+// rank itself; since version 11 it is in [-rank, rank - 1].
 template <class Device, class Row>
 Status softmax_like(OpContext<Device>& op) {
   const Tensor& x = op.input(0);

@@ -42,7 +42,7 @@ struct SliceContent {
   Source x;
   int64_t outer, length, inner;  // slice i is [outer, i, inner]
 
-  // Less than 0, 0 or more as slice `a` comes before, is equal to or comes behind `b`. NaN comes last, and equals NaN.
+  // Less than 0, 0 or more as slice `a` comes before, is equal to or comes after `b`. NaN comes last, and equals NaN.
   PX_HD int compare(int64_t a, int64_t b) const {
     for (int64_t i = 0; i < outer * inner; ++i) {
       const int64_t start = i / inner * length * inner + i % inner;
@@ -77,13 +77,13 @@ struct OwnPlace {
 
 struct UniqueSlices {
   Ints first;    // where each unique slice first occurs, in the order of the output
-  Ints inverse;  // for each slice the place of its equal in the output
+  Ints inverse;  // for each slice the index of its equal in the output
   Ints counts;
 };
 
 // From the slices in order of content, and whether each differs from the one before.
 UniqueSlices count_slices(const Ints& order, const Ints& differs, bool sorted) {
-  std::vector<std::pair<int64_t, int64_t>> groups;  // first occurrence, place in `order`
+  std::vector<std::pair<int64_t, int64_t>> groups;  // first occurrence, index in `order`
   for (int64_t i = 0; i < order.size(); ++i) {
     if (differs[i] != 0) groups.emplace_back(order[i], i);
   }

@@ -62,7 +62,7 @@ Result<WindowAttributes> window_attributes(const OpCall& op, const Ints& in_spat
     }
     int64_t out = room / window.strides[axis] + 1;
     if (ceil_mode && room % window.strides[axis] != 0) {
-      // The last window must begin inside the input or the padding before it, not in the padding behind.
+      // The last window must begin inside the input or the padding before it, not in the padding after it.
       if (out * window.strides[axis] < in_spatial[axis] + window.pads_begin[axis]) ++out;
     }
     window.out_spatial[axis] = out;

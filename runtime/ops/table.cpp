@@ -18,7 +18,7 @@ namespace {
 template <class Device>
 using Family = Rows<Device> (*)();
 
-// What a GPU has kernels for. The host has these and the families after them.
+// The families that have kernels on a GPU. The host has these and the families after them.
 template <class Device>
 constexpr Family<Device> kFamilies[] = {
     activation_rows<Device>,

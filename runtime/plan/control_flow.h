@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// If, Loop, Scan and SequenceMap: operators whose bodies the planner runs. They stay on the host; what they hand to
-// bodies may lie anywhere.
+// If, Loop, Scan and SequenceMap: operators whose bodies the planner runs. They stay on the host; values that they pass
+// to bodies may be anywhere.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU as a platform. Values lie on the device, but for what shape arithmetic makes: small values that follow from
+// A GPU as a platform. Values are on the device, but for those of shape arithmetic: small values that follow from
 // shapes and constants alone stay on the host and are computed there by the host's kernels.
 #pragma once
 
@@ -148,7 +148,7 @@ class GpuPlatform final : public Platform {
     return input.value != nullptr && input.value->is_tensor() ? input.value->tensor().dtype() : DType::undefined;
   }
 
-  // Inputs that all lie on the host, small: what follows from them is made there too.
+  // Inputs that are all on the host, and small: values that follow from them are computed there too.
   static bool stays_on_host(std::span<const OpInput> inputs) {
     bool any = false;
     for (const OpInput& input : inputs) {
@@ -197,7 +197,7 @@ class GpuPlatform final : public Platform {
     parcel.copy.reset();
   }
 
-  // Input `index` where the row reads it: `moved` owns it when that is not where it lies.
+  // Input `index` where the row reads it: `moved` owns it when it has to be copied.
   Status place_input(const KernelRow<Device>& row, size_t index, Value& moved, OpInput& operand) {
     if (operand.value == nullptr || operand.value->is_absent()) return {};
     const bool on_host = index < 32 && ((row.host_inputs >> index) & 1U) != 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recorded run of a GPU: inputs are brought to where they were when it was recorded, outputs fetched from where they
-// were then. All other addresses lie in the block of planned memory, which it holds on to.
+// were then. All other addresses are in the block of planned memory, which it holds on to.
 #pragma once
 
 #include <memory>
@@ -52,14 +52,14 @@ class GpuReplay final : public Replay {
     return {};
   }
 
-  // A place in the block would stay claimed as long as the output is held: the block itself is held instead.
+  // A buffer in the block would stay claimed as long as the output is held: the block itself is held instead.
   Value without_claim(const Value& output) const {
     if (!output.is_tensor() || !arena_->contains(output.tensor().view().data)) return output;
     const TensorView& view = output.tensor().view();
     return Tensor::wrap(view.dtype, view.shape, {arena_->memory(), view.data}, view.device);
   }
 
-  // Places that kernels look for and must not find.
+  // Bits that kernels search for and must not find.
   Result<bool> checks_hold() {
     if (needs_.check_count == 0) return true;
     const Tensor places = PX_TRY(queue_.to_host(needs_.checks));
@@ -78,7 +78,7 @@ class GpuReplay final : public Replay {
   Queue<Device>& queue_;
   std::shared_ptr<const Arena> arena_;
   std::vector<Value> inputs_;   // on the device, at the addresses that were recorded
-  std::vector<Value> outputs_;  // likewise; those that follow from shapes alone lie on the host
+  std::vector<Value> outputs_;  // likewise; those that follow from shapes alone are on the host
   RecordedNeeds needs_;
   std::unique_ptr<Recording> recording_;
 };

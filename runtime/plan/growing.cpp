@@ -16,7 +16,7 @@ bool is_operator(const Node& node, std::string_view op, std::string_view domain 
   return node.op_type == op && node.schema != nullptr && node.schema->domain == domain;
 }
 
-// An operator that makes `output` of its input `past` and new elements behind it.
+// An operator that makes `output` of its input `past` and new elements after it.
 struct AppendingOperator {
   std::string_view op;
   size_t output, past;

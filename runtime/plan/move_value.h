@@ -6,7 +6,7 @@
 
 namespace parallax::runtime {
 
-// `move` answers the tensor to put in a tensor's place. Maps stay: only the host has them.
+// `move` returns the tensor that replaces a tensor. Maps stay: only the host has them.
 template <class Move>
 Result<Value> move_value(const Value& value, const Move& move) {
   if (value.is_tensor()) {

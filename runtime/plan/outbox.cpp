@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Letters in a queue; the one in front decides when the next may go.
+// Pending events in a queue; the one in front decides when the next may go.
 #include "runtime/plan/outbox.h"
 
 #include "inspector/exec/images.h"
@@ -12,7 +12,7 @@ void Outbox::begin(Observer& observer) {
   observer_failed_ = false;
 }
 
-// Values that already are where they are shown, with nobody waiting before them, are told at once.
+// Values that already are where they are shown, with nobody waiting before them, are reported at once.
 Status Outbox::observe(const ValueSite& site, const FrameStack& frames, const Value& value, const ValueSite* alias_of,
                        CaptureLevel level) {
   const bool is_shown_as_it_lies =

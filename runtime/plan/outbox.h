@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outbox: what the observer is still to be told, in the order it happened. On a device a value takes a while to come to
-// the host, and the run goes on meanwhile; everything told after it waits behind it.
+// The queue of events that the observer has not seen yet, in the order of execution. On a device a value takes a while
+// to be copied to the host, and the run goes on meanwhile; all later events wait for it.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parcel: a value on its way to the observer, or there.
+// A pending value: on its way to the observer, or there.
 #pragma once
 
 #include <optional>

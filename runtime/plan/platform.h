@@ -47,7 +47,7 @@ class Platform {
   // The value with all its tensors there; itself where they are there already.
   virtual Result<Value> to_host(const Value& value) = 0;
   virtual Result<Value> to_device(const Value& value) = 0;
-  // The value where it lies, row-major: kernels may hand each other values in orders of their own.
+  // The value where it is stored, row-major: kernels may hand each other values in orders of their own.
   virtual Result<Value> to_row_major(const Value& value) = 0;
 
   // Tensor operations of control flow: allocation, and copies of regions between tensors, both on the device.

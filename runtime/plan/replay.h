@@ -25,7 +25,7 @@ class Replay {
   virtual Result<std::optional<std::vector<Value>>> run(std::span<const Value> inputs) = 0;
 };
 
-// A whole run on inputs that lie on the device, its outputs left there.
+// A whole run on inputs that are on the device, its outputs left there.
 using DeviceRun = std::function<Result<std::vector<Value>>(std::span<const Value> inputs)>;
 
 // A form is recorded once it has run plainly in planned memory, and its replay is used only after it has given, bit for

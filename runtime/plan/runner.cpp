@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over a plan: place inputs and constants, run steps in order, let values go after their last reader.
+// The walk over a plan: store inputs and constants, run steps in order, let values go after their last reader.
 #include "runtime/plan/runner.h"
 
 #include <algorithm>
@@ -214,7 +214,7 @@ Result<std::vector<Value>> Runner::run_steps(ActiveGraph& active, std::vector<Va
   return outputs;
 }
 
-// Inputs first, then the constants that are no inputs: the order of their sites.
+// Inputs first, then the constants that are no inputs: the order of their ids.
 Status Runner::place_sources(ActiveGraph& active, std::vector<Value> inputs) {
   const GraphPlan& plan = active.plan;
   const Graph& graph = *plan.graph;
@@ -229,7 +229,7 @@ Status Runner::place_sources(ActiveGraph& active, std::vector<Value> inputs) {
   return place_constants(active);
 }
 
-// A frame that was used before has them. Folded values are no sites to observe.
+// A frame that was used before has them. Folded values are not observed.
 Status Runner::place_constants(ActiveGraph& active) {
   const GraphPlan& plan = active.plan;
   const Graph& graph = *plan.graph;
@@ -368,7 +368,7 @@ uint64_t Runner::unobserved(const Step& step) const {
   return spared;
 }
 
-// Control flow reads conditions and counts on the host; what it hands to bodies stays where it lies.
+// Control flow reads conditions and counts on the host; values that it passes to bodies stay where they are.
 Status Runner::compute_control(ActiveGraph& active, const Step& step, std::span<const OpInput> inputs) {
   std::vector<OpInput> operands(inputs.begin(), inputs.end());
   std::vector<Value> read(operands.size());

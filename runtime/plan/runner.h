@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runner: walks a planned model's graphs in order and tells the observer of every value. It is kept between calls, with
-// the frames that values lie in, so that a small node costs no allocation but its values' own.
+// Runner: walks a planned model's graphs in order and shows the observer every value. It is kept between calls, with
+// the frames that hold values, so that a small node costs no allocation but its values' own.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ class Runner {
  public:
   Runner(const RunOptions& options, Platform& platform) : options_(options), platform_(platform), outbox_(platform) {}
 
-  // Everything between begin_call and end_call. `levels`: by site id, what the observer wants. `announce` tells first
-  // of the values that do not exist.
+  // Everything between begin_call and end_call. `levels`: by value id, the levels that the observer wants. `announce`
+  // first announces the values that do not exist.
   Result<std::vector<Value>> call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info,
                                   Observer& observer, std::span<const CaptureLevel> levels, bool announce);
 
@@ -67,14 +67,14 @@ class Runner {
   Result<Value> overridden(const ValueSite& site, Value computed, const ValueSite*& alias_of) const;
 
   Status told(Status status);                   // remembers that it was the observer who failed
-  Status posted(Status status);                 // the same of what went through the outbox
+  Status posted(Status status);                 // the same of events that went through the queue
   Error failed(const Step& step, Error error);  // names the node and tells the observer, once
 
   const RunOptions& options_;
   Platform& platform_;
   Outbox outbox_;
   Observer* observer_ = nullptr;          // of the call being made, as all below
-  std::span<const CaptureLevel> levels_;  // by site id
+  std::span<const CaptureLevel> levels_;  // by value id
   FrameStack frames_;
   uint64_t frame_seed_ = 0;  // see OpCall
   bool wants_times_ = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scan of operator set 8: a batch axis 0 everywhere, the sequence on axis 1. Samples run one after the other, their
 // steps numbered on. A shorter sequence is scanned within its own length, also backwards; the specification leaves open
-// what stands behind it in the outputs: zeros.
+// the rest of the outputs: zeros.
 #include <fmt/format.h>
 
 #include "runtime/plan/stack.h"
@@ -86,7 +86,7 @@ Result<Sample> run_sample(ControlCall& call, const Batches& batches, int64_t bat
   return sample;
 }
 
-// Zeros of the shape of `like`, for the steps behind a sequence's end.
+// Zeros of the shape of `like`, for the steps after a sequence's end.
 Result<Value> zeros_like(ControlCall& call, const Tensor& like) {
   return call.platform.to_device(PX_TRY(Tensor::zeros(like.dtype(), like.shape())));
 }

@@ -229,7 +229,7 @@ class RuntimeSession final : public Session,
   std::vector<std::string> fallback_nodes_;
   int64_t weight_bytes_ = 0;
   int64_t peak_bytes_ = 0;
-  uint64_t announced_to_ = 0;  // the observer that has been told what is absent
+  uint64_t announced_to_ = 0;  // the observer to which absences were announced
 };
 
 }  // namespace

@@ -46,8 +46,8 @@ class Stack {
   int64_t room_ = 0;
 };
 
-// The elements of a tensor along an axis, each without that axis: a part of the tensor's own memory where it lies in
-// one piece.
+// The elements of a tensor along an axis, each without that axis: a part of the tensor's own memory where it is
+// contiguous.
 class Slices {
  public:
   // Errors: those of moving the tensor to the device; strings, and elements of less than a byte, stay on the host.

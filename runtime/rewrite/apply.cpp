@@ -176,7 +176,7 @@ class Rewriter {
   }
 
   // The source nodes, and those whose results they read that no other node makes any more (shapes that the fused node
-  // need not be told). What is still there for them to read becomes an input of the call.
+  // does not need). Values that they still read become inputs of the call.
   static std::set<NodeId> nodes_of_body(const GraphEdit& edit, const PlannedNode& fused, Node& call) {
     std::set<ValueId> made_elsewhere;
     for (const PlannedNode& planned : edit.nodes) {

@@ -62,7 +62,7 @@ bool take_transpose(const Fuser& fuser, AttentionOperand& operand) {
   return true;
 }
 
-// [b, h, s, d] seen as [b * h, s, d], turned, and seen as [b, h, d, s]: PyTorch's decomposition of attention.
+// [b, h, s, d] seen as [b * h, s, d], transposed, and seen as [b, h, d, s]: PyTorch's decomposition of attention.
 bool take_flat_transpose(const Fuser& fuser, AttentionOperand& operand) {
   const size_t last = fuser.producer(operand.value, "Reshape");
   if (last == Fuser::kNowhere || !fuser.is_private(operand.value)) return false;

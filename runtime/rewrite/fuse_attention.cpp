@@ -50,7 +50,7 @@ ValueId take_hidden(const Fuser& fuser, ValueId value, Scores& scores) {
   return value;
 }
 
-// Fills in what lies between `value` and the product that makes it. False: it is none.
+// Fills in the nodes between `value` and the product that makes it. False: it is none.
 bool find_product(const Fuser& fuser, ValueId value, int added_left, Scores& scores) {
   if (!fuser.is_private(value)) return false;
   const size_t at = fuser.producer(value);

@@ -65,7 +65,7 @@ void fuse_scale(Fuser& fuser, size_t position) {
   if (node == nullptr || !is_product(*node)) return;
   const ValueId product = node->outputs[0];
   const DType dtype = fuser.dtype_of(product);
-  if (dtype != DType::float32 && dtype != DType::float64) return;  // halves are rounded between the two
+  if (dtype != DType::float32 && dtype != DType::float64) return;  // float16 is rounded between the two
   const size_t after = fuser.only_reader(product);
   if (after == Fuser::kNowhere) return;
   double factor = 0;

@@ -92,7 +92,7 @@ bool fits_last_axis(const Fuser& fuser, const Tensor& tensor, ValueId x) {
   return is_known ? dims->back().value == tensor.shape()[0] : tensor.shape()[0] != 1;
 }
 
-// The operand of a Mul or Add at `position` beside `value`, when it is a constant vector along the last axis.
+// The operand of a Mul or Add at `position` besides `value`, when it is a constant vector along the last axis.
 std::optional<ValueId> vector_beside(const Fuser& fuser, const GraphEdit& edit, size_t position, std::string_view op,
                                      ValueId value) {
   const Node* node = fuser.at(position, op);

@@ -90,7 +90,7 @@ bool is_rotated(const Fuser& fuser, ValueId value, ValueId x, std::vector<size_t
   return true;
 }
 
-// `value` may be read beside x without making the result larger, and its rows are as long.
+// `value` may be broadcast with x without making the result larger, and its rows are as long.
 bool lies_along(const Fuser& fuser, ValueId value, ValueId x) {
   const auto own = fuser.dims_of(value), wanted = fuser.dims_of(x);
   if (!are_sure(own) || !are_sure(wanted) || own->empty() || own->size() > wanted->size()) return false;

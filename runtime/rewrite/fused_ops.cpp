@@ -18,7 +18,7 @@ namespace {
 // activation(A B + bias) + residual, the products as MatMul has them, and A B + bias by itself. Conv: as
 // com.microsoft.FusedConv, with more activations. Attention: softmax(scale * Q K + added + added_again) V, the scores
 // replaced by hidden_value where hidden is hides_where; axis i of an operand is axis order[i] of its tensor, and axis
-// order[i] of the result is axis i of Y; each head of K and V stands so many groups times.
+// order[i] of the result is axis i of Y; each head of K and V is repeated groups times.
 constexpr std::string_view kTable = R"(domain parallax.fused 1
 
 op Attention 1

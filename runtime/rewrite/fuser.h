@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuser: a graph being edited as patterns see it: who makes a value, who reads it, and the one way to put a node in the
-// place of several. A replacement that would lose a value somebody else reads is refused.
+// Fuser: a graph being edited as patterns see it: who makes a value, who reads it, and the one way to replace several
+// nodes by one. A replacement that would lose a value somebody else reads is refused.
 #pragma once
 
 #include <optional>
@@ -38,7 +38,7 @@ class Fuser {
   size_t producer(ValueId value) const;                 // position, or kNowhere
   size_t producer(ValueId value, std::string_view op) const;
   const std::vector<size_t>& readers(ValueId value) const { return readers_[static_cast<size_t>(value)]; }
-  // The only place that reads it; kNowhere when there are several, or when it is an output, overridden or captured.
+  // The only node that reads it; kNowhere when there are several, or when it is an output, overridden or captured.
   size_t only_reader(ValueId value) const;
   bool is_private(ValueId value) const { return only_reader(value) != kNowhere; }
   // Known to be the very same on every run: the only element, or all of it.
@@ -50,7 +50,7 @@ class Fuser {
   // A node of the given operator; its schema is looked up, its name made from those it stands for.
   Node make(std::string_view domain, std::string_view op, size_t place, std::vector<ValueId> inputs,
             std::vector<ValueId> outputs) const;
-  // Puts `made` at `place`, one of `members`, and takes all members out. What they made and `made` does not is
+  // Puts `made` at position `place`, one of `members`, and takes all members out. What they made and `made` does not is
   // announced as fused into it. False, and nothing is changed, when such a value is needed elsewhere, when an input of
   // `made` is not there yet at `place`, or when its operator is beyond the edit's limit.
   bool replace(std::span<const size_t> members, size_t place, Node made);

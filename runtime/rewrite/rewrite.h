@@ -17,7 +17,7 @@
 namespace parallax::runtime {
 
 struct PlannedNode {
-  NodeId id = kNoNode;               // the source node at whose place it runs
+  NodeId id = kNoNode;               // the source node at whose position it runs
   const Node* node = nullptr;        // that node, or one that a pattern made (owned by GraphEdit::made)
   std::vector<NodeId> sources = {};  // of a made node: the source nodes whose work it does
 };

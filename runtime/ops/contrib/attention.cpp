@@ -206,7 +206,7 @@ Status attend_projection(Context& op, const Tensor& input, const Tensor& weights
   return set_cast(op, 1, present, inputs.dtype);
 }
 
-// Halves are multiplied as they are, float32 inside; what follows is computed wide.
+// Float16 is multiplied as it is, with sums in float32; the rest is computed in float32.
 Status attention(Context& op) {
   const DType dtype = op.input(0).dtype();
   const Tensor input = PX_TRY(inner_cast(op, op.input(0), head_type(dtype)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shape of MatMulBnb4's weights, checked, and the values of its codes.
+// The shape of MatMulBnb4's weights, checked, and the values of its 4-bit elements.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace parallax::runtime {
 
-// [n, k] of codes, flattened and cut into blocks of `size`, each with a scale.
+// [n, k] of quantized values, flattened and cut into blocks of `size`, each with a scale.
 struct Bnb4Blocks {
   int64_t n = 0, k = 0, size = 0;
   bool transposed = true;  // whether the product reads them as [n, k], which makes n columns; else k

@@ -13,7 +13,7 @@ using Context = ChainContext;
 
 Tensor single(int64_t value) { return Tensor::vector<int64_t>(std::span<const int64_t>(&value, 1)); }
 
-// Part [1, ...] of the first axis, from `place` on.
+// Part [1, ...] of the first axis, from index `place` on.
 Result<Tensor> part_at(Context& op, const Tensor& whole, int64_t place) {
   if (whole.shape()[0] == 1) return whole;
   return run_inner(op, {"Slice", 13}, {whole, single(place), single(place + 1), single(0)});
@@ -32,8 +32,8 @@ Result<Tensor> requantised(Context& op, const Tensor& values) {
   return run_inner(op, {"DequantizeLinear", 13}, {parts[0], parts[1], parts[2]});
 }
 
-// Codes [directions, rows, columns] of one direction as numbers [1, columns, rows]. Scales and zero points are one
-// number a direction, or one for each of its columns.
+// Quantized values [directions, rows, columns] of one direction as numbers [1, columns, rows]. Scales and zero points
+// are one number a direction, or one for each of its columns.
 Result<Tensor> weights_of(Context& op, int64_t codes, int64_t scale, int64_t zero_point, int64_t direction) {
   const Tensor own = PX_TRY(part_at(op, op.input(codes), direction));
   Value parameters[2];

@@ -28,7 +28,7 @@ Result<Tensor> embeddings(Context& op, int64_t table, int64_t hidden, const Tens
   return inner_cast(op, found, DType::float32);
 }
 
-// position_ids, of all samples or of each; without them a token's place.
+// position_ids, of all samples or of each; without them a token's index.
 Result<Tensor> positions_of(Context& op, const Shape& ids) {
   if (op.has_input(8)) {
     const int64_t count = op.input(8).element_count();
@@ -132,7 +132,7 @@ Status group_norm(Context& op) {
   return group_norm_of(op, op.input(0));
 }
 
-// GroupNorm of X + skip + bias; a skip of [N, C] is repeated over the image.
+// GroupNorm of X + skip + bias; a skip of [N, C] is repeated over the feature map.
 Status skip_group_norm(Context& op) {
   const Tensor& x = op.input(0);
   const Tensor& skip = op.input(3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft's gates and the projections behind them: GatedAdd, GatedRMSNorm, BranchwiseRMSNorm, ScaledSiLU,
+// com.microsoft's gates and the projections after them: GatedAdd, GatedRMSNorm, BranchwiseRMSNorm, ScaledSiLU,
 // MatMulNBitsMlp, MatMulNBitsQkv, as chains of the operators of ai.onnx. Definitions: ContribOperators.md.
 #include <fmt/format.h>
 

@@ -21,7 +21,7 @@ struct GroupShape {
 // The past rows of each sample, then its new ones, then zeros, as float32; `past` may be undefined. Errors: execution.
 Result<Tensor> extended_numbers(ChainContext& op, const Tensor& past, const Tensor& fresh, const CacheRows& rows);
 
-// A cache that is held as multiples of scales (ms_cache.h).
+// A cache that is held as multiples of scales (cache.h).
 struct QuantisedCache {
   const CacheFormat& format;
   const Tensor& past;

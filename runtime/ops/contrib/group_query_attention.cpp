@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft.GroupQueryAttention: groups of query heads that share keys and values, a cache of past ones, rotary
 // positions, a causal window. Definition: ContribOperators.md, with full-length caches; what that leaves open is as in
-// onnxruntime's CPU kernel: the first prompt is told by a sequence as long as total_sequence_length and takes nothing
-// from the past; present has max(total_sequence_length, past length) rows, those behind a sample's last being zeros;
-// smooth_softmax is a head_sink of zeros.
+// onnxruntime's CPU kernel: the first prompt is recognized by a sequence as long as total_sequence_length and takes
+// nothing from the past; present has max(total_sequence_length, past length) rows, those after a sample's last being
+// zeros; smooth_softmax is a head_sink of zeros.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -122,7 +122,7 @@ Status rotate(Context& op, const GroupShape& shape, Tokens& tokens) {
   if (cache.size() != 2) return execution_error("the caches must be matrices");
   Ints rows;
   for (const CachePlace& place : shape.places) {
-    // The padding behind a shorter prompt has no position; onnxruntime leaves it at 0.
+    // The padding after a shorter prompt has no position; onnxruntime leaves it at 0.
     for (int64_t s = 0; s < shape.sequence; ++s) rows.push_back(place.past + s < place.total ? place.past + s : 0);
   }
   if (op.has_input(kPositionIds)) rows = all_integers(op.input(kPositionIds));

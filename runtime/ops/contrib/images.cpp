@@ -12,7 +12,7 @@
 namespace parallax::runtime {
 namespace {
 
-// All slices of `size` elements, `step` apart, along `dim`; the slice is a new last axis.
+// All slices of `size` elements, `step` elements from each other, along `dim`; the slice is a new last axis.
 template <class Device>
 Status unfold(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -42,11 +42,11 @@ PX_HD double sample_place(double low, double high, int64_t length, int64_t count
   return low * span + static_cast<double>(index) * (high - low) * span / static_cast<double>(count - 1);
 }
 
-// One number of the result; what lies outside the image is `outside`.
+// One number of the result; `outside` for positions outside the feature map.
 template <class Device>
 struct CroppedSample {
   Source image, boxes;
-  Elements<Device, const int64_t> batches;  // which image each box is of
+  Elements<Device, const int64_t> batches;  // the batch index of each box
   int64_t channels, height, width;
   int64_t rows, columns;  // of the result
   bool is_nearest;

@@ -100,7 +100,7 @@ struct FirstGreatest {
   PX_HD int64_t finish(Pivot best, int64_t) const { return best.row; }
 };
 
-// An element after the step of `column`: the pivot's row changes places with row `column` and is divided by the pivot,
+// An element after the step of `column`: the pivot's row is exchanged with row `column` and is divided by the pivot,
 // and its multiples are taken away from the others.
 template <class Device>
 struct Eliminated {

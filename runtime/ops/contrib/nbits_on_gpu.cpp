@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights of few bits of com.microsoft for GPU devices: MatMulNBits and MatMulBnb4, few rows of them by a kernel that
 // decodes weights as it reads them, more by a product with the decoded matrix; GatherBlockQuantized. The host's are in
-// ms_quantized_products.cpp and ms_tokens.cpp.
+// quantized_products.cpp and tokens.cpp.
 #include <array>
 
 #include <fmt/format.h>

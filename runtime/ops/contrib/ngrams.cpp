@@ -16,7 +16,7 @@
 namespace parallax::runtime {
 namespace {
 
-// The sequences [batch, length], and the places [batch, places] that an n-gram can begin at.
+// The sequences [batch, length], and the positions [batch, positions] that an n-gram can begin at.
 template <class Device>
 struct Sequences {
   Elements<Device, const int64_t> tokens;

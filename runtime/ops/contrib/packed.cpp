@@ -57,7 +57,7 @@ Status restore_padding(Context& op) {
   if (dims.size() != 2 || offsets.size() != 2 || dims[0] > product(offsets))
     return execution_error("an input " + x.shape().to_string() + " with token_offset " +
                            op.input(1).shape().to_string());
-  Ints source(product(offsets), dims[0]);  // a row of zeros behind the tokens
+  Ints source(product(offsets), dims[0]);  // a row of zeros after the tokens
   const Ints places = all_integers(op.input(1));
   for (int64_t token = 0; token < dims[0]; ++token) {
     if (places[token] < 0 || places[token] >= source.size())
@@ -159,7 +159,7 @@ Status packed_attention(Context& op) {
   return attend_packed(op, heads, begins, 3, 5);
 }
 
-// Queries, keys and values apart, or in one [tokens, heads, 3, size].
+// Queries, keys and values separate, or in one [tokens, heads, 3, size].
 Status packed_multi_head_attention(Context& op) {
   const int64_t count = op.integer("num_heads");
   const Ints dims(op.input(0).shape());

@@ -34,7 +34,7 @@ struct Buckets {
   }
 };
 
-// [1, heads, queries, keys] from the table, whose page says column-major: the buckets of a head lie together.
+// [1, heads, queries, keys] from the table, whose page says column-major: the buckets of a head are adjacent.
 Status relative_position_bias(Context& op) {
   const Ints table(op.input(0).shape());
   const int64_t queries = PX_TRY(op.integer_of_input(1)), keys = PX_TRY(op.integer_of_input(2));

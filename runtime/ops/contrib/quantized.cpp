@@ -56,7 +56,7 @@ std::optional<Repeated> repeated_along(const Shape& larger, const Shape& smaller
   }
   const int64_t both = repeated.inner * smaller.element_count();
   repeated.outer = both == 0 ? 0 : larger.element_count() / both;
-  int64_t seen = 1;  // of the smaller one, from behind
+  int64_t seen = 1;  // of the smaller one, from the last axis
   for (int64_t axis = rank - 1; axis >= missing; --axis) {
     const int64_t own = dim_of(smaller, axis - missing);
     const bool is_between = seen > 1 && seen < smaller.element_count();
@@ -122,7 +122,7 @@ Status where(Context& op) {
   return set_quantised(op, z, 7, 8, op.input(1).dtype());
 }
 
-// From the codes of an input to those with a scale and a zero point at these inputs.
+// From the quantized values of an input to those with a scale and a zero point at these inputs.
 struct Recoding {
   QuantisedInput from;
   int64_t scale, zero_point;
@@ -143,7 +143,7 @@ Result<ByteTable> table_of(Context& op, const Recoding& recoding, const InnerOp*
   return table;
 }
 
-// A part of QLinearConcat as codes of the result, looked up.
+// A part of QLinearConcat as quantized values of the result, looked up.
 Result<Tensor> recoded(Context& op, int64_t input, DType to) {
   const ByteTable table = PX_TRY(table_of(op, {{input, input + 1, input + 2}, 0, 1, to}, nullptr));
   const TensorView x = op.input(input).view();
@@ -196,7 +196,7 @@ struct KeptTable {
 };
 
 // The table of an operator, made once where scales and zero points never change. `parameter` is what the inner operator
-// has beside its input.
+// has besides its input.
 template <class Device>
 Result<ByteTable> kept_table(OpContext<Device>& op, const Recoding& recoding, const InnerOp& inner, float parameter) {
   if constexpr (std::is_same_v<Device, Cpu>) {

@@ -27,7 +27,7 @@ struct AddedMask {
   MaskKind kind;
   ScoreShape shape;
   int64_t rows;                     // of the result: one for each query, or one
-  int64_t mask_rows, mask_columns;  // the last two axes of a mask by place
+  int64_t mask_rows, mask_columns;  // the last two axes of a mask by position
   float filter;
 
   PX_HD bool sees(int64_t batch, int64_t query, int64_t key) const {
@@ -132,7 +132,7 @@ struct NibblePair {
   }
 };
 
-// An element of [batch, heads, sequence, width]; the sinks stand behind the keys.
+// An element of [batch, heads, sequence, width]; the sinks follow the keys.
 template <class Device>
 struct GroupMask {
   Source bias, sinks;  // may be missing

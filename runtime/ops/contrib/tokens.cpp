@@ -34,7 +34,7 @@ float number_of(const QuantisedTable& table, const Tensor& tensor, int64_t posit
   return static_cast<float>((byte >> (bit % 8)) & ((1U << table.bits) - 1));
 }
 
-// An index out of range gives zeros, as the page has it; negative ones count from behind.
+// An index out of range gives zeros, as the page has it; negative ones count from the end.
 Status gather_block_quantised(Context& op) {
   const QuantisedTable table = PX_TRY(quantised_table(op));
   const int64_t axis = table.gather_axis, rank = table.dims.size();
