@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage without a display: EGL's surfaceless platform and a framebuffer object.
+// The render target without a display: EGL's surfaceless platform and a framebuffer object.
 #define GL_GLEXT_PROTOTYPES
 #include <EGL/egl.h>
 #include <EGL/eglext.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stage: where frames are shown. A window for people, or a picture in memory for scripts and tests.
+// The target that frames are rendered to. A window for people, or a picture in memory for scripts and tests.
 #pragma once
 
 #include <cstdint>

@@ -114,7 +114,7 @@ void draw_verdict(Ui& ui, const Comparison& comparison) {
   const std::string why = why_of(comparison);
   if (why.empty()) return;
   ImGui::SameLine(0, 8);
-  // Beside it stand the note, the progress and the zoom.
+  // The note, the progress and the zoom follow it.
   const float room = ImGui::GetWindowWidth() * (ui.viewer->note.empty() && !ui.viewer->is_busy() ? 0.6F : 0.25F);
   ImGui::TextDisabled("%s", cut_text(ui.fonts.base, ui.fonts.base->FontSize, "(" + why + ")", room).c_str());
   tooltip(why.c_str());

@@ -147,7 +147,7 @@ ImU32 CanvasPainter::frame_fill(const GraphItem& item) const {
   return item.depth % 2 == 0 ? theme.frame : faded(theme.raised, 0.45F);
 }
 
-// Over the wires, which step back behind the letters.
+// Over the wires, which are drawn below the text.
 void CanvasPainter::draw_titles() const {
   for (const SceneBox& box : scene_.boxes) {
     if (!box.is_open) continue;

@@ -154,7 +154,7 @@ void take_typed(Ui& ui) {
     if (next.chord.empty()) continue;
     if (has_field && next.chord == "Escape") ImGui::SetWindowFocus(nullptr);  // lets the keyboard go
     ui.keys.push_back(next.chord);
-    // A menu that is open takes Escape itself; other keys are not for what lies under it.
+    // A menu that is open takes Escape itself; other keys are not for the windows under it.
     if (!ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) handle_key(ui, next.chord);
     if (ui.viewer->focus_search || (shows_field(*ui.viewer) && !had_dialog)) ui.frames_to_field = kFramesToField;
     if (has_field && (next.chord == "Enter" || next.chord == "Escape")) break;  // the field may be gone after it

@@ -105,7 +105,7 @@ void draw_numbers(Ui& ui, const Place& place, ImDrawList* list) {
     const std::string text = pane.model->cell_text(place.mode, element);
     const Colour fill = TensorModel::colour_of(place.mode, pane.model->number(place.mode, element), place.range);
     const ImVec2 extent = font->CalcTextSizeA(font->FontSize, 1e6F, 0, text.c_str());
-    if (extent.x > place.cell.x) return;  // the picked element is told in full beside the picture
+    if (extent.x > place.cell.x) return;  // the picked element is shown in full next to the picture
     const ImVec2 cell = corner_of(place, row, column);
     list->AddText(
         font, font->FontSize,
@@ -251,7 +251,7 @@ void draw_heat_maps(Ui& ui, ImVec2 size) {
     return;
   }
   const bool is_split = pane.is_split && model.has_b();
-  // Wide slices lie above each other, others side by side: where they are seen largest.
+  // Wide slices are stacked, others are side by side, whichever shows them larger.
   const float gap = 4 * ui.scale;
   const auto rows = static_cast<float>(model.rows()), columns = static_cast<float>(model.columns());
   const float zoom_beside = std::min((size.x - 2 * gap) / 3 / columns, size.y / rows),

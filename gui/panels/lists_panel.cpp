@@ -158,7 +158,7 @@ void draw_row(Ui& ui, int32_t row, const std::vector<TableColumnInfo>& columns) 
       ImGui::PushID(row);
       if (ImGui::Selectable(text.c_str(), row == viewer.row(), ImGuiSelectableFlags_SpanAllColumns))
         viewer.select_row(row);
-      // The row spans columns that may lie outside the window: its first cell is named.
+      // The row spans columns that may be outside the window: its first cell is named.
       const ImVec2 least = ImGui::GetItemRectMin();
       ui.mark(fmt::format("row:{}", row), least, {least.x + 36 * ui.scale, ImGui::GetItemRectMax().y});
       ImGui::PopID();

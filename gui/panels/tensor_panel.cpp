@@ -165,7 +165,7 @@ void draw_parts(Ui& ui) {
   ImGui::EndChild();
 }
 
-// Strings, and elements of sequences, beside each other.
+// Strings, and elements of sequences, next to each other.
 void draw_texts(const Ui& ui, const TextLines& texts) {
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerV |
                                      ImGuiTableFlags_Resizable | ImGuiTableFlags_SizingStretchProp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Beside the heat map: the range its colors span, how often values occur, and the element picked.
+// Parts next to the heat map: the range its colors span, how often values occur, and the element picked.
 #include <algorithm>
 #include <cmath>
 

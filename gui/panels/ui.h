@@ -152,7 +152,7 @@ void busy_mark(Ui& ui, ImVec2 least, ImVec2 greatest, const std::string& text);
 std::string readable_keys(std::string_view chord);
 // A field for a text of any length.
 bool text_field(const char* label, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
-// The next small button stands beside the last one where it fits, else below.
+// The next small button is next to the last one where it fits, else below.
 void same_line_if_fits(const Ui& ui, const char* title, float gap);
 
 // Two files of one folder: the folder stands once.

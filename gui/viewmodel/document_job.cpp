@@ -165,7 +165,7 @@ void DocumentJob::post_what_was_kept(const Document& start, const RunRequest& re
   if (!dumps.has_value()) return;
   conclude(so_far);
   auto document = document_of_dumps(start, dumps->first, dumps->second, std::move(so_far), origin_of(request));
-  if (!document.ok()) return;  // why the run ended is what is told
+  if (!document.ok()) return;  // why the run ended is reported
   Document kept = **document;
   kept.remarks.clear();  // likewise
   post(std::make_shared<const Document>(std::move(kept)));

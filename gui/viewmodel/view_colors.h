@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colors of numbers, one place for graph and tensors. Ramps that keep their order in gray and for people who do not
-// tell red from green; what is no number has colors of its own, outside the ramps.
+// Colors of numbers, the same for graph and tensors. Ramps that keep their order in gray and for people who do not tell
+// red from green; non-numbers have colors of its own, outside the ramps.
 #pragma once
 
 #include <cstdint>

@@ -93,7 +93,7 @@ class GraphView {
   // Items joined to this one in the picture, in order: those that feed it, or those that read it.
   std::vector<int32_t> producers_of(int32_t item);
   std::vector<int32_t> readers_of(int32_t item);
-  int32_t neighbour(int32_t item, int step);  // the sibling drawn beside it; -1 at the end
+  int32_t neighbour(int32_t item, int step);  // the sibling drawn next to it; -1 at the end
   int32_t item_at(float world_x, float world_y);
 
  private:

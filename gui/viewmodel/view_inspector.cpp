@@ -163,7 +163,7 @@ void add_metrics(const Document& document, const ValueRow& row, const ValueCompa
   view.sections.push_back(std::move(section));
 }
 
-// The output beside what a test_data_set expects, for each side that was held against it.
+// The output compared with what a test_data_set expects, for each compared side.
 void add_expected_output(const Document& document, int32_t row, InspectorView& view) {
   InspectorSection section{"Expected output", {}};
   for (const ValueComparison& value : document.comparison->expected) {

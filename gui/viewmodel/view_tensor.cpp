@@ -181,7 +181,7 @@ void TensorModel::set_montage(bool is_on) {
   arrange_tiles();
 }
 
-// So that the picture is about three halves as wide as it is high, as panes are.
+// So that the picture is about 1.5 times as wide as it is high, as panes are.
 void TensorModel::arrange_tiles() {
   constexpr double kAspect = 1.5;
   const double height = static_cast<double>(tile_rows()) + 1, width = static_cast<double>(tile_columns()) + 1;
@@ -241,7 +241,7 @@ int64_t TensorModel::element_at(int64_t row, int64_t column) const {
   if (a_.element_count() == 0) return -1;
   int64_t element = base();
   if (montage_axis_ >= 0) {
-    const int64_t high = tile_rows() + 1, wide = tile_columns() + 1;  // a tile and the gap beside it
+    const int64_t high = tile_rows() + 1, wide = tile_columns() + 1;  // a tile and the gap next to it
     const int64_t tile = row / high * tiles_across_ + column / wide;
     row %= high;
     column %= wide;

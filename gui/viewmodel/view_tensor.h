@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TensorModel: one value of both sides, element by element: which two axes are looked at, in which measure, in which
-// range, and what stands at each place.
+// range, and the element at each position.
 #pragma once
 
 #include <array>
@@ -57,8 +57,8 @@ struct ElementFilter {
   bool is_set() const { return specials_only || brush.has_value(); }
 };
 
-// Counts of the slice's elements in equal bins of what is measured: values of both sides, or one difference. What is
-// not finite stands apart, and on a logarithmic axis zeros do, too.
+// Counts of the slice's elements in equal bins of what is measured: values of both sides, or one difference. Numbers
+// that are not finite are counted separately, as are zeros on a logarithmic axis.
 struct SliceHistogram {
   double low = 0, high = 0;  // of values, not of logarithms
   bool is_logarithmic = false;
@@ -80,7 +80,7 @@ class TensorModel {
  public:
   // B may be undefined: then only the first is shown, in mode a or b by whose it is. Floats of two widths are laid over
   // each other. Errors: usage, when the shapes or else the element types differ, or for strings, whose elements have no
-  // place on a scale.
+  // scale.
   static Result<TensorModel> make(Tensor a, Tensor b, Limit limit);
 
   bool has_b() const { return b_.defined(); }
@@ -98,14 +98,14 @@ class TensorModel {
   std::span<const int64_t> index() const { return index_; }  // of the axes that are not shown
   void set_index(int axis, int64_t at);                      // kept within the axis
   bool step_slice(int step);                                 // along the last axis not shown; false where there is none
-  // All slices along the last axis that is not shown, side by side as tiles, one element apart.
+  // All slices along the last axis that is not shown, side by side as tiles, with a gap of one element.
   bool can_tile() const;
   void set_montage(bool is_on);
   int montage_axis() const { return montage_axis_; }  // -1: one slice alone
   int64_t tiles_across() const { return tiles_across_; }
   std::string slice_text() const;  // "0,3,:,:" as --slice of `parallax tensor` takes it
   void show(int64_t element);      // brings an element into the picture
-  // Index of the element at a place; -1 outside.
+  // Index of the element at a position; -1 outside.
   int64_t element_at(int64_t row, int64_t column) const;
   std::pair<int64_t, int64_t> place_of(int64_t element) const;  // its row and column, if shown
   std::vector<int64_t> multi_index(int64_t element) const;

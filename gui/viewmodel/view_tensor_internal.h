@@ -14,7 +14,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr bool is_difference(TensorMode mode) { return mode >= TensorMode::difference; }
 
-// How much an element deserves the pixel of its block, or a place among the worst: NaN before infinities before large
+// How much an element deserves the pixel of its block, or a row among the worst: NaN before infinities before large
 // numbers.
 inline double weight_of(double number) {
   return std::isnan(number) ? kInfinity : std::isinf(number) ? 1e308 : std::abs(number);

@@ -26,7 +26,7 @@ struct TextLines {
 // True where a value is shown so: it is no tensor of numbers.
 bool is_listed_as_text(const Value& value);
 
-// A side that is not there is absent. Numbers of two sides are apart beyond `limit`.
+// A side that is not there is absent. Numbers of two sides differ where their difference exceeds `limit`.
 TextLines list_as_text(const Value& a, const Value& b, const Limit& limit);
 
 }  // namespace parallax

@@ -160,7 +160,7 @@ void Viewer::show(std::shared_ptr<const Document> document) {
 }
 
 // The cause that explains most, where its value shows it, else the first divergence, else what is not as expected, else
-// the value that comes nearest to its limit. A cause may lie in a value that only one side has.
+// the value that comes nearest to its limit. A cause may be in a value that only one side has.
 void Viewer::select_first() {
   find_first();
   if (item_ >= 0) graph.focus_on(item_);

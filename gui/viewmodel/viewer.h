@@ -26,7 +26,7 @@ enum class LeftTab : uint8_t { alerts, table, causes, marks };
 
 enum class TensorTab : uint8_t { worst, values, channels, around };
 
-// One value under the glass.
+// The selected value with its elements.
 struct TensorPane {
   std::optional<TensorModel> model;
   std::optional<TextLines> texts;  // of what is no tensor of numbers
@@ -34,7 +34,7 @@ struct TensorPane {
   TensorMode mode = TensorMode::absolute;
   TensorMode wanted_mode = TensorMode::absolute;  // where both sides are there
   bool is_one_by_one = false;  // both are there, but cannot be laid over each other: mode says which one is shown
-  bool is_split = false;       // A, B and the measure beside each other
+  bool is_split = false;       // A, B and the measure side by side
   bool is_montage = false;
   bool is_auto_range = true;
   bool is_range_due = false;  // to be fitted by who computes the slice's figures: it is too large to wait for
@@ -120,7 +120,7 @@ class Viewer {
   // ---- tensor
   TensorPane& tensor() { return tensor_; }
   const TensorPane& tensor() const { return tensor_; }
-  int64_t tensor_loads() const { return tensor_loads_; }  // counts the values that were under the glass
+  int64_t tensor_loads() const { return tensor_loads_; }  // counts the values that were selected
   void set_tensor_mode(TensorMode mode);
   void set_montage(bool is_on);
   void show_channel(int axis, int64_t index);       // in the picture
@@ -208,7 +208,7 @@ struct NamedPlace {
   std::string name;
   float x = 0, y = 0;
 };
-// Everything that is shown: document, selection, lists, inspector, tensor; and where widgets are, if that is told.
+// Everything that is shown: document, selection, lists, inspector, tensor; and where widgets are, if they are known.
 std::string view_to_json(Viewer& viewer, std::span<const NamedPlace> places = {});
 // The command that shows the same value in the same way again; empty where nothing is open.
 std::string view_command(Viewer& viewer);

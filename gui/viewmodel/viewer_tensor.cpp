@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The value under the glass: its elements, the measure, the range, the picked element.
+// The selected value: its elements, the measure, the range, the picked element.
 #include <charconv>
 #include <cmath>
 
@@ -11,7 +11,7 @@
 namespace parallax {
 namespace {
 
-// Copied, so that what is under the glass stays whatever becomes of the file.
+// Copied, so that the selected value stays valid whatever happens to the file.
 Result<Value> value_of(const DumpReader* dump, int32_t entry) {
   if (dump == nullptr || entry < 0) return Value();
   const DumpEntry& kept = dump->entries()[static_cast<size_t>(entry)];

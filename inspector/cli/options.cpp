@@ -38,7 +38,7 @@ CLI::Validator whole_number(int64_t low, uint64_t high) {
     const std::string_view digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
     if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos)
       return fmt::format("'{}' is not a whole number", text);
-    // The parser behind this check would read an octal number.
+    // The parser after this check would read an octal number.
     if (digits.size() > 1 && digits.front() == '0') return fmt::format("'{}' begins with a 0: leave it out", text);
     uint64_t size = 0;
     const bool fits = std::from_chars(digits.data(), digits.data() + digits.size(), size).ec == std::errc();

@@ -13,7 +13,7 @@ namespace parallax {
 
 struct DotOptions {
   int depth = -1;     // scopes deeper than this are drawn as one box each; -1: all are open
-  std::string focus;  // value path: only what lies within `focus_steps` edges of it (and in its body) is drawn
+  std::string focus;  // value path: only nodes within `focus_steps` edges of it (and in its body) is drawn
   int focus_steps = 3;
   const Comparison* comparison = nullptr;  // colors; may be null
   bool shapes = true;                      // edge labels

@@ -69,7 +69,7 @@ std::string bars(const std::vector<int64_t>& counts, int64_t most, const char* f
   std::string text;
   for (size_t bin = 0; bin < counts.size(); ++bin) {
     if (counts[bin] == 0) continue;
-    // By the logarithm: one far element must be seen beside a million near zero.
+    // By the logarithm: one far element must be seen next to a million near zero.
     const double height =
         kBarHeight * std::log1p(static_cast<double>(counts[bin])) / std::log1p(static_cast<double>(most));
     text += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>",

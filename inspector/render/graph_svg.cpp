@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures boxes by their lines of text, lets the layout place them, and writes rectangles, lines and words.
+// Measures boxes by their lines of text, lets the layout position them, and writes rectangles, lines and words.
 #include "inspector/render/graph_svg.h"
 
 #include <algorithm>

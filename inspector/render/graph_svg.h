@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole model as SVG by our own layout: graphs of any size, in time linear in it, without another program. Bodies lie
+// A whole model as SVG by our own layout: graphs of any size, in time linear in it, without another program. Bodies are
 // inside the box of the node that holds them.
 #pragma once
 

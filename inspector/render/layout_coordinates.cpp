@@ -73,7 +73,7 @@ class Placer {
       const int32_t vertex = vertices[i];
       if (i > 0) offset += distance_between(layers_, vertices[i - 1], vertex, options_);
       offsets_.push_back(offset);
-      constexpr double kStay = 0.01;  // what has no neighbors on this side stays, unless others need the place
+      constexpr double kStay = 0.01;  // a vertex without neighbors on this side stays, unless others need its position
       double weight = kStay;
       double sum = kStay * middle_[static_cast<size_t>(vertex)];
       if (look != Look::down) add_wishes(vertex, true, sum, weight);

@@ -58,7 +58,7 @@ Layers make_layers(const LayoutGraph& graph, std::vector<int32_t> layer, const s
 void order_layers(Layers& layers, int sweeps);
 int64_t count_crossings(const Layers& layers);
 
-// How far the middles of neighbors in a layer must be apart.
+// The least distance of the middles of neighbors in a layer.
 double distance_between(const Layers& layers, int32_t left, int32_t right, const LayoutOptions& options);
 
 // Moves the bends of long wires onto as few lines as there is room for.

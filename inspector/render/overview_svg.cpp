@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens groups from the worst on, lets the scope layout place them, and writes boxes and wires.
+// Opens groups from the worst on, lets the scope layout position them, and writes boxes and wires.
 #include "inspector/render/overview_svg.h"
 
 #include <iterator>

@@ -12,7 +12,7 @@
 namespace parallax {
 
 // At most about `most_boxes`, unless the outermost level alone has more. Boxes bear the worst verdict of what is in
-// them. `comparison` may be null. Empty for a graph whose sites cannot be numbered.
+// them. `comparison` may be null. Empty for a graph whose values cannot be numbered.
 std::string overview_to_svg(const Graph& graph, const Comparison* comparison, size_t most_boxes = 600);
 
 }  // namespace parallax

@@ -21,7 +21,7 @@
 namespace parallax {
 namespace {
 
-// Graphviz writes an XML prologue that has no place inside HTML.
+// Graphviz writes an XML prologue that is not allowed inside HTML.
 std::string svg_of(const std::string& drawn) {
   const size_t begin = drawn.find("<svg");
   return begin == std::string::npos ? std::string() : drawn.substr(begin);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comparison as one HTML file that needs nothing beside it: verdict, causes with their neighborhoods and errors,
-// a table to sort and filter, the graph.
+// A comparison as one HTML file that needs no other file: verdict, causes with their neighborhoods and errors, a table
+// to sort and filter, the graph.
 #pragma once
 
 #include <string>

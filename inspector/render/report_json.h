@@ -31,7 +31,7 @@ nlohmann::ordered_json expected_json(const std::vector<ValueComparison>& values)
 // { "min", "max", "mean", "std", "zeros", "nan", "inf" }
 nlohmann::ordered_json statistics_json(const TensorStatistics& statistics);
 
-// "Gather" of "Gather-13", "Gelu" of "com.microsoft.Gelu-1": as operators are named beside a node.
+// "Gather" of "Gather-13", "Gelu" of "com.microsoft.Gelu-1": as operators are named next to a node.
 std::string plain_operator(std::string_view versioned);
 
 // { "error": { "code", "message", "node", "op" } }; the code is the process's exit code.

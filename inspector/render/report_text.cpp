@@ -45,7 +45,7 @@ std::string verdict_line(const Comparison& comparison, const Colours& colours) {
   std::string counts = fmt::format("{} values: {} compared, {} passed, {} diverged", summary.values, summary.compared,
                                    summary.passed, summary.diverged);
   if (summary.mistrusted > 0) counts += fmt::format(", {} mistrusted", summary.mistrusted);
-  if (summary.values == 0 && comparison.has_expected) {  // one side, beside the outputs it should have given
+  if (summary.values == 0 && comparison.has_expected) {  // one side, besides the outputs it should have given
     const auto passed = std::ranges::count(comparison.expected, Verdict::pass, &ValueComparison::verdict);
     counts = fmt::format("{} of {} outputs as expected", passed, comparison.expected.size());
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the tree of items from scopes and sites.
+// Builds the tree of items from scopes and values.
 #include "inspector/render/scope_items.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays groups out from the inside out, then places them and joins the pieces of wires that cross their borders.
+// Lays groups out from the inside out, then positions them and joins the pieces of wires that cross their borders.
 #include "inspector/render/scope_layout.h"
 
 #include <algorithm>

@@ -18,7 +18,7 @@ std::vector<size_t> candidate_periods(std::span<const uint64_t> structure) {
   std::unordered_map<uint64_t, size_t> last;
   std::map<size_t, size_t> votes;
   for (size_t i = 0; i < structure.size(); ++i) {
-    // Three neighbors together stand for a place in a block better than one operator does.
+    // Three neighbors together identify a position in a block better than one operator does.
     uint64_t key = structure[i];
     for (size_t next = i + 1; next < std::min(i + 3, structure.size()); ++next) key = key * 31 + structure[next];
     if (const auto seen = last.find(key); seen != last.end() && i - seen->second >= kMinPeriod) {

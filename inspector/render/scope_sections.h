@@ -15,7 +15,7 @@ struct Section {
 };
 
 // Parts of `structure` (a hash for each member, in execution order). A period that shows in most of the row gives its
-// repetitions; what lies before, between and after, or a row without one, is cut into equal parts of at most `limit`.
+// repetitions; the members before, between and after, or a row without one, is cut into equal parts of at most `limit`.
 std::vector<Section> find_sections(std::span<const uint64_t> structure, size_t limit);
 
 }  // namespace parallax

@@ -99,7 +99,7 @@ std::vector<ValueId> equal_values(const Cut& cut, const MatchedValues& matched) 
   return equal;
 }
 
-// The value of the cut's place that `located` is: its own, or one that it reads from around it.
+// The value of the cut's graph that `located` is: its own, or one that it reads from around it.
 ValueId value_in(const Place& place, const LocatedValue& located) {
   if (located.place.prefix() == place.prefix()) return located.id;
   const ValueId id = place.graph().find_value(located.place.graph().values[static_cast<size_t>(located.id)].name);

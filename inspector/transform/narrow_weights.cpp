@@ -24,7 +24,7 @@ Attribute* attribute_of(Node& node, std::string_view name) {
   return found == node.attributes.end() ? nullptr : &*found;
 }
 
-// The elements of a weight that lies in a file pass through memory once.
+// The elements of a weight that is in a file pass through memory once.
 FiniteRange range_of(std::span<const float> values) {
   FiniteRange range;
   for (size_t begin = 0; begin < values.size(); begin += kBlockElements) {

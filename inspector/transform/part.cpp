@@ -38,7 +38,7 @@ std::string describe_place(const Place& place) {
   return place.prefix().empty() ? "the main graph" : fmt::format("'{}'", place.prefix());
 }
 
-// The value of `place` that the located one is: its own, or one of a graph around it that it reads.
+// The value of the graph at `place` that the located one is: its own, or one of a graph around it that it reads.
 Result<ValueId> value_in(const Place& place, const LocatedValue& located, const std::string& path) {
   if (located.place.prefix() == place.prefix()) return located.id;
   const std::string& name = value_at(located.place.graph(), located.id).name;

@@ -10,9 +10,9 @@
 namespace parallax::transform {
 
 struct PartValue {
-  ValueId id = kNoValue;  // in the place's graph
+  ValueId id = kNoValue;  // in the located graph
   std::string name;
-  std::string path;  // where the value was computed: behind the place's frames, or of a graph around it
+  std::string path;  // where the value was computed: after the location's frames, or of a graph around it
 };
 
 struct Part {
@@ -33,7 +33,7 @@ Result<Part> find_part(const std::shared_ptr<const Model>& model, const std::vec
 // computes, or that are among `from`, are outputs all the same.
 Part part_between(const Place& place, const std::vector<ValueId>& from, const std::vector<ValueId>& to);
 
-// These nodes of the place's graph. Outputs are what others read of them and what the graph gives back; all they make
+// These nodes of the located graph. Outputs are what others read of them and what the graph gives back; all they make
 // where that is nothing.
 Part part_of_nodes(const Place& place, std::vector<NodeId> nodes);
 

@@ -10,7 +10,7 @@
 
 namespace parallax::transform {
 
-// Writes DIR/<name>; weights that were outside the file of the source model go to <name>.data beside it. Answers the
+// Writes DIR/<name>; weights that were outside the file of the source model go to <name>.data next to it. Returns the
 // path. Errors: io.
 Result<std::string> write_model(const Model& model, const std::string& directory, const std::string& name);
 

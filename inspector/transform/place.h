@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Place: where a value path leads: the graph its last frame stands for in one execution, and the graphs around it whose
-// values it may read.
+// The location that a value path leads to: the graph its last frame stands for in one execution, and the graphs around
+// it whose values it may read.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace parallax::transform {
 
-// One graph as it is executed behind one sequence of frames.
+// One graph as it is executed after one sequence of frames.
 struct Scope {
   const Graph* graph = nullptr;
   std::string prefix;         // the frames' text: "" or "loop.body[3]//"
@@ -25,8 +25,8 @@ struct Scope {
 
 struct Place {
   std::shared_ptr<const Model> model;
-  std::vector<Scope> scopes;                        // innermost first: the place itself, then those it sees
-  const Function* function = nullptr;               // whose body the place is or lies in: its operator sets hold
+  std::vector<Scope> scopes;                        // innermost first: the graph itself, then those it sees
+  const Function* function = nullptr;               // whose body the graph is or is inside: its operator sets hold
   std::vector<std::shared_ptr<const Graph>> bound;  // functions' bodies as they are called: kept alive here
 
   const Graph& graph() const { return *scopes.front().graph; }

@@ -18,7 +18,7 @@ using PartCheck = std::function<Result<bool>(const Part&)>;
 // "Simplifying and Isolating Failure-Inducing Input", 2002: ddmin), until no single node can go. `part` fails.
 Result<Part> shrink_part(Part part, const PartCheck& fails);
 
-// A failing part around a suspicious node: the node alone; with what lies between it and values known to be `sound`
+// A failing part around a suspicious node: the node alone; with the nodes between it and values known to be `sound`
 // (paths); with its neighbors, ever further away. Nothing where even the farthest does not fail.
 Result<std::optional<Part>> find_failing_part(const Place& place, NodeId suspect, const std::set<std::string>& sound,
                                               const PartCheck& fails);

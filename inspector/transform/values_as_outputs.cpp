@@ -342,7 +342,7 @@ class Exposer {
     return channels;
   }
 
-  // The first nodes of a Loop's body: its iteration number behind those of the Loops around it.
+  // The first nodes of a Loop's body: its iteration number after those of the Loops around it.
   void make_index(const Around& around, const Around& inner, ValueId index, const TypeInfo& type) {
     Graph& body = inner.graph();
     std::vector<Node> first;

@@ -52,8 +52,8 @@ struct ValuesAsOutputsOptions {
 
 // Makes outputs of the values at `paths`, all that nodes compute where it is empty; iteration numbers in them do not
 // count: each gives all iterations. The outputs that the model has come first and stay. What cannot be an output is
-// left out and told: optional values, sequences and maps of bodies, values of an unknown type in bodies, what bodies of
-// a Scan (or of a Loop before opset 13) hold in an If or a Loop of their own, bodies of other operators.
+// left out and reported: optional values, sequences and maps of bodies, values of an unknown type in bodies, what
+// bodies of a Scan (or of a Loop before opset 13) hold in an If or a Loop of their own, bodies of other operators.
 // Errors: usage, for a path that names no value; invalid_model.
 Result<ValuesAsOutputs> values_as_outputs(const Model& model, std::span<const std::string> paths = {},
                                           const ValuesAsOutputsOptions& options = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX backend-test folders: model.onnx with test_data_set_N beside it, as ONNX's own suites have them.
+// ONNX backend-test folders: model.onnx with test_data_set_N next to it, as ONNX's own suites have them.
 #pragma once
 
 #include <functional>

@@ -18,13 +18,13 @@ namespace parallax {
 Status blame_sides(const RunRequest& request, const ExecutorFactory& make_executor, RunSide& a, RunSide& b,
                    Comparison& comparison);
 
-// The causes of two dumps' differences. Executors are made again where they are at hand and have the dump's settings;
-// the model is read again where it lies where the dump says, and is the same.
+// The causes of two dumps' differences. Executors are made again where they are available and have the dump's settings;
+// the model is read again where it is at the dump's path, and is the same.
 Status blame_files(const std::string& a, const std::string& b, const Policy& policy,
                    const ExecutorFactory& make_executor, Comparison& comparison, const CancelToken& cancel = {});
 
 // Compares two dumps and looks for causes. Where only the search for causes meets a damaged value, what was compared is
-// kept and the damage is told in it. Errors: as of compare_files, cancelled.
+// kept and the damage is reported in it. Errors: as of compare_files, cancelled.
 Result<OpenedComparison> compare_and_blame_files(const std::string& a, const std::string& b, const Policy& policy,
                                                  const CompareOptions& options, const ExecutorFactory& make_executor);
 

@@ -50,7 +50,7 @@ Result<ComparedCall> Comparer::run(const std::vector<Value>& inputs, bool find_c
 
 Result<ComparedCall> Comparer::run_prepared(const std::vector<Value>& inputs, bool find_causes) {
   a_->inputs = inputs;
-  std::vector<std::string> notes;  // of the first call alone, and told by none: `match_paths` has settled the rest
+  std::vector<std::string> notes;  // of the first call alone, and reported by none: `match_paths` has settled the rest
   b_->inputs = model_a_ == model_b_ ? inputs : PX_TRY(inputs_for_other(*model_a_, inputs, *model_b_, notes));
   StreamOptions stream;
   stream.only = request_.only;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An observer that is told of shapes and times, and the tables made of what it saw.
+// An observer of shapes and times, and the tables made of what it saw.
 #include "inspector/workbench/profile.h"
 
 #include <algorithm>
@@ -79,7 +79,7 @@ std::string scope_of(std::string_view all, const std::vector<int64_t>& indices) 
   return scope;
 }
 
-// Follows the frames of a run as a tree of static places, each with its nodes.
+// Follows the frames of a run as a tree of static locations, each with its nodes.
 class PlaceTree {
  public:
   void restart() { path_.assign(1, 0); }
@@ -99,7 +99,7 @@ class PlaceTree {
   }
   void leave() { path_.pop_back(); }
 
-  // The number of a node in the place where the run is, made by `make` the first time.
+  // The number of a node at the run's current location, made by `make` the first time.
   template <class Make>
   size_t number_of(const NodeSite& site, const Make& make) {
     std::vector<int64_t>& numbers = places_[path_.back()].numbers;
@@ -109,7 +109,7 @@ class PlaceTree {
     return static_cast<size_t>(numbers[id]);
   }
 
-  // Graphs around the place where the run is, the innermost first.
+  // Graphs around the run's current location, the innermost first.
   template <class Visit>
   void visit_enclosing(const Visit& visit) const {
     for (auto place = path_.rbegin(); place != path_.rend(); ++place) {

@@ -10,7 +10,7 @@
 
 namespace parallax {
 
-// A node in one static place; figures are of one run, all iterations of the bodies around it together.
+// A node at one static location; figures are of one run, all iterations of the bodies around it together.
 struct NodeProfile {
   std::string scope;  // frames around it, "node_loop.body[*]//"; empty in the main graph
   std::string node;

@@ -9,8 +9,8 @@
 
 namespace parallax {
 
-// Passes every event on. `progress` hears how many values have come and how many sites were wanted; loops may bring
-// more values than sites, and untaken branches fewer.
+// Passes every event on. `progress` gets the number of values so far and the number that were wanted; loops may bring
+// more than wanted, and untaken branches fewer.
 class ProgressObserver final : public Observer {
  public:
   ProgressObserver(Observer& inner, std::function<void(int64_t done, int64_t total)> progress)

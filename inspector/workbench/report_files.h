@@ -15,7 +15,7 @@ struct ReportFiles {
   // Paths; empty: not wanted.
   std::string csv = {}, junit = {}, html = {}, dot = {}, svg = {}, netron = {}, model_explorer = {};
   std::string command = {};       // that makes this comparison again, for reports that say so
-  std::string further_html = {};  // a section of the HTML report beside the comparison
+  std::string further_html = {};  // a section of the HTML report besides the comparison
 };
 
 // A graph as SVG: small ones as Graphviz draws them, others (and where Graphviz is not installed) by our own layout.

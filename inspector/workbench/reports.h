@@ -11,7 +11,7 @@ namespace parallax {
 
 // `failure` (may be null) is what failed afterwards: the document's "error".
 std::string single_run_to_json(const RunResult& result, const Error* failure = nullptr);
-// A value's entry of a comparison's document, for who is told of each.
+// A value's entry of a comparison's document, for a caller that gets each.
 std::string value_to_json(const ValueComparison& value);
 std::string single_run_to_text(const RunResult& result);
 std::string bench_to_json(const BenchResult& result);

@@ -116,8 +116,9 @@ LimitsByPath output_limits(const Comparison& comparison) {
   return limits;
 }
 
-// How far rounding takes the outputs of this model on these inputs: the executor once more, beside another that rounds
-// in its own way. Only worth its time when an output is not as expected; nothing where the two part, or one fails.
+// How far rounding takes the outputs of this model on these inputs: the executor once more, compared with another that
+// rounds in its own way. Only worth its time when an output is not as expected; nothing where the two diverge, or one
+// fails.
 LimitsByPath limits_by_rounding(const RunRequest& request, const Prepared& prepared,
                                 const ExecutorFactory& make_executor) {
   const auto prepare = [&](const std::string& executor) {
@@ -176,7 +177,7 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   return result;
 }
 
-// Whoever calls B in A's place asks for the outputs by name or by place.
+// Whoever calls B in A's place asks for the outputs by name or by position.
 void note_outputs(const Graph& a, const Graph& b, std::vector<std::string>& notes) {
   const auto names_of = [](const Graph& graph) {
     std::vector<std::string> names;
@@ -256,7 +257,7 @@ Result<RunResult> run_repeated(RunRequest request, const ExecutorFactory& make_e
   RunResult result;
   for (int round = 1; round < request.repeat; ++round) {
     result = PX_TRY(run_pair(request, make_executor));
-    request.message = [](const std::string&) {};  // has been told
+    request.message = [](const std::string&) {};  // the failure was reported
     if (result.comparison->verdict != OverallVerdict::pass) break;
   }
   if (const ValueComparison* first = first_diverged(*result.comparison); first != nullptr) {

@@ -265,7 +265,7 @@ ElementHistogram make_histogram(const TensorView& tensor, size_t bins) {
   histogram.low = *low;
   histogram.high = *high;
   histogram.counts.assign(bins, 0);
-  // By halves, where the whole range is beyond the numbers.
+  // Half by half, where the whole range is beyond the numbers.
   const double unit = std::isfinite(histogram.high - histogram.low) ? 1 : 0.5;
   const double begin = histogram.low * unit, range = histogram.high * unit - begin;
   for (const double value : values) {

@@ -12,7 +12,7 @@
 
 namespace parallax::python {
 
-// Calls wants(site) once for every site of a session and observe(path, value) for the values that it wants. Both are
+// Calls wants(site) once for every value of a session and observe(path, value) for the values that it wants. Both are
 // called with the GIL, from the thread that runs the session. Values are copies: they stay valid.
 class PythonObserver final : public Observer {
  public:

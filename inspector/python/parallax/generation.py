@@ -66,7 +66,7 @@ _OPTIONS: dict[str, tuple[str, str]] = {
     "decoder_start_token_id": ("start_ids", "tokens"),
 }  # fmt: skip
 
-# transformers' options that have another name here, or another place.
+# transformers' options that have another name here, or are somewhere else.
 _ELSEWHERE = {
     "max_length": "max_new_tokens counts the new tokens, without the prompt",
     "min_length": "min_new_tokens counts the new tokens, without the prompt",

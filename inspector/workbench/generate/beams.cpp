@@ -11,7 +11,7 @@
 namespace parallax::generate {
 namespace {
 
-// Added to what must not be chosen, so that it stays in order behind all that may.
+// Added to what must not be chosen, so that it sorts after all allowed tokens.
 constexpr double kFarBelow = -1e9;
 
 double with_penalty(double sum, int64_t length, double penalty) {

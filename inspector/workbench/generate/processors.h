@@ -24,7 +24,7 @@ struct Processor {
   void (*apply)(const ProcessorContext& context, std::span<double> scores);  // one score for each token
 };
 
-// To add one: a function, and a row at its place in the order.
+// To add one: a function, and a row at its position in the order.
 std::span<const Processor> processors();
 
 // All that the settings ask for. `scores` are logits, with beams the logarithms of probabilities.

@@ -15,7 +15,7 @@ namespace parallax::audit {
 
 // A value that a node reads or gives.
 struct NodeValue {
-  int32_t slot = -1;  // ValueSite::id; -1: not observed, such as what an outer call leaves out
+  int32_t slot = -1;  // ValueSite::id; -1: not observed, such as what an outer call omits
   std::string name;
   bool is_mask = false;  // leads to nothing but Softmax, Where or Max, through moves and sums
 };

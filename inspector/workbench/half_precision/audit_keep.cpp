@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials on the reference, and the errors of values within.
+// Runs of interventions on the reference, and the errors of values within.
 #include "inspector/workbench/half_precision/audit_keep.h"
 
 #include <algorithm>

@@ -79,7 +79,7 @@ std::string fill_shape(Tensor& tensor, bool is_reshape) {
   return is_reshape ? "[-1, 1, ...]" : "ones";
 }
 
-// Along `axis`, so that a scatter along it meets no place twice.
+// Along `axis`, so that a scatter along it writes no element twice.
 std::string fill_places(Tensor& tensor, const InputUse& use) {
   const Shape& shape = tensor.shape();
   const auto rank = static_cast<int64_t>(shape.rank());

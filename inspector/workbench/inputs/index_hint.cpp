@@ -17,7 +17,7 @@
 namespace parallax {
 namespace {
 
-// Their results are places within what they read, whatever it holds.
+// Their results are indices into what they read, whatever it holds.
 constexpr std::array<std::string_view, 6> kEnds = {"Shape", "Size", "ArgMax", "ArgMin", "NonZero", "TopK"};
 
 struct Holder {

@@ -22,12 +22,12 @@ struct InputUse {
     lengths,     // of sequences, at most `limit`
     shape,       // of a Reshape, Expand, ConstantOfShape, Tile
     positions,   // 0, 1, 2, ... along the last axis
-    places,      // 0, 1, 2, ... along `axis`, below `limit`: no place of a scattered axis twice
-    tuples,      // rows 0 0, 1 1, 2 2, ... below `limit`: no place of several axes twice
+    places,      // 0, 1, 2, ... along `axis`, below `limit`: no index of a scattered axis twice
+    tuples,      // rows 0 0, 1 1, 2 2, ... below `limit`: no element of several axes twice
     positive,    // small and not 0: divisors, steps
     parts,       // nearly equal, `limit` together
     scales,      // 1 for what looks like batch and channels, else 2
-    listed,      // `elements`, again from the first behind the last
+    listed,      // `elements`, again from the first after the last
     categories,  // what an encoder knows
   };
   Kind kind = Kind::values;

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using transform::Part;
 using transform::Place;
 
-// Most places where a difference is first looked for.
+// The largest number of locations where a difference is first searched.
 constexpr size_t kMostSuspects = 16;
 
 struct Suspect {
@@ -261,7 +261,7 @@ class Reduction {
     return [this](const Part& part) { return judge(part); };
   }
 
-  // A single node that holds or calls a graph: the failure may lie in there.
+  // A single node that holds or calls a graph: the failure may be in there.
   Result<Part> look_into_bodies(Part part) {
     for (bool is_smaller = true; is_smaller && part.nodes.size() == 1;) {
       is_smaller = false;
