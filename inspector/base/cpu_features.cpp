@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the processor, the only place that does.
+// Queries the processor; no other file does.
 #include "inspector/base/cpu_features.h"
 
 #include <algorithm>

@@ -111,8 +111,8 @@ __attribute__((target("sse4.2"))) uint32_t update_sse42(uint32_t crc, const uint
 }
 
 // Folding: 128 bits of the message, 2048 bits ahead of others, are the same modulo the polynomial as two products that
-// lie over those others. Gopal et al.: Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, 2009.
-// What is left after all folds is a message of 256 bytes with the same CRC.
+// are added to those others. Gopal et al.: Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction,
+// 2009. What is left after all folds is a message of 256 bytes with the same CRC.
 constexpr size_t kFoldBytes = 256;
 constexpr size_t kLeastFoldedBytes = 4 * kFoldBytes;
 constexpr uint64_t kFoldLow = uint64_t{power_of_x(8 * kFoldBytes + 32)} << 1;

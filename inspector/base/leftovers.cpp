@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of what is there, and the thread that clears up: a handler of signals cannot.
+// Lists of what is there, and the thread that cleans up: a signal handler cannot.
 #include "inspector/base/leftovers.h"
 
 #include <algorithm>

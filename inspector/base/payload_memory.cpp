@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large arrays are mapped one by one: on the heap, freed ones would lie between small blocks that live longer. Small
+// Large arrays are mapped one by one: on the heap, freed ones would be between small blocks that live longer. Small
 // ones come from malloc and are aligned by hand: glibc's aligned_alloc (before 2.38) does not find the hole that a
 // freed block of the same size left, takes no thread's cache, and so lets the heap grow.
 #include "inspector/base/payload_memory.h"
@@ -30,7 +30,7 @@ constexpr size_t kMappedBytes = size_t{64} << 10;
 #endif
 
 // The last mappings that were freed, for the next payloads of their sizes: a run's values come and go in the same few
-// sizes, and to touch fresh pages costs more than to fill them. What is kept is little beside any model that has such
+// sizes, and to touch fresh pages costs more than to fill them. They are small compared with any model that has such
 // payloads.
 class FreedMappings {
  public:
@@ -98,8 +98,8 @@ std::byte* map_pages(size_t bytes) {
   return bytes < kHugePage ? map_fresh(bytes) : map_huge(bytes);
 }
 
-// The byte before the payload says how far behind the block's beginning it lies. Never at the beginning of a page:
-// that is how mappings are known.
+// The byte before the payload holds its distance from the block's beginning. Never at the beginning of a page: that is
+// how mappings are known.
 std::byte* take_from_heap(size_t bytes) {
   auto* block = static_cast<std::byte*>(std::malloc(bytes + 2 * kPayloadAlignment));
   if (block == nullptr) return nullptr;
@@ -109,7 +109,7 @@ std::byte* take_from_heap(size_t bytes) {
   return block + offset;
 }
 
-// To the end of the line behind the last byte, and never zero.
+// To the end of the line after the last byte, and never zero.
 size_t whole_lines(size_t bytes) { return (bytes / kPayloadAlignment + 1) * kPayloadAlignment; }
 
 }  // namespace

@@ -323,7 +323,7 @@ Result<Reader::Payload> Reader::copied_payload(const Place& place, std::atomic<b
   return Payload{target, copy.storage()};
 }
 
-// The row-major payload of a tensor of this type, from one that lies channels last.
+// The row-major payload of a tensor of this type, from a channels-last one.
 Result<Reader::Payload> Reader::turned_payload(const TypeInfo& type, const Payload& payload) {
   const Shape shape = PX_TRY(captured_shape(type));
   const DType dtype = type.dtype;

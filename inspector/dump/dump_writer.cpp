@@ -57,7 +57,7 @@ class DumpWriter::Impl {
     size_t operator()(const Hash128& content) const { return static_cast<size_t>(content.low); }
   };
 
-  // The last record of a site in the current call, by which later values can say that they share its payload.
+  // The last record of a value in the current call, by which later values can say that they share its payload.
   struct LastRecord {
     std::string prefix;
     Stored stored;
@@ -93,10 +93,10 @@ class DumpWriter::Impl {
   dump::Place place_;
   Clock::time_point run_begin_;
   std::unordered_map<std::string, uint64_t> graphs_;           // of the current run, by name
-  std::vector<LastRecord> last_records_;                       // by site id
+  std::vector<LastRecord> last_records_;                       // by value id
   std::unordered_map<Hash128, Stored, ContentHash> contents_;  // of values to be looked up by content
   std::shared_ptr<const Model> model_;                         // keeps the keys of weights_ meaningful
-  std::vector<WeightRecord> weight_records_;                   // by site id
+  std::vector<WeightRecord> weight_records_;                   // by value id
   std::unordered_map<const std::byte*, Stored> weights_;       // the model's own payloads; id 0 until one is captured
 };
 
@@ -282,7 +282,7 @@ Status DumpWriter::Impl::store(const Observation& observation, const Value& valu
   const auto content = stored.id == 0 ? content_of(tensor) : std::nullopt;
   if (content.has_value() && contents_.contains(*content)) stored = contents_[*content];
   const ElementOrder order = counting_order(observation.site, tensor);
-  // Under another shape, bytes that lie channels last are no tensor's.
+  // Under another shape, channels-last bytes are no tensor's.
   const bool is_sharable = stored.payload_order == ElementOrder::row_major ||
                            (stored.shape == tensor.shape() && stored.dtype == tensor.dtype());
   if (stored.id != 0 && is_sharable) {
@@ -320,7 +320,7 @@ Status DumpWriter::Impl::store_tensor(dump::TensorRecord& record, const Tensor& 
     record.statistics = compute_statistics(tensor);
     dump::write_tensor(tensor, draft.payload);
   } else {
-    // A weight's bytes lie in the model's file too, which is more likely to be read again.
+    // A weight's bytes are in the model's file too, which is more likely to be read again.
     const auto caching = record.value.role == ValueSite::Role::initializer ? dump::GrowingFile::Caching::dropped
                                                                            : dump::GrowingFile::Caching::kept;
     const auto write = [&](uint64_t offset, std::span<const std::byte> part) {

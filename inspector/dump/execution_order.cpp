@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks paths up among a model's sites, whose ids are in execution order.
+// Looks paths up among a model's values, whose ids are in execution order.
 #include "inspector/dump/execution_order.h"
 
 #include <algorithm>

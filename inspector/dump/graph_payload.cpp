@@ -42,7 +42,7 @@ Status visit_graph(Graph& graph, const Visit& visit) {
   return {};
 }
 
-// The order of places: initializers, then attributes node by node with their bodies, then the functions.
+// The order of tensors: initializers, then attributes node by node with their bodies, then the functions.
 Status visit_model(Model& model, const Visit& visit) {
   PX_TRY(visit_graph(model.graph, visit));
   for (const auto& function : model.functions) PX_TRY(visit_graph(function->body, visit));

@@ -277,7 +277,7 @@ void GrowingFile::punch(uint64_t begin, uint64_t end) const {
                                 static_cast<off_t>(end - begin)));
 }
 
-// The first and last page are kept: headers are stored beside the payload, and would bring them back from the disk.
+// The first and last page are kept: headers are stored next to the payload, and would bring them back from the disk.
 Status GrowingFile::write(uint64_t begin, std::span<const std::byte> bytes, Caching caching) {
   const uint64_t first = round_up(begin, page_bytes_) - begin;
   const uint64_t last = (begin + bytes.size()) / page_bytes_ * page_bytes_ - begin;

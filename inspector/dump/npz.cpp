@@ -79,7 +79,7 @@ Status check_entry(const zip_stat_t& info) {
   return {};
 }
 
-// The head and the elements one after the other, where they lie.
+// The head and the elements one after the other, without a copy.
 zip_source_t* source_of(zip_t* archive, dump::NpyFile& file) {
   // libzip's type is for owned bytes as well; these it does not free.
   auto* head = reinterpret_cast<zip_uint8_t*>(file.head.data());

@@ -115,7 +115,8 @@ Result<OriginValue> read_data_set_file(const std::string& folder, bool is_output
     return error;
   }
   NamedValue value = PX_TRY(std::move(read));
-  // The place says which input or output it is; the name in the file is often empty, and need not be the model's.
+  // The file's number says which input or output it is; the name in the file is often empty, and need not be the
+  // model's.
   if (declared != nullptr && graph->find_value(value.name) == kNoValue) value.name = declared->name;
   if (value.name.empty()) value.name = name;
   return OriginValue{std::move(value), is_output ? ValueSite::Role::node_output : ValueSite::Role::input, is_output};

@@ -80,7 +80,7 @@ Result<RecordLog::Draft> RecordLog::begin(Kind kind, size_t body_bytes, uint64_t
   header.payload_bytes = payload_bytes;
   header.record_bytes = round_up(header.payload_offset() + payload_bytes, kAlignment);
   draft.offset = next_offset_;
-  // A header more: the next record's magic lies in reserved space, so a scan finds its zero.
+  // A header more: the next record's magic is in reserved space, so a scan finds its zero.
   const uint64_t end = draft.offset + header.record_bytes + kRecordHeaderBytes;
   if (prepares_together()) prepare_together(end);
   draft.address = PX_TRY(file_->reserve(draft.offset, end));
@@ -271,7 +271,7 @@ class NearbyBytes {
 
 }  // namespace
 
-// The index repeats headers and bodies as they lie in the file, so it is collected from there: memory holds no second
+// The index repeats headers and bodies as they are in the file, so it is collected from there: memory holds no second
 // copy while capturing. Not through a mapping, of which every header would bring its neighbors into memory, up to a
 // huge page.
 Result<std::string> RecordLog::collect_index() const {

@@ -24,7 +24,7 @@ std::span<const std::byte> body_at(std::span<const std::byte> file, uint64_t off
   return file.subspan(static_cast<size_t>(offset + kRecordHeaderBytes), header.body_bytes);
 }
 
-// One record at a known place, with everything but its payload verified.
+// One record at a known offset, with everything but its payload verified.
 std::optional<Record> record_at(std::span<const std::byte> file, uint64_t offset, Kind kind) {
   if (offset < kFileHeaderBytes || offset % kAlignment != 0 || offset > file.size() ||
       file.size() - offset < kRecordHeaderBytes) {

@@ -34,8 +34,7 @@ struct Traits {
 };
 constexpr uint8_t kGraphOutputFlag = 1;
 constexpr uint8_t kConstantLikeFlag = 2;
-// CaptureLevel::all with a payload that lies channels last: no flag, which a reader that does not know it would pass
-// by.
+// CaptureLevel::all with a payload in channels-last order: no flag, which an older reader would ignore.
 constexpr uint8_t kAllChannelsLast = static_cast<uint8_t>(CaptureLevel::all) + 1;
 
 void encode_value(const ValueFields& value, FieldWriter& out) {

@@ -110,7 +110,7 @@ Source source_of(const TensorView& view) {
 // Larger tensors go past the cache.
 constexpr size_t kPastCacheBytes = 64 << 10;
 
-// Of a chunk that is copied or checked.
+// The results for a chunk that is copied or checked.
 struct Chunk {
   uint32_t crc = 0;
   size_t size_bytes = 0;
@@ -122,10 +122,10 @@ uint32_t joined_crc(std::span<const Chunk> chunks) {
   return crc;
 }
 
-// What is done with the elements besides statistics.
+// The work on the elements besides statistics.
 enum class Use : uint8_t { nothing, checked, copied };
 
-// Of a chunk that is in the cache now, but for what the kernel took on its way.
+// The CRC of a chunk that is in the cache now, apart from the groups that the kernel took.
 uint32_t crc_of(const dump::GroupsCrc& groups, const std::byte* data, size_t size_bytes) {
   if (!groups.is_taken) return crc32c(data, size_bytes);
   uint32_t crc = 0;
@@ -137,12 +137,12 @@ uint32_t crc_of(const dump::GroupsCrc& groups, const std::byte* data, size_t siz
   return crc32c(data + done_bytes, size_bytes - done_bytes, crc);
 }
 
-// Whether a payload's part goes past the cache on its way to `target`.
+// True where a payload's part is copied to `target` by stores that bypass the cache.
 bool goes_past_cache(const TensorView& view, const std::byte* target) {
   return reinterpret_cast<uintptr_t>(target) % dump::kCopyAlignment == 0 && view.size_bytes() >= kPastCacheBytes;
 }
 
-// Statistics of the numbers [begin, begin + count), which lie at `data`, and their CRC and copy where these are wanted.
+// Statistics of the numbers [begin, begin + count), stored at `data`, and their CRC and copy where these are wanted.
 void run_chunk(const Source& source, const std::byte* data, int64_t begin, int64_t count, Use use, std::byte* target,
                std::vector<double>& buffer, Chunk& chunk, ChunkStatistics& out) {
   std::byte* const chunk_target = use != Use::copied ? nullptr : target + byte_size(source.dtype, begin);
@@ -199,8 +199,8 @@ struct Parts {
   int64_t ranges = 1;   // of chunks, each of which a thread goes through, keeping what it read ahead
 };
 
-// Of a tensor that is turned as many chunks are read together as have rows that share lines of the cache, and what is
-// read on both sides of a range's end is little beside the range.
+// The parts of a tensor that is transposed: as many chunks are read together as have rows that share cache lines, and
+// the bytes read on both sides of a range's end are few compared with the range.
 Parts parts_of(const TensorView& view, ElementOrder order, int64_t chunk_count, size_t chunk_bytes) {
   if (!must_turn(view, order)) return {1, chunk_count};
   constexpr int64_t kRangesOfThread = 2;
@@ -240,7 +240,7 @@ class Pass {
       fence_stores();
     });
   }
-  // The chunks [first, end) of a tensor that lies in that order.
+  // The chunks [first, end) of a tensor that is stored in that order.
   void check(int64_t first, int64_t end) {
     parallel_for(end - first, kChunkElements, [&](int64_t from, int64_t to) {
       std::vector<double> buffer;
@@ -269,7 +269,7 @@ class Pass {
     return byte_size(source_.dtype, std::min(chunk * kChunkElements, count_));
   }
 
-  // They lie at `data`.
+  // They are stored at `data`.
   void run_chunks(int64_t first, int64_t end, const std::byte* data, Use use, std::byte* target,
                   std::vector<double>& buffer) {
     const size_t begin_bytes = bytes_before(first);
@@ -313,7 +313,7 @@ uint32_t copy_payload(const TensorView& view, std::byte* target) {
   return joined_crc(parts);
 }
 
-// Adds to each projection a number of its own with the sign that it has in bundle `place`.
+// Adds to each projection a number of its own with the sign that it has in bundle number `place`.
 template <class NumberOf>
 void add_projections(int64_t place, const NumberOf& number_of, std::span<double, kProjectionCount> projections) {
   const unsigned signs = statistics::bundle_sign_bits(place);
@@ -332,7 +332,7 @@ TensorStatistics text_statistics(const TensorView& view) {
   return statistics;
 }
 
-// A tensor within a value as one chunk of it, its `place` counted from 0.
+// A tensor within a value as one chunk of it, its index `place` counted from 0.
 ChunkStatistics as_chunk(const TensorStatistics& whole, int64_t place) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const int64_t finite = whole.count - whole.nan - whole.positive_inf - whole.negative_inf;
@@ -419,7 +419,7 @@ Result<CheckedCopy> write_with_statistics(const TensorView& view, const PayloadW
     const Tensor row_major = PX_TRY(read_row_major(view));
     return write_with_statistics(row_major, write, order);
   }
-  Pass pass(view, is_channels_last(view) ? order : ElementOrder::row_major);  // as it lies
+  Pass pass(view, is_channels_last(view) ? order : ElementOrder::row_major);  // as stored
   const std::span<const std::byte> bytes(view.data, view.size_bytes());
   const size_t written_bytes = byte_size(source_of(view).dtype, kChunksWritten * kChunkElements);
   size_t offset = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the site table along the frames of a path.
+// Walks the value table along the frames of a path.
 #include "inspector/exec/overrides.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the site table: one walk over the main graph, its bodies and the bodies of the functions it calls.
+// Builds the value table: one walk over the main graph, its bodies and the bodies of the functions it calls.
 #include "inspector/exec/sites.h"
 
 #include <algorithm>
@@ -137,7 +137,7 @@ class SiteTable::Builder {
     add_initializers(sites.graph->sparse_initializer_values);
   }
 
-  // The site that a value of this graph names: its own, or one of an enclosing graph.
+  // The entry that a value of this graph names: its own, or one of an enclosing graph.
   static const ValueSite* site_read(const GraphSites& sites, ValueId value) {
     const ValueSite* site = sites.values[static_cast<size_t>(value)];
     const std::string& name = sites.graph->values[static_cast<size_t>(value)].name;
@@ -228,7 +228,7 @@ class SiteTable::Builder {
     return {};
   }
 
-  // Runs once the enclosing sites are complete as far as this body can see: bodies are built after what they read.
+  // Runs once the enclosing entries are complete as far as this body can see: bodies are built after what they read.
   void link_outer(GraphSites& sites) {
     for (ValueId value : sites.graph->outer_values) {
       const std::string& name = sites.graph->values[static_cast<size_t>(value)].name;

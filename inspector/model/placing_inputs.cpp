@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of placing inputs, and uses of a value that lie in bodies.
+// The table of placing inputs, and uses of a value in bodies.
 #include "inspector/model/placing_inputs.h"
 
 #include <algorithm>

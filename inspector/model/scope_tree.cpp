@@ -126,8 +126,8 @@ class TreeBuilder {
   ScopeTree take() { return std::move(tree_); }
 
  private:
-  // A node stands in the innermost module. Of those around it in the call, the ones whose path leads to it are its
-  // parents: a module that is called from elsewhere keeps its own place.
+  // A node belongs to the innermost module. Of those around it in the call, the ones whose path leads to it are its
+  // parents: a module that is called from elsewhere keeps its own position.
   void add(NodeId id, const Node& node) {
     const auto modules = modules_around(node);
     int32_t scope = 0;

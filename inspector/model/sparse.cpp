@@ -10,7 +10,7 @@
 namespace parallax {
 namespace {
 
-// The linear index of entry `i`, or -1 where an index lies outside the dimensions.
+// The linear index of entry `i`, or -1 where an index is outside the dimensions.
 int64_t linear_index(std::span<const int64_t> indices, const Shape& shape, bool is_linear, size_t i) {
   if (is_linear) return indices[i] < shape.element_count() ? std::max<int64_t>(indices[i], -1) : -1;
   int64_t linear = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels are turned as many at a time as lie in lines of the cache that are fetched together.
+// Channels are transposed as many at a time as are in lines of the cache that are fetched together.
 #include "inspector/tensor/channels_last.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 // Two lines of the cache, a pair to the processor; one where as many rows would not stay in the second level.
 constexpr int64_t kPairBytes = 128, kLineBytes = 64;
 constexpr int64_t kMostPairRowsBytes = 512 << 10;
-constexpr int64_t kRowsAtOnce = 4;  // are turned in no more time than fewer
+constexpr int64_t kRowsAtOnce = 4;  // are transposed in no more time than fewer
 
 struct Bytes16 {
   uint64_t halves[2];

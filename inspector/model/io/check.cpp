@@ -92,8 +92,8 @@ void Checker::check_function(const Function& function) {
   check_graph(body, function.opset_imports);
 }
 
-// Types from node to node. A declared shape that inference contradicts is stale, which exporters leave behind; it is no
-// error.
+// Types from node to node. A declared shape that inference contradicts is stale, which exporters leave in files; it is
+// no error.
 void Checker::check_types(const ModelTypes& types) {
   for (const TypeProblem& problem : types.problems) {
     if (problem.kind != TypeProblem::Kind::type || problem.graph == nullptr || problem.node == kNoNode) continue;

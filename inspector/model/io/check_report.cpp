@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wording of places and lists.
+// Wording of locations and lists.
 #include "inspector/model/io/check_report.h"
 
 #include <algorithm>

@@ -52,7 +52,7 @@ Result<std::shared_ptr<Function>> read_function(proto::FunctionProto& message, E
   return function;
 }
 
-// The fields beside graph and functions. Numbers that are 0 stay in the message, which keeps their presence.
+// The fields besides graph and functions. Numbers that are 0 stay in the message, which keeps their presence.
 void take_header(proto::ModelProto& message, Model& model) {
   using Message = proto::ModelProto;
   model.ir_version = message.ir_version();

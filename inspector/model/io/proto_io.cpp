@@ -44,7 +44,7 @@ bool starts_like_text(ByteSpan bytes) {
   return end < text.size() && (text[end] == ':' || text[end] == '{' || text[end] == '<');
 }
 
-// Keeps the first error with its place.
+// Keeps the first error with its location.
 class FirstError : public pb::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {

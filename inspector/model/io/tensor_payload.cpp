@@ -39,7 +39,7 @@ Result<Tensor> copy_payload(DType dtype, const Shape& shape, std::span<const std
   return tensor;
 }
 
-// A typed field whose entries are the elements, or their parts, as they lie in memory.
+// A typed field whose entries are the elements, or their parts, in memory order.
 template <class Entry>
 Result<Tensor> take_field(DType dtype, const Shape& shape, RepeatedField<Entry>& field) {
   const size_t needed = byte_size(dtype, shape.element_count()) / sizeof(Entry);

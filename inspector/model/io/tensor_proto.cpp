@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing tensor messages: header fields, and which of the three places holds the payload.
+// Reading and writing tensor messages: header fields, and which of the three fields holds the payload.
 #include "inspector/model/io/tensor_proto.h"
 
 #include <charconv>

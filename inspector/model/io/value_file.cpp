@@ -112,7 +112,7 @@ Result<Value> ValueReader::map(proto::MapProto& message, const TypeInfo& expecte
   return Value(std::move(map));
 }
 
-// A message that leaves nothing of the file unread: of another kind, fields are unknown to it.
+// A message that reads the whole file: a message of another kind would have unknown fields.
 template <class Message>
 bool reads_whole(const std::string& path, ByteSpan bytes) {
   Message message;

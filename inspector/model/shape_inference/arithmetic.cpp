@@ -67,7 +67,7 @@ DimExpression truth(bool value) { return value ? 1 : 0; }
 DimExpression equal(const DimExpression& a, const DimExpression& b) {
   if (same(a, b)) return 1;
   const DimExpression gap = a - b;
-  // Apart by something that is never 0.
+  // The two differ by something that is never 0.
   return (gap - 1).is_nonnegative() || (DimExpression(-1) - gap).is_nonnegative() ? truth(false) : DimExpression{};
 }
 

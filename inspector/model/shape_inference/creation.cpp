@@ -84,7 +84,7 @@ void mel_weight_matrix(NodeContext& context) {
   context.set_shape(0, DimExpressions{spectrum, bins.value_or(DimExpression{})});
 }
 
-// `size` is [N, C, (D,) H, W]; the grid holds a point of 2 or 3 coordinates for each place.
+// `size` is [N, C, (D,) H, W]; the grid holds a point of 2 or 3 coordinates for each output position.
 void affine_grid(NodeContext& context) {
   const auto size = context.contents(1);
   if (!size || size->size() < 4 || size->size() > 5) return;

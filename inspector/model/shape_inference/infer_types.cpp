@@ -24,7 +24,7 @@ constexpr size_t kMostVisits =
     2'000'000;  // nodes, each counted as often as it is met through calls and rounds of loops
 constexpr int kDeepestGraph = 256;
 
-// A graph being inferred, and the one it lies in.
+// A graph being inferred, and the one that contains it.
 struct Scope {
   const Graph* graph = nullptr;
   std::vector<ValueFacts> facts;
@@ -211,7 +211,7 @@ std::vector<ValueFacts> Inference::call_function(const Scope& scope, const Node&
   if (call_site_ == nullptr) call_site_ = &scope;
   auto outputs = infer_graph(*body, std::move(inputs), nullptr);
   call_site_ = outer_call;
-  for (ValueFacts& facts : outputs) facts.constant = nullptr;  // it may lie in the body, which ends here
+  for (ValueFacts& facts : outputs) facts.constant = nullptr;  // it may be in the body, which ends here
   return outputs;
 }
 
@@ -285,7 +285,7 @@ void Inference::report(TypeProblem::Kind kind, std::string message) {
     const Node& inner = current_->graph->nodes[static_cast<size_t>(current_->node)];
     message = "inside the function, node '" + inner.display_name + "' (" + inner.op_type + "): " + message;
   }
-  // Rounds of a loop meet a node several times.
+  // Iterations of a loop visit a node several times.
   if (!reported_.insert({site->graph, {site->node, message}}).second) return;
   result_.problems.push_back({kind, site->graph, site->node, std::move(message)});
 }

@@ -19,7 +19,7 @@ void gemm(NodeContext& context) {
   context.set_shape(0, DimExpressions{context.dim(0, row_axis), context.dim(1, column_axis)});
 }
 
-// One operand's letters, with the place of "..." among them.
+// One operand's letters, with the position of "..." among them.
 struct Term {
   std::string letters;
   std::optional<size_t> ellipsis;

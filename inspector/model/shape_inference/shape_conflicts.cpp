@@ -13,7 +13,7 @@
 
 namespace parallax {
 namespace {
-namespace conflicts {  // the shape functions beside this have these names, too
+namespace conflicts {  // the shape functions next to this file have these names, too
 
 using Conflict = std::string;  // empty: none
 

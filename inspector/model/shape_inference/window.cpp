@@ -62,7 +62,7 @@ DimExpression slid(const Window& window, size_t axis, const DimExpression& input
   if (!window.ceil_mode || stride == 1) return floor_divide(room, stride) + 1;
   const auto count = (ceil_divide(room, stride) + 1).number(), size = input.number();
   if (!count || !size) return {};
-  // A window that would start in the padding behind the data is left out.
+  // A window that would start in the padding after the data is left out.
   return (*count - 1) * stride >= *size + before ? *count - 1 : *count;
 }
 
