@@ -107,7 +107,7 @@ bisect m.onnx
 merge-decoders a b
 """.strip().splitlines()
 
-# (arguments, codes): names of files and folders that are wrong in themselves.
+# (arguments, exit codes): names of files and folders that are wrong in themselves.
 FILE_ERRORS = [
     ("run gone.onnx", (USAGE, MODEL, FILE)),
     ("run folder", (USAGE, MODEL, FILE)),

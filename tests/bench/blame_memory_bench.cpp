@@ -42,7 +42,7 @@ int64_t anonymous_bytes() {
   return kibibytes * 1024;
 }
 
-// The most that `work` takes, looked at all the time from a thread beside it, and what it answers.
+// The most that `work` takes, looked at all the time from a thread next to it, and its result.
 std::pair<int64_t, Status> peak_of(const std::function<Status()>& work) {
   std::atomic<bool> is_done = false;
   int64_t peak = 0;

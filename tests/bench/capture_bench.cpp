@@ -2,10 +2,10 @@
 // The cost of capturing. First as a rate: a dump writer shown tensors of 0.5 to 16 MB against memcpy of such tensors
 // into touched memory. Then as a part of a run: a transformer on the executor "cpu" with every value captured, up to
 // and with the end of the dump, or with statistics alone, against the same run without. Everything is captured twice:
-// into memory that the dump was told to touch beforehand, as into a ring, and into memory that the dump has to ask for
-// while the model runs, which Linux clears first. Every figure is of one process; compared runs alternate. Usage:
-// capture_bench [FOLDER for the dumps, /dev/shm] [ROUNDS, 21] [rate | run HIDDEN THREADS | model FILE THREADS] With
-// `model`: any model, rewritten as by default, on generated inputs.
+// into memory that the dump touches beforehand, as into a ring, and into memory that the dump has to ask for while the
+// model runs, which Linux clears first. Every figure is of one process; compared runs alternate. Usage: capture_bench
+// [FOLDER for the dumps, /dev/shm] [ROUNDS, 21] [rate | run HIDDEN THREADS | model FILE THREADS] With `model`: any
+// model, rewritten as by default, on generated inputs.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a side-by-side comparison without a dump: what it needs beyond the weights for 2, 24 and 96 layers, each in
-// a child process of its own. A few values wait for the side that is behind, which 2 layers have no use for; after that
-// it must not grow: fails where 96 layers take 24 MiB more than 24 (the values of 72 layers are 216 MiB). A ctest, too.
-// Usage: stream_memory_bench [EXEC,EXEC]
+// a child process of its own. A few values wait for the slower side, which 2 layers have no use for; after that it must
+// not grow: fails where 96 layers take 24 MiB more than 24 (the values of 72 layers are 216 MiB). A ctest, too. Usage:
+// stream_memory_bench [EXEC,EXEC]
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -46,7 +46,7 @@ int run_child(const std::string& path, const std::vector<std::string>& executors
 struct Setup {
   const char* program;
   std::string executors;
-  bool external;  // weights in a file beside the model
+  bool external;  // weights in a file next to the model
 };
 
 // Peak memory of a child that compares a model of so many layers, less its weights: once as they were read, and once

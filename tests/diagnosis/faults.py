@@ -407,7 +407,7 @@ def turned_once_more(model, place, rng):
         return None
     if model.graph.name not in ("encoder", "llama", "positions"):  # products of [batch, length, width]
         return None
-    # The last axis folded into two of equal size, turned and unfolded: as heads are, once too often.
+    # The last axis folded into two of equal size, transposed and unfolded: as heads are, once too often.
     width = array_of(place, node.input[1]).shape[1]
     side = int(np.sqrt(width))
     if side * side != width:

@@ -31,7 +31,7 @@ void put(std::vector<std::byte>& bytes, size_t offset, uint32_t value) {
   std::memcpy(&bytes[offset], &value, sizeof value);
 }
 
-// Puts right the checksums of the record at `offset`, as far as its sizes lie within the file.
+// Puts right the checksums of the record at `offset`, as far as its sizes are within the file.
 void mend_record(std::vector<std::byte>& bytes, size_t offset) {
   const uint64_t body_bytes = get<uint32_t>(bytes, offset + 24);
   const uint64_t payload_bytes = get<uint64_t>(bytes, offset + 32);

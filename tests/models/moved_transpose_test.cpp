@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An optimizer moves a Transpose behind the Split and Squeeze that follow it: the axes are other constants, to the same
+// An optimizer moves a Transpose after the Split and Squeeze that follow it: the axes are other constants, to the same
 // effect. Other axes without that are not.
 #include <fstream>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child process behind program.h: its streams go to files of a scratch folder.
+// The child process of program.h: its streams go to files of a scratch folder.
 #include "tests/models/program.h"
 
 #include <atomic>

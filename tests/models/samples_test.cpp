@@ -112,7 +112,7 @@ TEST(FaultPair, OneExecutorDoesNotPassForItsRounding) {
   EXPECT_EQ(answer.document.value("verdict", ""), "diverged") << answer.command;
 }
 
-// The decoder ends at its ninth token; its state is halved in steps 0, 1, 5, 7 and 8 (worked out apart, in numpy).
+// The decoder ends at its ninth token; its state is halved in steps 0, 1, 5, 7 and 8 (computed separately, in numpy).
 TEST(ControlFlowSamples, HoldEveryIterationAndTheBranchTaken) {
   const Answer answer = run_sample("greedy_decoder", "reference,cpu");
   ASSERT_EQ(answer.exit_code, 0) << answer.command << "\n" << answer.messages;

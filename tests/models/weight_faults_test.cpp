@@ -46,7 +46,7 @@ const Node* reader_of(const Graph& graph, const std::string& name, const Graph**
   return nullptr;
 }
 
-// Float weights whose every element matters. A row of a table that no index picks does not: Gather is left out.
+// Float weights whose every element has an effect. A row of a table that no index picks does not: Gather is left out.
 std::vector<Weight> weights_of(const Model& model) {
   std::vector<Weight> weights;
   for (const StoredTensor& stored : model.graph.initializers) {

@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Products,
                                          Case{5, 31, 0, true}, Case{3, 5, 7, false}, Case{65, 257, 65, false},
                                          Case{7, 40, 300, false}, Case{600, 65, 20, true}, Case{37, 33, 8192, true}));
 
-// One row over windows whose elements lie at odd offsets, for widths around those of vectors and strips.
+// One row over windows whose elements are at odd offsets, for widths around those of vectors and row tiles.
 void expect_windows(WindowKernel<double> kernel, bool is_exact) {
   const std::vector<int64_t> offsets{0, 1, 2, 50, 51, 52, 101};
   const auto x = numbers(300, is_exact, 3), row = numbers(std::ssize(offsets), is_exact, 4);

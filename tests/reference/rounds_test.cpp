@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds: every piece is done once a round, after all of the round before, whoever of the members is there.
+// Phases: every piece is done once a phase, after all of the phase before, whichever members take part.
 #include <array>
 #include <atomic>
 #include <thread>

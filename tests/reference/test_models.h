@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small models from ONNX text, and an observer that writes down what it is told.
+// Small models from ONNX text, and an observer that records its events.
 #pragma once
 
 #include <map>

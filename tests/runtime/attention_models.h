@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of attention in halves that a GPU's library takes, for executors of GPU devices against the host's.
+// Models of attention in float16 that a GPU's library takes, for executors of GPU devices against the host's.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that sort, select and sum along rows, on an executor of a GPU device against the host's: the same places,
+// Operators that sort, select and sum along rows, on an executor of a GPU device against the host's: the same indices,
 // and the same bits of every element.
 #pragma once
 

@@ -127,7 +127,7 @@ def use_mouse(window):
     window.until("Ctrl with the wheel zooms", lambda s: s["graph"]["zoom"] > zoom)
     window.key("space")
     window.until("Space shows the graph", lambda s: s["graph"]["zoom"] < zoom)
-    # A node, not a group, and in the middle: at the edges the pane's own buttons lie over it.
+    # A node, not a group, and in the middle: at the edges the pane's own buttons cover it.
     nodes = [name for name in window.state["widgets"] if name.startswith("item:node_")]
     item = min(nodes, key=lambda name: math.dist(window.place(name), window.place("graph")))
     window.click(item)

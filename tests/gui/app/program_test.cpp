@@ -48,7 +48,7 @@ bool has_egl() {
 #define PX_PROGRAM_NEEDS_EGL \
   if (!has_egl()) GTEST_SKIP() << "no EGL driver here"
 
-// The name of the guilty node goes into the script that looks for it.
+// The name of the culprit goes into the script that looks for it.
 std::string with_node(const std::string& name, const std::string& node) {
   std::string text = *read_file(PX_SOURCE_DIR "/samples/walkthroughs/" + name + ".script");
   for (size_t at = 0; (at = text.find("GUILTY", at)) != std::string::npos;) text.replace(at, 6, node);

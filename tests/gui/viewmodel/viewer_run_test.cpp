@@ -117,7 +117,7 @@ TEST(ViewerRun, StringsAndSequencesAreListedBesideEachOther) {
   ASSERT_TRUE(viewer.select_path("list"));
   ASSERT_TRUE(viewer.tensor().texts.has_value()) << viewer.tensor().problem;
   EXPECT_EQ(viewer.tensor().texts->lines.at(3).place, "[1][1]");
-  // No distance is told of texts.
+  // Texts have no distance.
   EXPECT_EQ(view_to_json(viewer).find("nan"), std::string::npos) << view_to_json(viewer);
 }
 
@@ -185,7 +185,7 @@ TEST(ViewerRun, AMessageGoesWithAReloadThatWorks) {
   viewer.open({copy, dumps.b});
   viewer.wait_idle();
   std::filesystem::resize_file(copy, 10);
-  EXPECT_TRUE(viewer.tensor().model.has_value());  // what is under the glass was copied
+  EXPECT_TRUE(viewer.tensor().model.has_value());  // the selected value was copied
   ASSERT_TRUE(viewer.select_path("p"));
   EXPECT_NE(viewer.tensor().problem.find("has changed on disk"), std::string::npos) << viewer.tensor().problem;
   viewer.reload();

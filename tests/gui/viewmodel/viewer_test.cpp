@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The viewer as a person uses it: keys lead to the fault, through a loop's iterations, to NaN; what is shown is told.
+// The viewer as a person uses it: keys lead to the fault, through a loop's iterations, to NaN; the shown state is
+// reported.
 #include "gui/viewmodel/viewer.h"
 
 #include <algorithm>
@@ -77,7 +78,7 @@ TEST(Viewer, KeysStepThroughTheIterationsOfALoop) {
   person.viewer.select_element(1);
   ASSERT_TRUE(person.press("Period"));
   EXPECT_EQ(person.path(), "decode.body[1]//scores");
-  EXPECT_EQ(person.viewer.tensor().element, 1);  // what was looked at stays under the glass
+  EXPECT_EQ(person.viewer.tensor().element, 1);  // the selected value stays selected
   EXPECT_TRUE(person.press("Comma"));
   EXPECT_EQ(person.path(), "decode.body[0]//scores");
   EXPECT_FALSE(person.press("Comma"));

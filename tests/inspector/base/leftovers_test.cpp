@@ -22,7 +22,7 @@ class LeftoversTest : public testing::Test {
   void SetUp() override {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
-    folder_ = fs::path(testing::TempDir()) / ("leftovers_test_" + test);  // tests run beside each other
+    folder_ = fs::path(testing::TempDir()) / ("leftovers_test_" + test);  // tests run at the same time
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for arrays: its place, its use up to the end of a cache line, and that it is found again.
+// Memory for arrays: its alignment, its use up to the end of a cache line, and that it is found again.
 #include "inspector/base/payload_memory.h"
 
 #include <array>

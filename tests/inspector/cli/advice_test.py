@@ -74,7 +74,7 @@ class Advice(ProgramTest):
         for executor in ("reference", "cpu"):
             told = self.ended(f"run big.textproto --with {executor} --memory-limit 100", code=4).stderr
             self.assertIn("the weights alone take 288 bytes, and the memory limit is 100: ", told)
-            # A limit of just the weights leaves nothing: it is no limit of 0, which would be none.
+            # A limit of just the weights leaves no bytes: that is no limit of 0, which would be none.
             told = self.ended(f"run big.textproto --with {executor} --memory-limit 288", code=4).stderr
             self.assertIn("of weights and values in use", told)
         self.assertIn("nothing runs in 0 bytes", self.ended("run big.textproto --with cpu --memory-limit 0", code=2).stderr)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that lie channels last: statistics, copies and records are those of the row-major tensor, to the bit.
+// Channels-last values: statistics, copies and records are those of the row-major tensor, to the bit.
 #include "inspector/tensor/channels_last.h"
 
 #include <cstring>
@@ -37,7 +37,7 @@ const std::vector<Shape>& shapes() {
   return all;
 }
 
-// Both orders of elements, of tensors that lie in either: the same bits for the same order.
+// Both orders of elements, of tensors stored in either: the same bits for the same order.
 TEST(ChannelsLastDumps, StatisticsAndCopiesDoNotDependOnHowATensorLies) {
   for (const int threads : {1, 2, 5}) {
     set_thread_count(threads);
@@ -46,7 +46,7 @@ TEST(ChannelsLastDumps, StatisticsAndCopiesDoNotDependOnHowATensorLies) {
         const Tensor tensor = random_tensor(dtype, shape, 9);
         const Tensor last = turned(tensor);
         for (const ElementOrder order : {ElementOrder::row_major, ElementOrder::channels_last}) {
-          // Channels last, the elements are counted as they lie there.
+          // Channels last, the elements are counted as stored.
           TensorStatistics expected = compute_statistics(
               order == ElementOrder::row_major ? tensor : Tensor::wrap(dtype, shape, last.storage()));
           expected.order = order;
@@ -137,7 +137,7 @@ TEST(ChannelsLastDumps, EveryLevelKeepsWhatItKeepsOfTheRowMajorTensor) {
   }
 }
 
-// An image is stored as it lies, and read row-major; it is shared by a value of its shape, and by no other.
+// A feature map is stored as it is, and read row-major; it is shared by a value of its shape, and by no other.
 TEST(ChannelsLastDumps, ImagesAreReadAsTheyAreMeant) {
   const TemporaryFolder folder;
   const Tensor tensor = random_tensor(DType::float32, {2, 24, 37, 41}, 3);

@@ -75,7 +75,7 @@ Child start_child(const std::string& path, uint64_t seed) {
   return child;
 }
 
-// Kills the child when it has told of `until` values, and returns how many it had told of in all.
+// Kills the child when it has reported `until` values, and returns how many it reported in all.
 uint64_t kill_child(const Child& child, uint64_t until) {
   uint64_t told = 0;
   uint64_t index = 0;

@@ -25,7 +25,7 @@ dump::RecordHeader hole_record(uint64_t id, uint32_t stream) {
   return header;
 }
 
-// An unfinished dump with 5 GB of hole before its first value: what it says of values lies behind 2^32.
+// An unfinished dump with 5 GB of hole before its first value: its records of values are after 2^32.
 void write_with_hole(const std::string& path, const std::string& small) {
   std::string file = contents_of(small);
   std::ofstream target(path, std::ios::binary);
@@ -79,7 +79,7 @@ TEST(Large, RecordsBehindFourGigabytesAreRead) {
 
 // ---- The long form -------------------------------------------------------------------------------------------------
 
-// 2.25 GB, another in every place.
+// 2.25 GB, another number in every element.
 Tensor large_tensor(uint32_t seed) {
   Tensor tensor = Tensor::allocate(DType::float32, {9, 67108864}).take();
   uint32_t state = seed;

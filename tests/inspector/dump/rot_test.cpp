@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each way a file can rot: cut at any byte, any byte changed, numbers that lie under a right CRC. A value is either
-// what was written or an error; nothing crashes; what is intact survives a repair.
+// Each way a file can rot: cut at any byte, any byte changed, numbers under a right CRC. A value is either what was
+// written or an error; nothing crashes; what is intact survives a repair.
 #include <functional>
 
 #include "inspector/base/crc32c.h"
@@ -209,7 +209,7 @@ TEST_F(Rot, AFileThatShrinksWhileOpenGivesAnError) {
   }
 }
 
-// As `cp` does it: the file keeps its length and its place, and holds something else.
+// As `cp` does it: the file keeps its length and its path, and has another content.
 TEST_F(Rot, AFileThatIsOverwrittenWhileOpenGivesAnError) {
   const auto reader = open_dump(path_);
   ASSERT_OK(reader->load(0));

@@ -160,8 +160,8 @@ TEST(Statistics, ComplexNumbersAreTwiceAsManyRealOnes) {
 
 enum class ChunkUse : uint8_t { summed, checked, copied };
 
-// The kernel of one instruction set over a chunk; what it copied must be the chunk and nothing behind it, and a CRC
-// that it took that of the chunk's whole groups.
+// The kernel of one instruction set over a chunk; what it copied must be the chunk and nothing after it, and a CRC that
+// it took that of the chunk's whole groups.
 dump::ChunkStatistics run_kernel(dump::InstructionSet set, dump::NumberFormat format, const std::byte* data,
                                  int64_t count, ChunkUse use) {
   constexpr std::byte kUntouched{0xA5};

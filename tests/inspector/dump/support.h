@@ -100,7 +100,7 @@ inline bool same_statistics(const TensorStatistics& a, const TensorStatistics& b
          std::ranges::equal(a.projections, b.projections, same_number);
 }
 
-// Shows values to an observer as an executor would: one site for each name.
+// Shows values to an observer as an executor would: one value for each name.
 class Producer {
  public:
   explicit Producer(Observer& observer) : observer_(observer) {}

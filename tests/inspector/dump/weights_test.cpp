@@ -71,7 +71,7 @@ TEST(Weights, EveryCallHasThemAndOneHoldsTheElements) {
   }
 }
 
-// Sessions of two graphs number their sites each for itself.
+// Sessions of two graphs number their values each for itself.
 TEST(Weights, AnotherGraphsWeightIsItsOwn) {
   const TemporaryFolder folder;
   const Tensor weight = random_tensor(DType::float32, {20, 3}, 1);

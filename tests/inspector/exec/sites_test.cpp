@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The site table: every value of every graph once, with scopes, outer values and constant-like marks.
+// The value table: every value of every graph once, with scopes, outer values and constant-like marks.
 #include "inspector/exec/sites.h"
 
 #include <map>

@@ -17,7 +17,7 @@ class RecordingObserver final : public Observer {
  public:
   std::vector<std::string> events;
   std::map<std::string, Value> values;  // by path
-  std::map<int32_t, int> asked;         // site id -> times wants() was asked
+  std::map<int32_t, int> asked;         // value id -> times wants() was asked
   std::set<std::string> unwanted;       // names to answer `none` for
   std::string stop_at;                  // path at which observe() answers with an error
 

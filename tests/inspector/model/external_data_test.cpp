@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights beside the model: mapped, never copied, never read from outside the model's folder; and written again.
+// Weights next to the model: mapped, never copied, never read from outside the model's folder; and written again.
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>

@@ -147,7 +147,7 @@ TEST(Import, AnInitializerMayBeAnInputsDefault) {
   EXPECT_EQ(weight.initializer_index, 0);
 }
 
-// Converters leave the listing behind when they change a weight's type; the weight itself is what runs.
+// Converters keep the old listing when they change a weight's type; the weight itself is what runs.
 TEST(Import, AListingThatContradictsAWeightIsOutOfDate) {
   const auto model = model_from_text("graph { " + kIo + R"(
     value_info { name: 'w' type { tensor_type { elem_type: 10 shape { dim { dim_value: 2 } } } } }
@@ -318,7 +318,7 @@ TEST(Import, NamesInMessagesArePrintable) {
   EXPECT_NE(message.find("Bad\\xff\\x0a"), std::string::npos) << message;
 }
 
-// Files are read in windows of some MiB: tensors lie across their borders, and one is larger than a window.
+// Files are read in windows of some MiB: tensors cross their borders, and one is larger than a window.
 TEST(Import, LargeWeightsInsideTheFileComeBackBitForBit) {
   const TemporaryFolder folder;
   Model model;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `--focus`: what lies near a value, and not what merely reads the same constant.
+// `--focus`: nodes near a value, and not those that merely read the same constant.
 #include "inspector/render/dot.h"
 
 #include <gtest/gtest.h>

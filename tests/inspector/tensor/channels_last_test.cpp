@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors read in the order that they do not lie in: whole rows of it, and pieces that begin and end anywhere.
+// Tensors read in the order in which they are not stored: whole rows of it, and pieces that begin and end anywhere.
 #include "inspector/tensor/channels_last.h"
 
 #include <cstring>

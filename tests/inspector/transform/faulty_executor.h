@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An executor that makes one deliberate mistake: the reference on a model that was changed behind everyone's back.
+// An executor that makes one deliberate mistake: the reference on a model that was changed without anybody's knowledge.
 #pragma once
 
 #include <functional>
@@ -55,7 +55,7 @@ class FaultyExecutor final : public Executor {
   Mistake mistake_;
 };
 
-// Knows "faulty" beside all others.
+// Knows "faulty" besides all others.
 inline ExecutorFactory executors_with(const Mistake& mistake) {
   return [mistake](const std::string& name) -> Result<std::shared_ptr<Executor>> {
     if (name == "faulty") return std::shared_ptr<Executor>(std::make_shared<FaultyExecutor>(mistake));

@@ -21,7 +21,7 @@ TEST(DumpSize, AddsWhatIsKnownUnderTheSizesOfTheInputs) {
   const auto model = import_model(std::as_bytes(std::span(text)), "", "test.textproto");
   ASSERT_TRUE(model.ok()) << model.error().message;
   const std::vector<Value> inputs{Value(Tensor::zeros(DType::float32, {3, 4}).take())};
-  // x, w, flat and the sum; the reshaped sum is no second payload, and how many places there are is not known.
+  // x, w, flat and the sum; the reshaped sum is no second payload, and the number of calls is not known.
   EXPECT_EQ(foreseen_payload_bytes((*model)->graph, inputs), 48 + 16 + 8 + 48);
   EXPECT_EQ(foreseen_payload_bytes((*model)->graph, {}), 16 + 8);
 }

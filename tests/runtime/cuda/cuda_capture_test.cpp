@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture and products in halves on a GPU, where there is one: the values of every level belong together, and are those
-// of the host.
+// Capture and products in float16 on a GPU, where there is one: the values of every level belong together, and are
+// those of the host.
 #include <cmath>
 #include <map>
 

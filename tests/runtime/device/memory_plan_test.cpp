@@ -96,7 +96,7 @@ TEST(PlannedPool, NeverOverwritesWhatSomebodyStillHolds) {
   const auto pool = BufferPool::create({.poison = true});
   const auto plan = std::make_shared<const MemoryPlan>(*plan_memory(run(*pool, nullptr, 5000).trace.lives, 3));
   std::shared_ptr<std::byte> kept;
-  run(*pool, plan, 5000, &kept);  // the third buffer was to lie where the first is
+  run(*pool, plan, 5000, &kept);  // the third buffer would be at the address of the first
   EXPECT_EQ(kept.get()[0], std::byte{1});
   EXPECT_EQ(kept.get()[4999], std::byte{1});
   run(*pool, plan, 5000);

@@ -20,7 +20,7 @@ void report(const std::string& problem);
 std::shared_ptr<const std::byte> allocate(size_t bytes);
 int64_t allocation_count();                    // of this process so far
 void poison(std::byte* memory, size_t bytes);  // of an allocation: what is fresh memory looks like
-// The true address, for copies by the queue. Error: execution, unless all `bytes` lie in one allocation.
+// The true address, for copies by the queue. Error: execution, unless all `bytes` are in one allocation.
 Result<std::byte*> true_address(const std::byte* pointer, size_t bytes);
 int64_t live_bytes();
 

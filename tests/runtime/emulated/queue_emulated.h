@@ -41,7 +41,7 @@ class Queue<Emulated> : public GpuQueueBase {
   Status replay(const Recording& recording);
 
   // Copies to the host are made as late as may be: when they are waited for, or asked after for the third time. An
-  // error, where a copy goes to a place that another one is still on its way to.
+  // error, where a copy goes to a destination of another pending copy.
   Result<std::shared_ptr<std::byte>> host_memory(size_t bytes);
   Result<int64_t> start_copy_to_host(std::byte* target, const std::byte* source, size_t bytes);
   Result<bool> is_copied(int64_t ticket);

@@ -218,7 +218,7 @@ TEST(GpuCapture, EventsKeepTheirOrder) {
             (std::vector<std::string>{"a", "enter choose.then", "choose.then//t", "leave choose.then", "b", "y"}));
 }
 
-// All that came before the failure is told before it.
+// All that came before the failure is reported before it.
 TEST(GpuCapture, TellsEverythingBeforeAFailure) {
   const auto model = model_of(node("Neg", {"x"}, {"a"}) + node("Abs", {"a"}, {"b"}) +
                               "node { op_type: \"Gather\" name: \"pick\" input: \"b\" input: \"i\" output: \"y\" } " +
@@ -230,7 +230,7 @@ TEST(GpuCapture, TellsEverythingBeforeAFailure) {
   EXPECT_EQ(recorder.order, (std::vector<std::string>{"a", "b", "failed pick"}));
 }
 
-// The observer's own error stops the run with its sentence, and no copy is left behind.
+// The observer's own error stops the run with its sentence, and no copy is left pending.
 TEST(GpuCapture, AnObserverThatFailsStopsTheRun) {
   const int64_t before = runtime::emulation::live_bytes();
   Recorder recorder;

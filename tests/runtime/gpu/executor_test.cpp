@@ -28,7 +28,7 @@ std::string integers(const std::string& name, const std::vector<int64_t>& values
 }
 Value floats(const Shape& shape, const std::vector<float>& values) { return Tensor::from<float>(shape, values); }
 
-// Keeps every value by path; all of them must lie on the host.
+// Keeps every value by path; all of them must be on the host.
 class Recorder : public Observer {
  public:
   CaptureLevel wants(const ValueSite&) override { return CaptureLevel::all; }
@@ -120,7 +120,7 @@ TEST(GpuExecutor, ShapeArithmeticStaysOnTheHost) {
   EXPECT_EQ(runtime::emulation::launch_count() - launched_before, 1) << "Gather of a shape ran on the device";
 }
 
-// A shape that is an input of the graph lies on the device and is read from there.
+// A shape that is an input of the graph is on the device and is read from there.
 TEST(GpuExecutor, ReadsShapesFromTheDevice) {
   const auto model =
       model_of(node("Neg", {"t"}, {"u"}) + node("Neg", {"u"}, {"v"}) + node("Reshape", {"x", "v"}, {"y"}) +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies to the host beside the computing: no place is written to before the copy that is on its way there has come,
-// and no source is freed or changed under one. The emulated queue makes copies as late as it may.
+// Copies to the host during the computation: no destination is written before a pending copy to it is complete, and no
+// source is freed or changed under one. The emulated queue makes copies as late as it may.
 #include "runtime/device/gpu/host_copies.h"
 
 #include <cstring>

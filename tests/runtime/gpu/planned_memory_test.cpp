@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planned memory on a GPU: values lie in one block on the device, whoever still reads them, and no run takes more from
+// Planned memory on a GPU: values are in one block on the device, whoever still reads them, and no run takes more from
 // the driver than its inputs: outputs are copied to the host. What comes back is overwritten by the emulation, so a
-// place that is handed out too early shows in the values.
+// buffer that is reused too early shows in the values.
 #include "inspector/exec/planned_memory.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST(PlannedDeviceMemory, RunsTakeNothingButInputs) {
   ASSERT_TRUE(session->run(inputs, nobody).ok());  // traced
   EXPECT_EQ(report_of(*session).arena_bytes, 0);
   for (int run = 0; run < 3; ++run) {
-    NullObserver newcomer;  // who is told of what is absent, in a run that is launched node by node
+    NullObserver newcomer;  // the observer of absences, in a run that is launched node by node
     const int64_t before = runtime::emulation::allocation_count();
     const auto outputs = session->run(inputs, newcomer).take();
     const int64_t taken = runtime::emulation::allocation_count() - before;
@@ -93,7 +93,7 @@ TEST(PlannedDeviceMemory, AGrowingCacheNeedsFewPlans) {
   EXPECT_GE(planned_steps, 48);
 }
 
-// Copies to the host are made late, and a value keeps its place until then.
+// Copies to the host are made late, and a value keeps its buffer until then.
 TEST(PlannedDeviceMemory, ObserversSeeEveryValueAsItWas) {
   for (const size_t ring_bytes : {size_t{4096}, size_t{1} << 20}) {
     auto session = tests::make_emulated_executor({ring_bytes, 2048})->prepare(decoder(), unfused()).take();

@@ -49,7 +49,7 @@ class KeepingSums {
   int64_t before_;
 };
 
-// r = activation(x w + b), or y, that plus z; in halves between casts.
+// r = activation(x w + b), or y, that plus z; in float16 between casts.
 std::shared_ptr<const Model> model_of(const std::string& activation, bool has_residual, bool in_halves) {
   const std::string half = "attribute { name: \"to\" type: INT i: 10 } ";
   const std::string tanh = "attribute { name: \"approximate\" type: STRING s: \"tanh\" } ";

@@ -192,7 +192,7 @@ struct Modulo {
   int64_t operator()(int64_t i) const { return i * 7 % divisor; }
 };
 
-// Places repeat: the order of the updates decides, for floats too.
+// Indices repeat: the order of the updates decides, for floats too.
 TEST(GpuPrimitives, ScatterKeepsTheOrderOfUpdates) {
   const Both updates(floats({150, 3}));
   for (Combine combine : {Combine::replace, Combine::add, Combine::multiply, Combine::maximum, Combine::minimum}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which products go to the library of a GPU, with what operands: against the host's, over types, transpositions,
-// batches that stand evenly apart and others, and what may stand in for a bias.
+// batches with an even stride and others, and what may stand in for a bias.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(GpuProducts, AsTheHosts) {
       {"\"MatMul\"", {3, 5}, {5, 7}, {}},
       {"\"MatMul\"", {2, 3, 4, 5}, {5, 7}, {}},
       {"\"MatMul\"", {2, 3, 4, 5}, {2, 3, 5, 7}, {}},
-      {"\"MatMul\"", {2, 1, 4, 5}, {1, 3, 5, 2}, {}},  // neither operand's matrices stand evenly apart
+      {"\"MatMul\"", {2, 1, 4, 5}, {1, 3, 5, 2}, {}},  // neither operand's matrices have an even stride
       {"\"MatMul\"", {5}, {5, 7}, {}},
       {"\"MatMul\"", {3, 0}, {0, 4}, {}},
       {"\"Gemm\"", {3, 5}, {5, 7}, {}},

@@ -153,7 +153,7 @@ TEST(Replay, WhoWatchesSeesEveryValue) {
   for (const auto& [path, tensor] : expected.values) EXPECT_TRUE(same(watcher.values.at(path), tensor)) << path;
   NullObserver another;
   std::vector<Value> outputs;
-  ASSERT_TRUE(session->run(inputs_of(6), another).ok());  // told first of what is fused away
+  ASSERT_TRUE(session->run(inputs_of(6), another).ok());  // absences are announced first
   EXPECT_EQ(allocations_of(*session, inputs_of(6), another, outputs), 0);
   EXPECT_TRUE(same(outputs[0], fresh(model, inputs_of(6))[0]));
 }

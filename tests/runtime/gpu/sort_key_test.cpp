@@ -28,7 +28,7 @@ auto number_of(S value) {
     return storage::from_storage<float>(value);
 }
 
-// Before in any place: equal numbers are neither before nor behind.
+// Before at any position: equal numbers are neither before nor after.
 template <class S>
 bool is_before(NumberOrder order, S a, S b) {
   return TopFirst{order == NumberOrder::descending}(number_of(a), 0, number_of(b), 0);

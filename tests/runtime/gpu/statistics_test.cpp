@@ -66,7 +66,7 @@ TEST(DeviceStatistics, OfAnyLength) {
   }
 }
 
-// Images, of several batches, whose chunks begin within a place; complex elements are two numbers.
+// Feature maps, of several batches, whose chunks begin within a position; complex elements are two numbers.
 TEST(DeviceStatistics, CountedChannelsLast) {
   for (const Shape& shape : {Shape{1, 3, 5, 7}, Shape{2, 24, 31, 33}, Shape{3, 100, 200}, Shape{1, 2048, 3, 3}}) {
     const Tensor numbers = floats(random_values<float>(2 * shape.element_count(), 6));
@@ -137,7 +137,7 @@ TEST(DeviceStatistics, OfSquaresTooLargeForADouble) {
   EXPECT_EQ(device.l2, std::numeric_limits<double>::infinity());
 }
 
-// The squares around the mean need a pass of their own where they are small beside the mean's.
+// The squares around the mean need a pass of their own where they are small compared with the mean's.
 TEST(DeviceStatistics, OfASmallSpread) {
   std::vector<float> values = random_values<float>(16384 + 77, 13);
   for (float& value : values) value = 1000.0F + value * 1e-3F;

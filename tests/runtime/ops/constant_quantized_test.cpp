@@ -134,7 +134,7 @@ TEST(ConstantCodes, MatricesHaveTheBitsOfThoseThatChange) {
   }
 }
 
-// ---- Functions of one code, which few codes go through and many look up ----
+// ---- Functions of one quantized value, which few values evaluate and many look up ----
 
 Tensor codes_from(DType dtype, int first, int64_t count) {
   Tensor tensor = Tensor::allocate(dtype, Shape{count}).take();

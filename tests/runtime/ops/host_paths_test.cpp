@@ -17,7 +17,7 @@
 namespace parallax::runtime {
 namespace host_paths_test {
 
-// ---- CumSum and CumProd of rows beside each other ----
+// ---- CumSum and CumProd along an axis that is not the last ----
 
 template <class T>
 void expect_cumulative(const std::string& op, bool exclusive, bool reverse, int64_t inner) {
@@ -58,7 +58,7 @@ TEST(CumulativeLines, GoOnBeyondOnePart) {
 struct Grid {
   std::string padding;
   bool align_corners;
-  std::vector<int64_t> lengths;  // of the image's axes
+  std::vector<int64_t> lengths;  // of the feature map's axes
   int64_t samples = 2, channels = 1, places = 1;
 
   int64_t plane() const {
@@ -139,8 +139,8 @@ TEST(GridSample, OfPlanesAndOfGroupsOfChannels) {
       }
       expect_grid_sample<float>({padding, align_corners, {3, 5, 4}, 2, 18, 270});
       expect_grid_sample<float>({padding, align_corners, {1, 7}, 1, 18, 270});
-      expect_grid_sample<float>({padding, align_corners, {33, 41}, 1, 16, 339});  // more than a part, just turned
-      expect_grid_sample<float>({padding, align_corners, {33, 41}, 1, 16, 300});  // not turned
+      expect_grid_sample<float>({padding, align_corners, {33, 41}, 1, 16, 339});  // more than a part, just transposed
+      expect_grid_sample<float>({padding, align_corners, {33, 41}, 1, 16, 300});  // not transposed
     }
   }
 }
@@ -227,7 +227,7 @@ TEST(Pad, PutsLinesAroundWhatIsLeft) {
   expect_padded_everywhere<int64_t>();
 }
 
-// ---- Softmax of rows beside each other ----
+// ---- Softmax along an axis that is not the last ----
 
 TEST(Softmax, OfRowsBesideEachOtherIsThatOfRows) {
   for (const auto& [length, inner] : {std::pair<int64_t, int64_t>{1, 5}, {37, 16}, {130, 61}}) {
@@ -311,7 +311,7 @@ void expect_roi_align(const Regions& regions) {
   const int64_t samples = 2, plane = regions.rows * regions.columns;
   const auto image = random_values<float>(samples * regions.channels * plane, 6);
   auto corners = random_values<float>(regions.count * 4, 7, -2, 10);
-  for (size_t region = 0; region < corners.size(); region += 4) {  // end behind where they begin
+  for (size_t region = 0; region < corners.size(); region += 4) {  // end after their begin
     corners[region + 2] = corners[region] + std::abs(corners[region + 2]) + 1;
     corners[region + 3] = corners[region + 1] + std::abs(corners[region + 3]) + 1;
   }
@@ -352,7 +352,7 @@ TEST(RoiAlign, OfPlanesAndOfGroupsOfChannels) {
     expect_roi_align<float>({channels, 9, 11, 2, 23});
     expect_roi_align<double>({channels, 9, 11, 3, 23});
     expect_roi_align<float>({channels, 9, 11, 9, 5});   // too many samples to be kept
-    expect_roi_align<float>({channels, 41, 43, 2, 3});  // too few regions to turn the image for
+    expect_roi_align<float>({channels, 41, 43, 2, 3});  // too few regions to transpose the feature map for
   }
 }
 

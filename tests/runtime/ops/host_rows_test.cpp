@@ -153,7 +153,7 @@ TEST(Einsum, TurnsAndSumsOneOperand) {
   expect_everywhere<float>(diagonal, trace, 1e-4, "ii->");
 }
 
-// ---- Codes of which one tensor is repeated along the other ----
+// ---- Quantized tensors of which one is broadcast along the other ----
 
 Tensor repeated_as(const Tensor& codes, const Shape& shape) {
   Tensor whole = Tensor::allocate(codes.dtype(), shape).take();

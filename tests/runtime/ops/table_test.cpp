@@ -26,7 +26,7 @@ TEST(KernelTable, NamesOnlyOperatorsThatExist) {
   }
 }
 
-// Two rows of one operator must differ in what they run: behind a row that takes every node, the second would never be
+// Two rows of one operator must differ in what they run: after a row that takes every node, the second would never be
 // reached.
 TEST(KernelTable, HasNoRowTwice) {
   std::set<std::tuple<std::string_view, std::string_view, int64_t, int64_t, uint32_t>> seen;

@@ -53,8 +53,8 @@ inline std::string softmax(const std::string& x, const std::string& y) {
   return node("Softmax", {x}, y, integer("axis", -1));
 }
 
-// [batch, length, heads, size] turned to heads first, keys at once to [.., size, keys]; the product divided; the
-// result turned back: BERT.
+// [batch, length, heads, size] transposed to heads first, keys at once to [.., size, keys]; the product divided; the
+// result transposed back: BERT.
 inline Graph bert(int64_t batch, int64_t length, int64_t heads, int64_t size) {
   const std::vector<int64_t> dims{batch, length, heads, size};
   return {node("Transpose", {"q"}, "qt", order({0, 2, 1, 3})) + node("Transpose", {"k"}, "kt", order({0, 2, 3, 1})) +
@@ -67,8 +67,8 @@ inline Graph bert(int64_t batch, int64_t length, int64_t heads, int64_t size) {
           8};
 }
 
-// Few heads of keys and values repeated, the scale on either side of the product, keys turned in three dimensions, rows
-// without a number given nothing: PyTorch's scaled_dot_product_attention. The first queries see no key at all.
+// Few heads of keys and values repeated, the scale on either side of the product, keys transposed in three dimensions,
+// rows without a number given nothing: PyTorch's scaled_dot_product_attention. The first queries see no key at all.
 inline Graph grouped(int64_t batch, int64_t queries, int64_t keys, int64_t heads, int64_t groups, int64_t size) {
   const std::vector<int64_t> few{batch, heads, keys, size}, many{batch, heads * groups, keys, size};
   const std::vector<int64_t> q{batch, heads * groups, queries, size}, mask{1, 1, queries, keys};

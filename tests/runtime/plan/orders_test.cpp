@@ -72,7 +72,7 @@ std::vector<Value> inputs() {
   return {Tensor::from<float>(Shape{2, 3, 7, 8}, values)};
 }
 
-// Takes values as they lie.
+// Takes values in any order.
 class Unturned final : public Recorder {
  public:
   bool takes_channels_last() const override { return true; }
@@ -85,7 +85,7 @@ class Unturned final : public Recorder {
   int turned = 0;
 };
 
-// Whoever takes values as they lie sees the bits that others see.
+// An observer that takes values in any order sees the bits that others see.
 void expect_same_unturned(Session& session, const std::map<std::string, Tensor>& expected) {
   Unturned seen;
   const auto outputs = session.run(inputs(), seen);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scan outputs of bodies that run more often than there is room at first, end early, stand the other way round, or
-// change their shape; and scan inputs whose slices lie in the tensor's own memory.
+// Scan outputs of bodies that run more often than there is room at first, end early, are in reverse order, or change
+// their shape; and scan inputs whose slices are in the tensor's own memory.
 #include <gtest/gtest.h>
 
 #include "reference/reference.h"

@@ -183,7 +183,7 @@ TEST(Fusion, TransposeAndFactorGoIntoTheProduct) {
   expect_all_accounted(edit);
 }
 
-// Keys turned and scaled before the product; the mask comes after.
+// Keys transposed and scaled before the product; the mask comes after.
 std::string attention(const std::string& after_scores, const std::string& masked) {
   return graph_node("Transpose", {"k"}, "t", ints("perm", {0, 2, 1})) + graph_node("Mul", {"t", "root"}, "r") +
          graph_node("MatMul", {"q", "r"}, "s") + after_scores +

@@ -135,7 +135,7 @@ for fusion, cut in ((1, lambda v: (v[0::2], v[1::2])), (2, lambda v: np.split(v,
     case(f"moe_swiglu_fusion_{fusion}", "MoE", [x.reshape(3, 9, hidden), router, fused, fused_bias, w2], SWIGLU | {"swiglu_fusion": fusion},
          [like(x, mixture(x, router, 2, False, halves)).reshape(3, 9, hidden)], kernel=fusion == 1)
 
-# ---- GroupQueryAttention's quantized caches: one token behind a past of five and three, in a cache of seven ----
+# ---- GroupQueryAttention's quantized caches: one token after a past of five and three, in a cache of seven ----
 
 heads, shared, size, cached, pasts = 4, 2, 8, 7, (5, 3)
 

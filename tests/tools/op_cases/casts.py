@@ -21,7 +21,7 @@ def through(name, opset, x, to, attributes="", outputs=None, **more):
     model(name, opset, graph, [x], outputs, **more)
 
 
-# Halves of steps, values just beside them, and the border of the range, for each format from its own table of values.
+# Ties between steps, values next to them, and the border of the range, for each format from its own table of values.
 def probes(dtype, large):
     exponent_bits, mantissa_bits, bias, special = FORMATS[dtype]
     top = 2 ** exponent_bits - 1 - (special == "ieee")

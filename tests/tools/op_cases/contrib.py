@@ -237,7 +237,7 @@ case("matmulbnb4_nf4", "MatMulBnb4", [TALL, u8((NIBBLES[:, 0::2] << 4 | NIBBLES[
      {"K": 32, "N": 3, "block_size": 16, "quant_type": 1}, [single(TALL.astype(np.float64) @ weights.T)])
 PACKED = numbers([5, 4], 983)
 each = [np.split(PACKED[rows].astype(np.float64)[None] @ WEIGHT + ATTENTION_BIAS, 3, -1) for rows in (slice(0, 2), slice(2, 5))]
-# Tokens first, then the places of padding.
+# Tokens first, then the positions of padding.
 case("packedattention", "PackedAttention", [PACKED, WEIGHT, ATTENTION_BIAS, i32([[0, 1, 3], [4, 5, 2]]), i32([0, 2, 5])], {"num_heads": 2},
      [single(np.concatenate([attend(*(heads(part, 2) for part in parts))[0] for parts in each]))])
 PK, PV = numbers([5, 4], 984), numbers([5, 4], 985)

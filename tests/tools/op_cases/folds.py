@@ -36,7 +36,7 @@ case("reducesum_kept_axis_empty", "ReduceSum", 13, [f32([], [0, 2]), i64([1])], 
 case("reducemin_int8_of_nothing", "ReduceMin", 20, [i8([], [0, 2]), i64([0])], {"keepdims": 0}, outputs=[i8([127, 127])],
      spec="ReduceMin: minus the least or the greatest value of the type", constant="the greatest value of the type")
 
-# Types: integers are exact and wrap, halves have wide sums and overflow once.
+# Types: integers are exact and wrap, float16 has wide sums and overflow once.
 case("reducesum_int32_wraps", "ReduceSum", 13, [i32([[2 ** 31 - 1, 1], [5, 6]]), i64([1])], {"keepdims": 0},
      wrong={ORT: "saturates"}, also={"numpy": [i32([-2 ** 31, 11])]})
 case("reducesum_uint64", "ReduceSum", 13, [u64([[2 ** 63, 1], [5, 6]]), i64([0])], {"keepdims": 0},
@@ -115,7 +115,7 @@ case("topk_24_uint8", "TopK", 24, [u8([[7, 255, 3, 128]]), i64([2])], count=2, o
 case("topk_float16_infinities", "TopK", 11, [f16([[1, INF, -INF, 3]]), i64([4])], {"largest": 0}, count=2)
 case("topk_all_of_axis", "TopK", 11, [numbers([3, 5], 4), i64([5])], count=2)
 
-# Softmax and kin: the matrix of versions below 13, negative axes, -inf, large values, halves.
+# Softmax and kin: the matrix of versions below 13, negative axes, -inf, large values, float16.
 def coerced(x, axis, log=False):
     flat = x.reshape(int(np.prod(x.shape[:axis])), -1).astype(np.float64)
     shifted = flat - flat.max(1, keepdims=True)

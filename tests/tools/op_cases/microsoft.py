@@ -281,7 +281,8 @@ tokens("short_match_gives_up_a_character", ["\u00e9\u00e9bcd"], [["\u00e9bc"]], 
 tokens("nothing_found", [["1", "2"]], [[[], []]], tokenexp="[a-z]", mark=1, constant="no token, so no marks either")
 
 
-# An LSTM whose weights are codes, and whose X, as a whole, and H, before each step, are quantized like DynamicQuantizeLinear.
+# An LSTM whose weights are quantized, and whose X, as a whole, and H, before each step, are quantized like
+# DynamicQuantizeLinear.
 def requantised(x):
     low, high = min(x.min(), 0), max(x.max(), 0)
     scale = np.float32(high - low) / np.float32(255)
@@ -319,7 +320,7 @@ def dynamic_lstm(x, codes, scales, zeros, bias, lengths=None, h=None, c=None, re
 def dynamic_lstm_case(name, steps, batch, direction="forward", columns=False, dtype=i8, lengths=None, states=False, **more):
     directions, inputs, hidden = 2 if direction == "bidirectional" else 1, 3, 4
     x = numbers([steps, batch, inputs], 971)
-    # Small codes: onnxruntime's sums of pairs in 16 bits hold them on every processor.
+    # Small quantized values: onnxruntime's sums of pairs in 16 bits hold them on every processor.
     codes = [dtype(np.rint(numbers([directions, rows, 4 * hidden], seed, scale=12)) + (40 if dtype is u8 else 0)) for rows, seed in ((inputs, 972), (hidden, 973))]
     scales = [f32(np.abs(numbers([directions] + [4 * hidden] * columns, seed)) / 64 + 0.0078125) for seed in (974, 975)]
     zeros = [dtype(np.full(scale.shape, 37 if dtype is u8 else 0)) for scale in scales]

@@ -79,8 +79,8 @@ TEST_F(Dumps, SamplesAreNotAll) {
   EXPECT_EQ(comparison.values[0].reason, "compared by statistics");
 }
 
-// A sample beside the whole value, and beside a sample of another size: the elements that both have, named by their
-// places in the value.
+// A sample compared with the whole value, and with a sample of another size: the elements that both have, named by
+// their indices in the value.
 TEST_F(Dumps, WithSamplesCompareTheElementsThatBothHave) {
   const auto with = [&](const std::string& name, int64_t kept, int64_t other, DType dtype = DType::float32) {
     DumpWriterOptions options;

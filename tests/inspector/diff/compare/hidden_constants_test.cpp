@@ -115,7 +115,7 @@ struct Written {
   double weight = 0.5;
 };
 
-// The shape, the places of a Slice and axes, all behind one activation and before another.
+// The shape, the bounds of a Slice and axes, all after one activation and before another.
 GraphBuilder written(const Written& as) {
   GraphBuilder builder(18);
   builder.input("x", "float32[4,4]").initializer("w", sines({4, 4}, as.weight, 1.3)).numbers("shape", as.shape);
@@ -180,7 +180,7 @@ TEST_F(HiddenConstants, AnIndexMayBeCountedFromTheOtherEnd) {
   EXPECT_EQ(blame(picked(-1), picked(2)).verdict, OverallVerdict::diverged);
 }
 
-// Codes and their zero point are shifted together: what is made of them is the same whatever the inputs.
+// Quantized values and their zero point are shifted together: the results are the same whatever the inputs.
 TEST_F(HiddenConstants, WeightsThatAreMadeOfOtherCodesAreTheSame) {
   const auto quantised = [](const auto& codes, auto zero_point) {
     GraphBuilder builder(18);
@@ -251,7 +251,8 @@ TEST_F(HiddenConstants, WhatOneNodeReadsInBothModelsIsAPair) {
   }
 }
 
-// Codes of another type are read as what they stand for: what follows them is not to blame for an operator before them.
+// Quantized values of another type are compared as the numbers that they represent: later nodes are not blamed for an
+// operator before them.
 TEST_F(HiddenConstants, AnOperatorThatIsLeftOutIsTheOnlyCause) {
   const auto without = [](const char* op, DType codes) {
     const bool is_signed = codes == DType::int8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causes between a model of floats and one in halves: what is missing or changed is named, not what storing in halves
-// does to everything.
+// Causes between a model of float32 and one in float16: missing or changed nodes are named, not the rounding of storing
+// everything in float16.
 #include <algorithm>
 #include <string>
 
@@ -38,13 +38,13 @@ Tensor transposed(const Tensor& matrix) {
 
 Tensor changed(Tensor tensor) { return tensor.mutable_as<float>()[5] += 2, tensor; }
 
-// A layer, in floats or between casts in halves.
+// A layer, in float32, or in float16 between casts.
 struct Layer {
   bool is_in_half = false;
   bool has_bias = true;
   Tensor weight = sines({8, 8}, 0.4, 0.7);
   Tensor bias = sines({8}, 0.3, 0.5);
-  std::string form = "MatMul";  // with an Add; Gemm; Conv; BiasGelu, or Gelu behind an Add
+  std::string form = "MatMul";  // with an Add; Gemm; Conv; BiasGelu, or Gelu after an Add
 
   std::shared_ptr<const Model> build() const {
     GraphBuilder builder(20);

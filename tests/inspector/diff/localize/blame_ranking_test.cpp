@@ -71,7 +71,7 @@ std::vector<std::string> paths_of_causes(const Comparison& comparison) {
 
 using Paths = std::vector<std::string>;
 
-// A product, then one that half precision cannot hold; a weight of the first is a unit off beside its rounding.
+// A product, then one that half precision cannot hold; a weight of the first is a unit off besides its rounding.
 GraphBuilder beyond_half(DType dtype, double first_weight) {
   const bool is_half = dtype == DType::float16;
   GraphBuilder builder(17);
@@ -148,7 +148,7 @@ TEST_F(BlameRanking, ManySmallChangesAreCausesWhereNoneIsLarge) {
   EXPECT_EQ(comparison.causes.front().path, "product");
 }
 
-// Another definition that stays within the limits of its value is named, behind what does not.
+// Another definition that stays within the limits of its value is named, after one that does not.
 TEST_F(BlameRanking, WhatIsWithinItsLimitsComesLast) {
   const Tensor w = square(DType::float32, 0.1), v = square(DType::float32, 0.2);
   const Tensor more = square(DType::float32, 0.1 * (1 + 1.5e-6));
@@ -261,7 +261,7 @@ TEST_F(BlameRanking, AnotherPermutationIsACause) {
   EXPECT_EQ(comparison.causes.front().path, "turned");
 }
 
-// A comparison hides another index: that the two agree behind it does not make the index another value.
+// A comparison hides another index: that the two agree after it does not make the index another value.
 TEST_F(BlameRanking, AnExactValueIsJudgedThoughAComparisonHidesIt) {
   const auto picking = [](const char* pick, bool hands_it_out) {
     GraphBuilder builder(17);

@@ -70,7 +70,7 @@ TEST_F(BlameSentences, AnOperatorIsNamedBeforeConstantsThatMakeUpForIt) {
   }
 }
 
-// The factor of a bias that is all zeros beside weights in steps; then of one that is not.
+// The factor of a bias that is all zeros next to weights in steps; then of one that is not.
 TEST_F(BlameSentences, AnAttributeThatDoesNothingIsNotNamedBesideConstantsThatDo) {
   const auto product = [](bool is_in_steps, float beta, double bias) {
     GraphBuilder builder(17);
@@ -156,7 +156,7 @@ Tensor texts(const std::vector<std::string>& elements) {
   return tensor;
 }
 
-// x is bent, and beside it `how` is done to a constant 'c' to make 'y'; as it is where that is empty.
+// x is bent, and next to it `how` is done to a constant 'c' to make 'y'; as it is where that is empty.
 GraphBuilder beside_constant(Tensor constant, const std::vector<std::string>& how) {
   GraphBuilder builder(17);
   builder.input("x", "float32[4,4]").node("Relu", {"x"}, {"z"});

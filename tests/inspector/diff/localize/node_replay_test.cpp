@@ -41,7 +41,7 @@ bool same_bits(const Value& a, const Value& b) {
          std::memcmp(a.tensor().view().data, b.tensor().view().data, a.tensor().size_bytes()) == 0;
 }
 
-// The value that a graph standing behind `prefix` calls so: its own, or that of a graph around it.
+// The value that a graph after `prefix` calls so: its own, or that of a graph around it.
 const Value& value_at(const Recorded& recorded, std::string prefix, const std::string& name) {
   static const Value absent;
   for (;;) {
@@ -53,7 +53,7 @@ const Value& value_at(const Recorded& recorded, std::string prefix, const std::s
   }
 }
 
-// Replays every node of `graph` on the values behind `prefix`; answers how many.
+// Replays every node of `graph` on the values after `prefix`; returns how many.
 int replay_graph(const Recorded& recorded, const Graph& graph, const std::string& prefix, bool weights_stay) {
   int replayed = 0;
   for (const Node& node : graph.nodes) {

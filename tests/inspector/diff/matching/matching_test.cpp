@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two graphs that are one to a reader: renamed, reordered, folded, fused; and two that differ in one place, where all
+// Two graphs that are one to a reader: renamed, reordered, folded, fused; and two that differ in one node, where all
 // else must still be paired.
 #include "inspector/diff/matching/matching.h"
 
@@ -381,7 +381,7 @@ TEST(Matching, WhatKeptItsNameIsNotTakenForItsTwinInAnotherLayer) {
   }
 }
 
-// Two products with a sum behind each; in B the second is fused with its sum, and a node was put in behind the first,
+// Two products with a sum after each; in B the second is fused with its sum, and a node was inserted after the first,
 // under the first one's name. It is read as the second product of A is.
 TEST(Matching, AnInsertedNodeIsNotTakenForAnotherThanItsName) {
   const auto products = [](bool is_changed) {
@@ -408,7 +408,7 @@ TEST(Matching, AnInsertedNodeIsNotTakenForAnotherThanItsName) {
   EXPECT_FALSE(matched.pairs.contains("last")) << matched.pairs.at("last");
 }
 
-// A product that lost its bias, and behind it an activation that an optimizer put together: nothing around it is alike.
+// A product that lost its bias, and after it an activation that an optimizer put together: nothing around it is alike.
 TEST(Matching, AFaultyNodeAmongChangedNeighboursKeepsItsName) {
   const auto gated = [](bool is_changed) {
     GraphBuilder builder(24);

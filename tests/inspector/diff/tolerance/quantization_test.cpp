@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of floats beside its quantized form: every float has its counterpart, steps of codes raise no alarm, and
-// codes that do more than round are named.
+// A model of floats compared with its quantized form: every float has its counterpart, quantization steps raise no
+// alarm, and quantizations that do more than round are named.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -37,7 +37,7 @@ const Tensor& bias() {
   return b;
 }
 
-// The largest element behind the Relu: what the hidden layer's scale is made for.
+// The largest element after the Relu, which the hidden layer's scale is made for.
 double largest_hidden() {
   double largest = 0;
   for (int64_t row = 0; row < kRows; ++row) {
@@ -62,8 +62,8 @@ std::shared_ptr<const Model> of_floats() {
   return builder.output("y"), finished_model(builder);
 }
 
-// As tools write it that quantize: each float goes to codes and back before it is read, weights are held in codes, and
-// the Relu is left to codes that begin at zero, under whose name stands what it was given.
+// As tools write it that quantize: each float is quantized and dequantized before it is read, weights are stored
+// quantized, and the Relu is left to quantized values that begin at zero, under whose name its input is stored.
 struct Quantised {
   double input_scale = 1, hidden_scale = 1, weight_scale = 1;  // times what they should be
   uint8_t hidden_zero = 0;                                     // of the DequantizeLinear alone
@@ -153,7 +153,7 @@ TEST_F(QuantisedModels, AnExecutorThatFusesSeesTheSame) {
   EXPECT_EQ(faulty.causes.front().node, "QuantizeLinear_6");
 }
 
-// Scales are made for other inputs: the largest numbers of these may lie a little beyond.
+// Scales are made for other inputs: the largest numbers of these may be a little beyond.
 TEST_F(QuantisedModels, ALittleSaturationIsNoDivergence) {
   EXPECT_EQ(compare(of_floats(), Quantised{.hidden_scale = 0.92}.build()).verdict, OverallVerdict::pass);
 }

@@ -21,7 +21,7 @@ std::string value(const std::string& kind, const std::string& name, int type, co
   return text + "} } } } ";
 }
 
-// A graph that returns a float of its own for each output; what it computes does not matter here.
+// A graph that returns a float of its own for each output; what it computes is irrelevant here.
 std::shared_ptr<const Model> model_of(const std::string& inputs,
                                       const std::vector<std::pair<std::string, std::string>>& outputs) {
   std::string text = "ir_version: 8 opset_import { version: 17 } graph { name: 'g' " + inputs;

@@ -61,7 +61,7 @@ TEST(Inputs, SuitTheirUse) {
   EXPECT_NE(set.notes[0].find("table"), std::string::npos) << set.notes[0];
 }
 
-// The elements generated for input "i", of `dtype` and `dims`, of one node that reads it beside x [4,1,6].
+// The elements generated for input "i", of `dtype` and `dims`, of one node that reads it together with x [4,1,6].
 std::vector<int64_t> generated(const std::string& node, int dtype, const std::vector<int64_t>& dims,
                                uint64_t seed = 0) {
   std::string shape;
@@ -80,7 +80,7 @@ std::vector<int64_t> generated(const std::string& node, int dtype, const std::ve
   return set.ok() ? to_int64s(set->values.back().tensor()) : std::vector<int64_t>();
 }
 
-// By their names, and the same each time: equal data would hide that one is read in the other's place.
+// By their names, and the same each time: equal data would hide that one is read instead of the other.
 TEST(Inputs, OfOneTypeDiffer) {
   const auto model = model_of(R"(ir_version: 8 opset_import { version: 18 } graph { name: "g"
     node { op_type: "SequenceInsert" input: "s" input: "a" output: "t" }

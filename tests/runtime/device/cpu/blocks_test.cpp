@@ -46,7 +46,7 @@ TEST_P(BlocksTest, DecodesEveryHalf) {
   }
 }
 
-// Every half, its neighbors half-way to the next, and just beside: all ties and both directions.
+// Every float16, the middle to the next one, and the numbers next to the middle: all ties and both directions.
 TEST_P(BlocksTest, RoundsToHalvesAsTheExactConversion) {
   std::vector<float> values;
   for (uint16_t half : all_halves()) {

@@ -152,7 +152,7 @@ TEST(ChannelsLast, GroupsOfSeveralChannelsKeepTheirLayout) {
   EXPECT_FALSE(suits_channels_last(problem_of({9, 9}, 8, 8, 2, 3, 1, 1)));
 }
 
-// What is not finite must reach the very outputs that the loops' taps carry it to, and no others.
+// Numbers that are not finite must reach exactly the outputs that the loops' taps carry them to.
 TEST(ChannelsLast, WhatIsNotFiniteGoesWhereTheTapsCarryIt) {
   using Kind = Activation::Kind;
   for (const Kind kind : {Kind::none, Kind::relu, Kind::clip, Kind::leaky_relu, Kind::sigmoid, Kind::hard_swish}) {
@@ -181,7 +181,7 @@ struct Activated {
   Operands given;
 };
 
-// Kept for as long as the queue, which finds prepared filters by where they lie.
+// Kept for as long as the queue, which finds prepared filters by their address.
 const Activated& activated(const ConvProblem& problem, Activation::Kind kind) {
   static std::list<Activated> all;
   Activated made{problem, operands_of(problem)};
@@ -262,7 +262,7 @@ TEST(ChannelsLast, ReadyConvolutionsAreThoseOfTheLoops) {
   }
 }
 
-// A row-major image of few channels.
+// A row-major feature map of few channels.
 TEST(ChannelsLast, ReadyConvolutionsTakeRowMajorImages) {
   for (const int64_t size : {3, 7}) {
     Activated& operands = const_cast<Activated&>(activated(problem_of({13, 10}, 3, 20, 1, size, 2, 1), {}));
@@ -314,7 +314,7 @@ TEST(ChannelsLast, WhatIsAddedComesBeforeTheActivation) {
 
 // Padding is not multiplied: a weight that is infinite makes no NaN at the border.
 TEST(ChannelsLast, WeightsThatAreNotFiniteAreNotMultipliedByPadding) {
-  static Activated operands{problem_of({9, 8}, 16, 24, 1, 3, 1, 1), {}};  // found by where its filters lie
+  static Activated operands{problem_of({9, 8}, 16, 24, 1, 3, 1, 1), {}};  // found by the address of its filters
   ConvProblem& p = operands.problem;
   p.filters_are_constant = p.x_channels_last = true;
   operands.given = operands_of(p);

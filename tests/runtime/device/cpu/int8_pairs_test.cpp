@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of codes and codes through tables against the definition in double, for every pair of codes there is.
+// Pairs of quantized values and lookup tables against the definition in double, for every pair of values.
 #include "runtime/device/cpu/int8_pairs.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void expect_pairs(CodePairs pairs, DType dtype) {
 }
 
 TEST(CodePairs, AreThoseOfTheDefinitionInDouble) {
-  // The first scales make many quotients that lie half way, or within float's rounding of it.
+  // The first scales make many quotients that are half way, or within float's rounding of it.
   const double scales[][3] = {{static_cast<double>(0.02F), static_cast<double>(0.03F), static_cast<double>(0.03F)},
                               {0.5, 0.25, 1.0},
                               {static_cast<double>(0.0123F), static_cast<double>(0.0007F), static_cast<double>(0.02F)}};

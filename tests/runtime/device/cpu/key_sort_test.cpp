@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places by keys are those that comparing gives: all types, both orders, few and all of a row, with values that are
-// equal, not numbers, infinite, and zeros of both signs.
+// The order by keys is that of comparisons: all types, both orders, few and all of a row, with values that are equal,
+// not numbers, infinite, and zeros of both signs.
 #include <cmath>
 #include <limits>
 #include <random>

@@ -12,7 +12,7 @@
 namespace parallax::runtime::transpose_test {
 namespace {
 
-// A byte for each place, none like its neighbors of any row or column.
+// A byte for each element, none like its neighbors of any row or column.
 std::vector<std::byte> counted_bytes(int64_t count) {
   std::vector<std::byte> bytes(static_cast<size_t>(count));
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 31 + i / 251);
@@ -51,7 +51,7 @@ TEST(Transpose, OfEverySizeAndShape) {
     for (const int64_t rows : {2, 3, 4, 7, 16, 31, 32, 33, 65}) {
       for (const int64_t columns : {2, 4, 5, 8, 15, 17, 32, 64, 67}) {
         expect_transposed({1, rows, columns, rows, columns}, size);
-        expect_transposed({3, rows, columns, rows + 3, columns + 1}, size);  // nothing beside them is touched
+        expect_transposed({3, rows, columns, rows + 3, columns + 1}, size);  // nothing next to them is touched
       }
     }
   }

@@ -23,7 +23,7 @@ struct FakeCudnn {
   static const Cudnn& functions();
   static void propose(std::vector<FakeEngine> engines);
   static int64_t live_descriptors();
-  static int last_engine();         // that computed, as a place in the list of proposals
+  static int last_engine();         // that computed, as an index in the list of proposals
   static std::string last_error();  // of a descriptor
 };
 

@@ -106,7 +106,8 @@ struct Windows {
   Numbers strides, dilations, before, behind;
   size_t axes;
 
-  // Calls visit(image and place of the windowed tensor, place of the windows', filter's) for each product of a group.
+  // Calls visit(batch and element of the windowed tensor, element of the windows', filter's) for each product of a
+  // group.
   void for_each_product(const FakeTensor& x, const FakeTensor& w, const FakeTensor& y,
                         const std::function<void(const Numbers&, const Numbers&, const Numbers&)>& visit) const {
     const int64_t groups = x.dims[1] / w.dims[1], per_group = y.dims[1] / groups;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention that libraries are tried with: one for each thing that can be told wrongly.
+// Attention that libraries are tried with: one for each thing that can be described wrongly.
 #pragma once
 
 #include <ostream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions in short, and those that libraries are tried with: one for each thing that can be told wrongly.
+// Convolutions in short, and those that libraries are tried with: one for each thing that can be described wrongly.
 #pragma once
 
 #include <ostream>

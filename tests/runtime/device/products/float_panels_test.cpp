@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by panels against sums in double, for every rest of tiles, panels, bands and runs, and for rows that lie in
-// segments; no bit depends on the number of threads or on the rows beside.
+// Products by panels against sums in double, for every rest of tiles, panels, bands and runs, and for rows stored in
+// segments; no bit depends on the number of threads or on adjacent rows.
 #include "runtime/device/cpu/products/float_panels.h"
 
 #include <algorithm>

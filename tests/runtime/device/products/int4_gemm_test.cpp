@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with weights of 4 and 8 bits against the numbers the codes stand for: every rest of blocks, rows and units,
-// and the same bits by vectors of every width and any number of threads.
+// Products with weights of 4 and 8 bits against the numbers that the quantized values represent: every rest of blocks,
+// rows and units, and the same bits by vectors of every width and any number of threads.
 #include "runtime/device/cpu/products/int4_gemm.h"
 
 #include <cmath>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and convolutions of bytes on panels equal those of the loops, as sums and as codes, in either order of axes.
+// Int8 products and convolutions on panels equal those of the loops, as sums and as quantized values, in either order
+// of axes.
 #include "runtime/device/cpu/products/int8_conv.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bytes equal those of the loops, whatever the codes' signs, zero points and padding.
+// Int8 products equal those of the loops, whatever the values' signs, zero points and padding.
 #include "runtime/device/cpu/products/int8_gemm.h"
 
 #include <random>
@@ -14,7 +14,8 @@
 namespace parallax::runtime {
 namespace byte_products_test {
 
-// Random codes; where they are `extreme`, only the one furthest from the zero point, which makes the largest sums.
+// Random quantized values; where they are `extreme`, only the one furthest from the zero point, which makes the largest
+// sums.
 struct Drawn {
   std::vector<std::byte> bytes;
   std::vector<int64_t> numbers;

@@ -83,7 +83,7 @@ TEST(Gemm, FloatInEveryShape) {
 }
 
 // oneDNN brings no threads of its own: the pool's run its regions, for several callers at a time, and no bit depends on
-// who runs beside.
+// what runs at the same time.
 TEST(Gemm, LargeProductsShareThePoolsThreads) {
   set_thread_count(3);
   GemmProblem p;
@@ -139,7 +139,7 @@ TEST(Gemm, TheNumberOfThreadsDoesNotChangeABit) {
   set_thread_count(0);
 }
 
-// Wider than a tile and higher, with borders that no tile meets, and rows that lie a page apart.
+// Wider than a tile and higher, with borders that no tile meets, and rows with a stride of a page.
 TEST(Gemm, TilesCoverTheProduct) {
   for (int64_t m : {20, 300, 515}) {
     for (int64_t n : {33, 600, 1024}) {

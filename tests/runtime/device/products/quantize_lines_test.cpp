@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of codes against the definition in double, at all that is special: halves, bounds, NaN, infinities.
+// Lines of quantized values against the definition in double, at all special numbers: ties, bounds, NaN, infinities.
 #include "runtime/device/cpu/products/quantize_lines.h"
 
 #include <cmath>

@@ -14,7 +14,7 @@ namespace code_panels_test {
 
 struct Matrix {
   std::vector<std::byte> codes;
-  std::vector<int64_t> numbers;  // that the codes stand for
+  std::vector<int64_t> numbers;  // that the quantized values represent
   CodeMatrix matrix;
   Matrix(int64_t count, bool is_signed, int32_t zero, unsigned seed)
       : codes(static_cast<size_t>(count)), numbers(static_cast<size_t>(count)), matrix{codes.data(), is_signed, zero} {
