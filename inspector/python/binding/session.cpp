@@ -23,6 +23,7 @@
 #include "inspector/python/binding/model.h"
 #include "inspector/python/binding/observer.h"
 #include "inspector/python/binding/values.h"
+#include "inspector/workbench/request_options.h"
 
 namespace parallax::python {
 namespace {
@@ -62,7 +63,9 @@ void set_option(RunOptions& options, const std::string& name, nb::handle value) 
   } else if (name == "seed") {
     options.seed = nb::cast<uint64_t>(value);
   } else if (name == "memory_limit") {
-    options.memory_limit_bytes = nb::cast<int64_t>(value);
+    std::string text;
+    options.memory_limit_bytes =
+        nb::try_cast(value, text) ? unwrap(parse_bytes("memory_limit", text)) : nb::cast<int64_t>(value);
     if (options.memory_limit_bytes <= 0)
       raise(usage_error(fmt::format("memory_limit is {}; it must be a positive number of bytes, or None for no limit",
                                     options.memory_limit_bytes)));
@@ -225,7 +228,12 @@ class PythonSession {
   size_t state_index(nb::handle which) const {
     static_cast<void>(states());
     std::string name;
-    if (!nb::try_cast(which, name)) return nb::cast<size_t>(which);
+    if (!nb::try_cast(which, name)) {
+      size_t index = 0;
+      if (nb::try_cast(which, index) && index < options_.states.size()) return index;
+      raise(usage_error(fmt::format("state {} is not there; it must be 0 to {}, or the name of its input",
+                                    nb::repr(which).c_str(), options_.states.size() - 1)));
+    }
     for (size_t index = 0; index < options_.states.size(); ++index) {
       if (options_.states[index].input == name || options_.states[index].output == name) return index;
     }
