@@ -2,6 +2,7 @@
 // The graph canvas: the mouse on it, and the ribbon of all values beside it.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -170,16 +171,16 @@ namespace {
 
 // The worst of the values that fall on one pixel of the ribbon.
 ImU32 ribbon_colour(const Ui& ui, const Document& document, size_t begin, size_t end) {
-  const ValueComparison* worst = nullptr;
+  std::optional<double> worst;
   for (size_t row = begin; row < end; ++row) {
     const ValueComparison* value = document.compared(static_cast<int32_t>(row));
     if (value == nullptr || value->verdict == Verdict::not_compared) continue;
-    if (worst == nullptr || value->severity > worst->severity) worst = value;
+    if (!worst.has_value() || judged_severity(*value) > *worst) worst = judged_severity(*value);
   }
-  if (worst == nullptr) return faded(ui.theme().dim, 0.25F);
-  if (worst->severity < 0.1) return ui.theme().node;
-  const double t = worst->severity < 1 ? 0.12 : std::min(0.9, 0.42 + 0.16 * std::log10(worst->severity));
-  return to_imgui(magnitude_colour(std::isfinite(worst->severity) ? t : 0.9));
+  if (!worst.has_value()) return faded(ui.theme().dim, 0.25F);
+  if (*worst < 0.1) return ui.theme().node;
+  const double t = *worst < 1 ? 0.12 : std::min(0.9, 0.42 + 0.16 * std::log10(*worst));
+  return to_imgui(magnitude_colour(std::isfinite(*worst) ? t : 0.9));
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ double GraphView::number_of(int32_t row) const {
     return static_cast<double>(statistics->nan + statistics->positive_inf + statistics->negative_inf);
   }
   if (value == nullptr || value->verdict == Verdict::not_compared) return -1;
-  if (colour_by_ == ColourBy::severity) return value->severity;
+  if (colour_by_ == ColourBy::severity) return judged_severity(*value);
   if (colour_by_ == ColourBy::introduced) {
     for (const Cause& cause : document_->comparison->causes) {
       if (cause.path == value->path || (cause.path.empty() && cause.node == value->node)) return cause.introduced;

@@ -171,6 +171,15 @@ void conclude(Comparison& comparison) {
                                                    : OverallVerdict::inconclusive;
 }
 
+void conclude_sum(Comparison& sum) {
+  if (sum.first_divergence.has_value()) {
+    sum.verdict = OverallVerdict::diverged;
+    return;
+  }
+  if (sum.reason.empty() && sum.summary.compared == 0) sum.reason = "nothing was compared";
+  sum.verdict = sum.reason.empty() ? OverallVerdict::pass : OverallVerdict::inconclusive;
+}
+
 std::optional<Error> damage_of(const Comparison& comparison) {
   if (comparison.damages.empty()) return std::nullopt;
   std::string message = comparison.damages.front().message;
@@ -214,7 +223,13 @@ bool is_apart(const Comparison& comparison) {
   return std::ranges::any_of(comparison.values, [](const ValueComparison& value) { return is_apart(value); });
 }
 
+double judged_severity(const ValueComparison& value) {
+  return value.accepted.has_value() ? std::min(value.severity, 1.0) : value.severity;
+}
+
 std::string told_reason(const ValueComparison& value) {
+  if (value.accepted.has_value())
+    return fmt::format("accepted as {}: {}", value.accepted->reason, value.accepted->evidence);
   if (!value.note.empty()) return value.note;
   if (value.shape_a.empty()) return value.reason;
   const bool is_expected = value.a == "expected";

@@ -32,6 +32,12 @@ struct Limit {
   LimitSource from = LimitSource::table;
 };
 
+// Why a value beyond its limit passes nevertheless: no node is to blame for the difference.
+struct Acceptance {
+  std::string reason;    // "accumulated rounding", "near tie"
+  std::string evidence;  // a sentence that says what was seen
+};
+
 struct ErrorPicture;  // error_picture.h
 
 struct ValueComparison {
@@ -46,8 +52,9 @@ struct ValueComparison {
   std::string dtype;              // of A; "float32", or a type string for what is no tensor
   std::vector<int64_t> shape;
   Verdict verdict = Verdict::not_compared;
-  double severity = 0;
-  Limit limit;
+  double severity = 0;  // measured; above 1 also of a value that passes because it was accepted
+  Limit limit;          // the policy's
+  std::optional<Acceptance> accepted;
   bool is_same_count = false;    // of tensors whose shapes differ: both have as many elements
   std::string reason;            // of not_compared and mistrusted; of others what is to be known of them, mostly empty
   std::string note;              // told in its place, where the contract's words for not_compared say less
@@ -134,6 +141,9 @@ struct Comparison {
 // where none has, it is the first output that is not as expected.
 void conclude(Comparison& comparison);
 
+// The verdict of a document that sums up several comparisons, from its first divergence, its reason and its summary.
+void conclude_sum(Comparison& sum);
+
 // What a program ends with that has shown this comparison, where values are damaged: the first one's sentence, and how
 // many more there are.
 std::optional<Error> damage_of(const Comparison& comparison);
@@ -157,7 +167,11 @@ bool is_apart(const Comparison& comparison);  // any value of it
 // Whether any output of the graph did not pass.
 bool is_any_output_apart(const Comparison& comparison);
 
-// The reason as a report tells it: with both shapes, where it is that they differ; the note, where there is one.
+// The severity by which a report colors a value: a value that was accepted counts as one at its limit.
+double judged_severity(const ValueComparison& value);
+
+// The reason as a report tells it: with both shapes, where it is that they differ; the note, where there is one; the
+// acceptance of a value beyond its limit.
 std::string told_reason(const ValueComparison& value);
 
 // Not compared, because a dump's payload is damaged.

@@ -41,6 +41,11 @@ ordered_json to_json(const Metrics& metrics) {
           {"worst_b", worst_json(metrics, Side::b)}};
 }
 
+ordered_json accepted_json(const std::optional<Acceptance>& accepted) {
+  if (!accepted.has_value()) return nullptr;
+  return {{"reason", accepted->reason}, {"evidence", accepted->evidence}};
+}
+
 ordered_json to_json(const ValueComparison& value) {
   ordered_json json{{"path", value.path},
                     {"a", text_or_null(value.a)},
@@ -58,6 +63,7 @@ ordered_json to_json(const ValueComparison& value) {
                                               {"from", name_of(value.limit.from)}}
                                : ordered_json(nullptr);
   json["reason"] = text_or_null(value.reason);
+  json["accepted"] = accepted_json(value.accepted);
   json["metrics"] = value.metrics.has_value() ? to_json(*value.metrics) : ordered_json(nullptr);
   json["noise"] = value.noise_rel_l2.has_value() ? ordered_json{{"rel_l2", number_json(*value.noise_rel_l2)}}
                                                  : ordered_json(nullptr);

@@ -47,14 +47,17 @@ SeverityStyle style_of(const ValueComparison& value) {
   if (value.verdict == Verdict::not_compared) return {"#DDDDDD", "#000000", brief_reason(value), 1};
   SeverityStyle style;
   for (const RampStep& step : kRamp) {
-    if (value.severity >= step.from) {
+    if (judged_severity(value) >= step.from) {
       style.fill = step.fill;
       style.text = step.text;
     }
   }
   if (value.verdict == Verdict::mistrusted)
     return {"#BBCCEE", "#000000", "mistrusted", 1};  // Tol pale blue: outside the ramp
-  style.badge = fmt::format("{} {:.2g}", value.verdict == Verdict::diverged ? "DIVERGED" : "ok", value.severity);
+  const std::string_view word = value.verdict == Verdict::diverged ? "DIVERGED"
+                                : value.accepted.has_value()       ? "accepted"
+                                                                   : "ok";
+  style.badge = fmt::format("{} {:.2g}", word, value.severity);
   style.border_width = value.verdict == Verdict::diverged ? 3 : 1;
   return style;
 }

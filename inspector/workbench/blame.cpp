@@ -14,9 +14,9 @@
 #include <fmt/format.h>
 
 #include "inspector/base/leftovers.h"
+#include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/diff/compare/compare.h"
 #include "inspector/diff/diagnose/find_causes.h"
-#include "inspector/diff/localize/accumulated_rounding.h"
 #include "inspector/diff/matching/unmatch.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/io/import.h"
@@ -127,10 +127,6 @@ Result<Dump> capture_unfused(const RunSide& side, const std::string& path) {
   return DumpReader::open(path);
 }
 
-bool is_rounding(const ValueComparison& value) {
-  return value.verdict == Verdict::pass && value.limit.from == LimitSource::noise;
-}
-
 // True where a difference exists without fusion, too, and is about as large: then fusion does not cause it.
 bool is_about_the_same(const ValueComparison& fused, const ValueComparison& unfused) {
   constexpr double kAboutAsLarge = 1.5;
@@ -139,96 +135,93 @@ bool is_about_the_same(const ValueComparison& fused, const ValueComparison& unfu
          fused.metrics->max_abs <= kAboutAsLarge * unfused.metrics->max_abs;
 }
 
-// A value that a second comparison accepted as rounding, or unmatched, is so in the first run too; where the second run
-// had nothing fused away, only if it saw the same difference.
-void take_over_verdicts(const Comparison& seen, bool is_unfused, Comparison& comparison) {
+// A value that another look accepted as rounding, or unmatched, is so in `comparison`, too; where that look had nothing
+// fused away, only if it saw the same difference.
+void carry_over_acceptances(const Comparison& seen, bool is_unfused, const Comparison& comparison,
+                            Diagnosis& diagnosis) {
   std::unordered_map<std::string_view, const ValueComparison*> by_path;
   for (const ValueComparison& value : seen.values) {
-    if (is_rounding(value) || is_unmatched(value)) by_path.emplace(value.path, &value);
+    if (value.accepted.has_value() || is_unmatched(value)) by_path.emplace(value.path, &value);
   }
-  if (by_path.empty()) return;
-  for (ValueComparison& value : comparison.values) {
+  for (const ValueComparison& value : comparison.values) {
     const auto found = by_path.find(value.path);
     if (found == by_path.end() || value.verdict != Verdict::diverged) continue;
-    if (is_unfused && is_rounding(*found->second) && !is_about_the_same(value, *found->second)) continue;
-    if (is_rounding(*found->second)) {
-      diff::accept_as_rounding(value, found->second->reason);
-      continue;
+    const ValueComparison& other = *found->second;
+    if (!other.accepted.has_value()) {
+      const auto in_b = std::ranges::find_if(
+          seen.values, [&](const ValueComparison& entry) { return entry.a.empty() && entry.b == value.b; });
+      diagnosis.unmatched.push_back(
+          {value.path, other.note, in_b == seen.values.end() ? counterpart_in_b(value) : *in_b});
+    } else if (!is_unfused || is_about_the_same(value, other)) {
+      diagnosis.accepted_as_rounding.push_back({value.path, *other.accepted});
     }
-    unmatch(value, found->second->note);
   }
-  split_unmatched(comparison.values, [&](const std::string& path, ValueComparison& value) {
-    const auto is_it = [&](const ValueComparison& other) { return other.a.empty() && other.b == path; };
-    if (const auto found = std::ranges::find_if(seen.values, is_it); found != seen.values.end()) value = *found;
-  });
-  conclude(comparison);
 }
 
 // The other way: without what was fused and what has another shape in between, little bounds the error that a value may
 // carry. Where all was seen, and a node found to be wrong, a difference that exceeds its limit there does so here.
-void take_over_differences(const Comparison& seen, Comparison& comparison) {
+void carry_over_differences(const Comparison& seen, const Comparison& comparison, Diagnosis& diagnosis) {
   std::unordered_map<std::string_view, const ValueComparison*> by_path;
   for (const ValueComparison& value : seen.values) {
     if (value.verdict == Verdict::diverged) by_path.emplace(value.path, &value);
   }
-  for (ValueComparison& value : comparison.values) {
+  for (const ValueComparison& value : comparison.values) {
     const auto found = by_path.find(value.path);
     if (found == by_path.end() || value.verdict != Verdict::pass || !(value.severity > 0)) continue;
-    const ValueComparison& unfused = *found->second;
-    if (!is_about_the_same(value, unfused) || !is_about_the_same(unfused, value)) continue;
-    value.verdict = Verdict::diverged;
-    value.severity = unfused.severity;
-    value.limit = unfused.limit;
+    const ValueComparison& other = *found->second;
+    if (!is_about_the_same(value, other) || !is_about_the_same(other, value)) continue;
+    diagnosis.rechecked.push_back({value.path, other.severity, other.limit});
   }
-  conclude(comparison);
 }
 
 // Nodes that were judged in one piece because their values were fused away are told apart by a run that fuses nothing:
 // what is wrong there is a node's own doing, and is put first; what is right there is wrong by being fused, unless the
-// same difference is there.
+// same difference is there. `found` is the diagnosis of `first`, and is completed.
 Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide& b, const TemporaryPath& folder,
-                    Comparison& first) {
-  std::vector<Cause>& causes = first.causes;
+                    const Comparison& first, Diagnosis& found) {
   BlameRequest unfused = request;
   if (has_fused_values(request.a.dump)) unfused.a.dump = PX_TRY(capture_unfused(a, folder.file("A-unfused.plx")));
   if (has_fused_values(request.b.dump)) unfused.b.dump = PX_TRY(capture_unfused(b, folder.file("B-unfused.plx")));
   CompareOptions compare;
   compare.cancel = request.cancel;
   Comparison seen = PX_TRY(compare_dumps(*unfused.a.dump, *unfused.b.dump, request.policy, compare));
-  PX_TRY(find_causes(unfused, seen));
-  std::erase_if(seen.causes, [](const Cause& cause) { return !(cause.introduced > 1); });
-  if (seen.causes.empty()) {
-    take_over_verdicts(seen, true, first);
-    if (first.summary.diverged == 0) causes.clear();
-    std::erase_if(causes, [&](const Cause& cause) {
-      return std::ranges::any_of(
-          first.values, [&](const ValueComparison& value) { return value.path == cause.path && is_unmatched(value); });
+  Diagnosis in_seen = PX_TRY(find_causes(unfused, seen));
+  std::erase_if(in_seen.causes, [](const Cause& cause) { return !(cause.introduced > 1); });
+  seen = applied(in_seen, std::move(seen));
+  const Comparison judged = applied(found, first);
+  if (in_seen.causes.empty()) {
+    carry_over_acceptances(seen, true, judged, found);
+    const Comparison settled = applied(found, first);
+    if (settled.summary.diverged == 0) found.causes.clear();
+    std::erase_if(found.causes, [&](const Cause& cause) {
+      return std::ranges::any_of(settled.values, [&](const ValueComparison& value) {
+        return value.path == cause.path && is_unmatched(value);
+      });
     });
-    for (Cause& cause : causes) cause.why += "; with nothing fused away (--observe-all) no node is wrong";
+    for (Cause& cause : found.causes) cause.why += "; with nothing fused away (--observe-all) no node is wrong";
     return {};
   }
-  std::erase_if(causes, [&](const Cause& cause) {
-    return std::ranges::any_of(seen.causes, [&](const Cause& known) { return known.path == cause.path; });
+  std::erase_if(found.causes, [&](const Cause& cause) {
+    return std::ranges::any_of(in_seen.causes, [&](const Cause& known) { return known.path == cause.path; });
   });
-  std::ranges::move(causes, std::back_inserter(seen.causes));
-  causes = std::move(seen.causes);
-  take_over_differences(seen, first);
+  std::ranges::move(found.causes, std::back_inserter(in_seen.causes));
+  found.causes = std::move(in_seen.causes);
+  carry_over_differences(seen, judged, found);
   return {};
 }
 
 // Limits depend a little on the order of arrival: what diverged in the run is looked into.
-void adopt_verdicts(const Comparison& comparison, Comparison& seen) {
+Diagnosis diverged_before(const Comparison& comparison, const Comparison& again) {
   std::unordered_map<std::string_view, const ValueComparison*> by_path;
   for (const ValueComparison& value : comparison.values) by_path.emplace(value.path, &value);
-  for (ValueComparison& value : seen.values) {
+  Diagnosis diagnosis;
+  for (const ValueComparison& value : again.values) {
     const auto found = by_path.find(value.path);
     if (found == by_path.end() || found->second->verdict != Verdict::diverged || value.severity == 0) continue;
     if (value.verdict != Verdict::pass) continue;
-    value.verdict = Verdict::diverged;
-    value.severity = found->second->severity;
-    value.limit = found->second->limit;
+    diagnosis.rechecked.push_back({value.path, found->second->severity, found->second->limit});
   }
-  conclude(seen);
+  return diagnosis;
 }
 
 BlameSide side_of(const RunSide& side, Dump dump) { return {std::move(dump), side.model, side.executor, side.options}; }
@@ -271,27 +264,33 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   Comparison seen = PX_TRY(compare_dumps(*dumps.a, *dumps.b, request.policy, compare));
   std::vector<Cause> variations;
   if (!is_repeated(comparison, seen)) variations = PX_TRY(find_variations(a, b, *folder, dumps));
-  if (variations.empty()) adopt_verdicts(comparison, seen);
+  const Diagnosis before = variations.empty() ? diverged_before(comparison, seen) : Diagnosis{};
+  seen = applied(before, std::move(seen));
   const BlameRequest blame{side_of(a, dumps.a), side_of(b, dumps.b), PX_TRY(make_executor("reference:double")),
                            request.policy, request.options.cancel};
-  PX_TRY(find_causes(blame, seen));
+  Diagnosis found = PX_TRY(find_causes(blame, seen));
   const bool is_fused = has_fused_values(dumps.a) || has_fused_values(dumps.b);
   // Definitions that differ inside a fused node show only once it is taken apart.
-  const bool may_hide = !seen.causes.empty() || a.model != b.model;
-  if (is_fused && may_hide) PX_TRY(look_unfused(blame, a, b, *folder, seen));
-  const bool has_vanished = is_apart(comparison) && !is_apart(seen) && seen.summary.compared > 0;
-  take_over_verdicts(seen, false, comparison);
-  if (!seen.causes.empty()) take_over_differences(seen, comparison);
-  // Measured only where rounding alone exceeded the table: it costs two runs of the reference.
-  if (seen.causes.empty() && a.model == b.model) PX_TRY(measure_noise(make_executor, a, comparison));
-  if (has_vanished && variations.empty() && is_apart(comparison)) variations.push_back(unrepeated(comparison));
-  comparison.causes = std::move(variations);
-  std::ranges::move(seen.causes, std::back_inserter(comparison.causes));
-  if (comparison.verdict == OverallVerdict::pass) comparison.causes.clear();  // what nothing follows from
-  for (size_t index = 0; index < comparison.causes.size(); ++index) {
-    comparison.causes[index].rank = static_cast<int32_t>(index) + 1;
+  const bool may_hide = !found.causes.empty() || a.model != b.model;
+  if (is_fused && may_hide) PX_TRY(look_unfused(blame, a, b, *folder, seen, found));
+  seen = applied(found, std::move(seen));
+  const bool has_vanished = !is_apart(seen) && seen.summary.compared > 0;
+  Diagnosis diagnosis;
+  carry_over_acceptances(seen, false, comparison, diagnosis);
+  if (!found.causes.empty()) carry_over_differences(seen, comparison, diagnosis);
+  if (has_vanished && variations.empty()) {
+    const Comparison left = applied(diagnosis, comparison);
+    if (is_apart(left)) variations.push_back(unrepeated(left));
   }
-  return {};
+  const bool may_be_noise = found.causes.empty() && a.model == b.model;
+  diagnosis.causes = std::move(variations);
+  std::ranges::move(found.causes, std::back_inserter(diagnosis.causes));
+  for (size_t index = 0; index < diagnosis.causes.size(); ++index)
+    diagnosis.causes[index].rank = static_cast<int32_t>(index) + 1;
+  apply(diagnosis, comparison);
+  if (comparison.verdict == OverallVerdict::pass) comparison.causes.clear();  // what nothing follows from
+  // Measured only where rounding alone exceeded the table: it costs two runs of the reference.
+  return may_be_noise ? measure_noise(make_executor, a, comparison) : Status{};
 }
 
 Status blame_files(const std::string& a, const std::string& b, const Policy& policy,
@@ -311,7 +310,8 @@ Status blame_files(const std::string& a, const std::string& b, const Policy& pol
   request.oracle = PX_TRY(make_executor("reference:double"));
   request.policy = policy;
   request.cancel = cancel;
-  return find_causes(request, comparison);
+  apply(PX_TRY(find_causes(request, comparison)), comparison);
+  return {};
 }
 
 Result<OpenedComparison> compare_and_blame_files(const std::string& a, const std::string& b, const Policy& policy,

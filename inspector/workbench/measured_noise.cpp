@@ -3,7 +3,6 @@
 #include "inspector/workbench/measured_noise.h"
 
 #include <algorithm>
-#include <cmath>
 #include <thread>
 #include <unordered_map>
 
@@ -11,8 +10,6 @@
 
 namespace parallax {
 namespace {
-
-constexpr double kMargin = 16;  // standard deviations, as the table's margin for float32
 
 Result<RunSide> prepare(const ExecutorFactory& make_executor, const std::string& name, const RunSide& like) {
   RunSide side;
@@ -27,17 +24,7 @@ Result<RunSide> prepare(const ExecutorFactory& make_executor, const std::string&
 }
 
 bool has_exceeded(const ValueComparison& value) {
-  return value.verdict == Verdict::diverged || value.limit.from == LimitSource::noise;
-}
-
-void apply(const Metrics& noise, ValueComparison& value) {
-  value.noise_rel_l2 = noise.rel_l2;
-  if (value.limit.from == LimitSource::user || !value.metrics.has_value() || !std::isfinite(noise.rmse)) return;
-  if (!(kMargin * noise.rmse > value.limit.atol) || value.limit.atol == 0) return;  // exact values stay so
-  value.limit.atol = kMargin * noise.rmse;
-  value.limit.from = LimitSource::noise;
-  if (std::isfinite(value.severity))
-    value.severity = std::min(value.severity, value.metrics->max_abs / value.limit.atol);
+  return value.verdict == Verdict::diverged || value.accepted.has_value();
 }
 
 }  // namespace
@@ -60,7 +47,7 @@ Status measure_noise(const ExecutorFactory& make_executor, const RunSide& side, 
   }
   for (ValueComparison& value : comparison.values) {
     const auto found = by_path.find(value.path);
-    if (has_exceeded(value) && found != by_path.end()) apply(*found->second, value);
+    if (has_exceeded(value) && found != by_path.end()) value.noise_rel_l2 = found->second->rel_l2;
   }
   return {};
 }

@@ -8,8 +8,8 @@
 
 namespace parallax {
 
-// Fills the measured noise of the values that exceeded the table's limits, and raises their limits to it where it is
-// larger. `side` is one whose model and inputs they are.
+// Fills the measured noise of the values that exceed their limits, the accepted ones among them: evidence beside the
+// limit, which stays the policy's. `side` is one whose model and inputs they are.
 Status measure_noise(const ExecutorFactory& make_executor, const RunSide& side, Comparison& comparison);
 
 }  // namespace parallax

@@ -79,10 +79,7 @@ void conclude_sample(const DumpEntry& a, const DumpEntry& b, const std::vector<i
   if (!can_tell_apart(a, b)) return;
   ValueComparison whole = result;
   judge_statistics(*a.statistics, *b.statistics, is_exact_type(a.type), context, whole);
-  if (whole.severity <= result.severity || whole.verdict != Verdict::diverged) return;
-  result.verdict = whole.verdict;
-  result.severity = whole.severity;
-  result.reason = whole.reason;
+  keep_worse(whole, result);
 }
 
 }  // namespace parallax::diff

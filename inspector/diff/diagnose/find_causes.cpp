@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/diff/localize/blame_statistics.h"
 #include "inspector/diff/localize_models/blame_models.h"
 #include "inspector/model/scope_tree.h"
@@ -30,11 +31,11 @@ void set_failed_source(const DumpReader& failed, Cause& cause) {
 }
 
 // Where one side's run broke off and the other's did not, last: what made it break may have been found before.
-void add_failures(const DumpReader& failed, Side side, const DumpReader& other, Comparison& comparison) {
+void add_failures(const DumpReader& failed, Side side, const DumpReader& other, std::vector<Cause>& causes) {
   for (const NodeFailure& failure : failed.failures()) {
     if (has_failure(other, failure)) continue;
     Cause cause;
-    cause.rank = static_cast<int32_t>(comparison.causes.size()) + 1;
+    cause.rank = static_cast<int32_t>(causes.size()) + 1;
     cause.node = failure.node;
     cause.op = failure.op;
     cause.path = failure.path;
@@ -42,7 +43,7 @@ void add_failures(const DumpReader& failed, Side side, const DumpReader& other, 
     cause.side = side;
     cause.why = fmt::format("{}'s run broke off here: {}", side == Side::a ? "A" : "B", failure.message);
     set_failed_source(failed, cause);
-    comparison.causes.push_back(std::move(cause));
+    causes.push_back(std::move(cause));
   }
 }
 
@@ -56,21 +57,25 @@ Cause first_that_differs(const ValueComparison& value) {
 
 }  // namespace
 
-Status find_causes(const BlameRequest& request, Comparison& comparison) {
-  comparison.causes.clear();
-  if (comparison.verdict == OverallVerdict::pass || request.oracle == nullptr) return {};
+Result<Diagnosis> find_causes(const BlameRequest& request, const Comparison& comparison) {
+  Diagnosis diagnosis;
+  if (comparison.verdict == OverallVerdict::pass || request.oracle == nullptr) return diagnosis;
   if (auto cause = diff::first_by_statistics(request, comparison); cause.has_value()) {
-    comparison.causes.push_back(std::move(*cause));
-    return {};
+    diagnosis.causes.push_back(std::move(*cause));
+    return diagnosis;
   }
-  comparison.causes = run_one_model(request) ? PX_TRY(blame_executions(request, comparison))
-                                             : PX_TRY(blame_models(request, comparison));
-  add_failures(*request.a.dump, Side::a, *request.b.dump, comparison);
-  add_failures(*request.b.dump, Side::b, *request.a.dump, comparison);
-  const ValueComparison* const first = first_diverged(comparison);
-  const bool is_diverged = comparison.verdict == OverallVerdict::diverged && first != nullptr;
-  if (comparison.causes.empty() && is_diverged) comparison.causes.push_back(first_that_differs(*first));
-  return {};
+  if (run_one_model(request)) {
+    PX_TRY(blame_executions(request, comparison, diagnosis));
+  } else {
+    PX_TRY(blame_models(request, comparison, diagnosis));
+  }
+  add_failures(*request.a.dump, Side::a, *request.b.dump, diagnosis.causes);
+  add_failures(*request.b.dump, Side::b, *request.a.dump, diagnosis.causes);
+  if (!diagnosis.causes.empty()) return diagnosis;
+  const Comparison judged = applied(diagnosis, comparison);
+  const ValueComparison* const first = first_diverged(judged);
+  if (first != nullptr) diagnosis.causes.push_back(first_that_differs(*first));
+  return diagnosis;
 }
 
 }  // namespace parallax

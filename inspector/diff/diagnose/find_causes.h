@@ -6,9 +6,9 @@
 
 namespace parallax {
 
-// Fills `comparison.causes`, the ranked list; nothing where the verdict is pass, or turns out to be. `comparison` is
-// that of the two dumps. Errors: cancelled, corrupt_file. What cannot be judged (values that were not captured, nodes
-// the oracle refuses) is no error: a cause of unknown side says so.
-Status find_causes(const BlameRequest& request, Comparison& comparison);
+// The diagnosis of the two dumps' comparison: the ranked causes, and what is no fault; empty where the verdict is pass.
+// There is no cause where nothing else diverged. Errors: cancelled, corrupt_file. What cannot be judged (values that
+// were not captured, nodes the oracle refuses) is no error: a cause of unknown side says so.
+Result<Diagnosis> find_causes(const BlameRequest& request, const Comparison& comparison);
 
 }  // namespace parallax

@@ -67,56 +67,53 @@ bool is_worst_finite(const Metrics& metrics) {
 // Where the limit is 0, a finite element may be as bad as any NaN behind it.
 bool holds_others(const Metrics& metrics) { return metrics.nan_a != metrics.nan_b || metrics.inf_a != metrics.inf_b; }
 
-class Acceptance {
- public:
-  Acceptance(const RootFinder& finder, Comparison& comparison) : finder_(finder), comparison_(comparison) {}
+constexpr std::string_view kAllRight = "every node is right on its own inputs";
 
-  Status run() {
-    for (ValueComparison& value : comparison_.values) {
-      if (value.verdict != Verdict::diverged) continue;
-      accept_as_rounding(value, PX_TRY(reason_for(value)));
-    }
-    conclude(comparison_);
-    return {};
+Acceptance accumulated() { return {"accumulated rounding", std::string(kAllRight)}; }
+Acceptance near_tie(std::string evidence) { return {"near tie", std::move(evidence)}; }
+Acceptance near_tie_upstream() { return {"near tie upstream", std::string(kAllRight)}; }
+
+bool is_chooser(const Node& node) {
+  constexpr std::array<std::string_view, 3> kChoosers = {"ArgMax", "ArgMin", "TopK"};
+  return std::ranges::find(kChoosers, node.op_type) != kChoosers.end();
+}
+
+// The largest distance in ULP between the two sides' floating inputs of a node; 0 where there is none.
+double input_distance(const CapturedSide::Computed& a, const CapturedSide::Computed& b) {
+  double largest = 0;
+  for (size_t index = 0; index < a.inputs.size(); ++index) {
+    if (!is_float(a.inputs[index].value)) continue;
+    const Distance distance = distance_between(a.inputs[index].value, b.inputs[index].value, {});
+    if (distance.metrics.has_value()) largest = std::max(largest, distance.metrics->max_ulp);
   }
+  return largest;
+}
 
- private:
-  Result<std::string> reason_for(const ValueComparison& value) const {
-    constexpr std::string_view kGrown = "rounding that grew on the way here: every node is right on its own inputs";
-    const GraphSites* place = finder_.place_of(value.path);
-    const std::string prefix(prefix_of(value.path));
-    const ValueId id =
-        place == nullptr ? kNoValue
+// Why a value that diverged is rounding: a near tie where its node chooses between numbers that are next to each other.
+Result<Acceptance> acceptance_of(const RootFinder& finder, const ValueComparison& value) {
+  const GraphSites* place = finder.place_of(value.path);
+  const std::string prefix(prefix_of(value.path));
+  const ValueId id = place == nullptr
+                         ? kNoValue
                          : place->graph->find_value(unescape_name(std::string_view(value.path).substr(prefix.size())));
-    if (id == kNoValue || !is_exact(value)) return std::string(kGrown);
-    const ValueDef& definition = place->graph->values[static_cast<size_t>(id)];
-    if (definition.producer == kNoNode) return std::string("follows from a near tie upstream");
-    const NodeInstance instance{place, definition.producer, prefix};
-    const auto a = PX_TRY(finder_.a().gather(instance)), b = PX_TRY(finder_.b().gather(instance));
-    const Node& node = instance.definition();
-    constexpr std::array<std::string_view, 3> kChoosers = {"ArgMax", "ArgMin", "TopK"};
-    if (std::ranges::find(kChoosers, node.op_type) != kChoosers.end() && is_float(a.inputs[0].value) &&
-        is_float(b.inputs[0].value)) {
-      const Value in_a = PX_TRY(finder_.a().captured(value.a)), in_b = PX_TRY(finder_.b().captured(value.b));
-      if (!in_a.is_tensor() || !in_b.is_tensor()) return std::string(kGrown);
-      const auto gap_a = score_gap(node, a.inputs[0].value.tensor(), in_a.tensor(), in_b.tensor());
-      const auto gap_b = score_gap(node, b.inputs[0].value.tensor(), in_a.tensor(), in_b.tensor());
-      if (gap_a.has_value() && gap_b.has_value())
-        return fmt::format("near tie: scores differ by {}", ulps(std::max(*gap_a, *gap_b)));
-    }
-    double apart = 0;
-    for (size_t index = 0; index < a.inputs.size(); ++index) {
-      if (!is_float(a.inputs[index].value)) continue;
-      const Distance distance = distance_between(a.inputs[index].value, b.inputs[index].value, {});
-      if (distance.metrics.has_value()) apart = std::max(apart, distance.metrics->max_ulp);
-    }
-    if (apart == 0) return std::string("follows from a near tie upstream");
-    return fmt::format("near tie: the inputs differ by up to {}, and rounding decides", ulps(apart));
+  if (id == kNoValue || !is_exact(value)) return accumulated();
+  const ValueDef& definition = place->graph->values[static_cast<size_t>(id)];
+  if (definition.producer == kNoNode) return near_tie_upstream();
+  const NodeInstance instance{place, definition.producer, prefix};
+  const auto a = PX_TRY(finder.a().gather(instance)), b = PX_TRY(finder.b().gather(instance));
+  const Node& node = instance.definition();
+  if (is_chooser(node) && is_float(a.inputs[0].value) && is_float(b.inputs[0].value)) {
+    const Value in_a = PX_TRY(finder.a().captured(value.a)), in_b = PX_TRY(finder.b().captured(value.b));
+    if (!in_a.is_tensor() || !in_b.is_tensor()) return accumulated();
+    const auto gap_a = score_gap(node, a.inputs[0].value.tensor(), in_a.tensor(), in_b.tensor());
+    const auto gap_b = score_gap(node, b.inputs[0].value.tensor(), in_a.tensor(), in_b.tensor());
+    if (gap_a.has_value() && gap_b.has_value())
+      return near_tie(fmt::format("scores differ by {}", ulps(std::max(*gap_a, *gap_b))));
   }
-
-  const RootFinder& finder_;
-  Comparison& comparison_;
-};
+  const double apart = input_distance(a, b);
+  if (apart == 0) return near_tie_upstream();
+  return near_tie(fmt::format("the inputs differ by up to {}, and rounding decides", ulps(apart)));
+}
 
 }  // namespace
 
@@ -151,27 +148,12 @@ std::optional<Cause> find_left_range(const Comparison& comparison, bool with_con
   return cause;
 }
 
-void accept_as_rounding(ValueComparison& value, std::string reason) {
-  value.verdict = Verdict::pass;
-  value.reason = std::move(reason);
-  value.limit.from = LimitSource::noise;
-  if (!(value.severity > 1)) return;
-  const bool has_metrics = value.metrics.has_value() && value.metrics->nan_a == value.metrics->nan_b &&
-                           value.metrics->inf_a == value.metrics->inf_b && std::isfinite(value.metrics->max_abs);
-  if (std::isfinite(value.severity)) {
-    value.limit.rtol *= value.severity;
-    value.limit.atol *= value.severity;
-  } else if (has_metrics) {
-    value.limit.rtol = 0;
-    value.limit.atol = value.metrics->max_abs;
-  } else {
-    return;
+Status accept_accumulated_rounding(const RootFinder& finder, const Comparison& comparison, Diagnosis& diagnosis) {
+  for (const ValueComparison& value : comparison.values) {
+    if (value.verdict != Verdict::diverged) continue;
+    diagnosis.accepted_as_rounding.push_back({value.path, PX_TRY(acceptance_of(finder, value))});
   }
-  value.severity = 1;
-}
-
-Status accept_grown_rounding(const RootFinder& finder, Comparison& comparison) {
-  return Acceptance(finder, comparison).run();
+  return {};
 }
 
 }  // namespace parallax::diff

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that exceed the table's limits although no node is to blame: rounding that grew on the way, and choices that
-// rounding has decided (near ties).
+// Values that exceed the table's limits although no node is to blame: rounding that accumulated on the way, and
+// choices that rounding has decided (near ties).
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "inspector/diff/diagnosis.h"
 #include "inspector/diff/localize/blame_roots.h"
 
 namespace parallax::diff {
@@ -15,11 +16,8 @@ namespace parallax::diff {
 // alone is another definition, and left out where these are judged beside.
 std::optional<Cause> find_left_range(const Comparison& comparison, bool with_constants = true);
 
-// The value passes as rounding: its limit is widened to what was found, so that its severity is 1 at most.
-void accept_as_rounding(ValueComparison& value, std::string reason);
-
 // To be called when every node was judged and is right on its own inputs on both sides: then what differs follows from
-// rounding, and passes, each value with its reason.
-Status accept_grown_rounding(const RootFinder& finder, Comparison& comparison);
+// rounding. Every value that diverged is accepted, with what was seen at its node.
+Status accept_accumulated_rounding(const RootFinder& finder, const Comparison& comparison, Diagnosis& diagnosis);
 
 }  // namespace parallax::diff

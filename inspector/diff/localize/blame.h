@@ -11,7 +11,7 @@
 
 #include "inspector/base/cancel.h"
 #include "inspector/base/result.h"
-#include "inspector/diff/comparison.h"
+#include "inspector/diff/diagnosis.h"
 #include "inspector/diff/tolerance/policy.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/exec/executor.h"
@@ -40,8 +40,8 @@ void set_source(const Node& node, Cause& cause);
 bool run_one_model(const BlameRequest& request);
 
 // The causes where both sides run one model: each node's captured outputs against the oracle on the same side's
-// captured inputs. Where all nodes are right and the policy is `auto`, what exceeds its limit has grown from rounding:
-// the verdicts are changed to pass, with reasons, and there is no cause.
-Result<std::vector<Cause>> blame_executions(const BlameRequest& request, Comparison& comparison);
+// captured inputs. Where all nodes are right and the policy is `auto`, what exceeds its limit is accumulated rounding:
+// the diagnosis accepts it, with evidence, and there is no cause.
+Status blame_executions(const BlameRequest& request, const Comparison& comparison, Diagnosis& diagnosis);
 
 }  // namespace parallax

@@ -47,14 +47,14 @@ const Node* reader_of(const GraphSites& place, ValueId id, int depth = 0) {
 
 class ExecutionBlame {
  public:
-  ExecutionBlame(const BlameRequest& request, Comparison& comparison, std::shared_ptr<const Model> model,
+  ExecutionBlame(const BlameRequest& request, const Comparison& comparison, std::shared_ptr<const Model> model,
                  const SiteTable& sites)
       : request_(request),
         comparison_(comparison),
         model_(model),
         finder_(request, comparison, std::move(model), sites) {}
 
-  Result<std::vector<Cause>> run() {
+  Status run(Diagnosis& diagnosis) {
     add_what_was_given();
     PX_TRY(finder_.run());
     const bool is_auto = !request_.policy.tolerance.has_value() && request_.policy.rules.empty();
@@ -69,12 +69,13 @@ class ExecutionBlame {
       if (std::optional<Cause> left = diff::find_left_range(comparison_); left.has_value()) {
         causes_.push_back(*std::move(left));
       } else {
-        PX_TRY(diff::accept_grown_rounding(finder_, comparison_));
+        PX_TRY(diff::accept_accumulated_rounding(finder_, comparison_, diagnosis));
       }
     }
-    if (causes_.empty()) add_what_is_known();
+    if (causes_.empty() && diagnosis.accepted_as_rounding.empty()) add_what_is_known();
     for (size_t index = 0; index < causes_.size(); ++index) causes_[index].rank = static_cast<int32_t>(index) + 1;
-    return std::move(causes_);
+    diagnosis.causes = std::move(causes_);
+    return {};
   }
 
  private:
@@ -87,7 +88,7 @@ class ExecutionBlame {
   void add_what_is_known();
 
   const BlameRequest& request_;
-  Comparison& comparison_;
+  const Comparison& comparison_;
   std::shared_ptr<const Model> model_;
   RootFinder finder_;
   std::vector<Cause> causes_;
@@ -260,16 +261,19 @@ std::vector<Cause> without_graph(const Comparison& comparison) {
 
 }  // namespace
 
-Result<std::vector<Cause>> blame_executions(const BlameRequest& request, Comparison& comparison) {
+Status blame_executions(const BlameRequest& request, const Comparison& comparison, Diagnosis& diagnosis) {
   std::shared_ptr<const Model> model = request.a.model != nullptr ? request.a.model : request.b.model;
   for (const BlameSide* side : {&request.a, &request.b}) {
     for (size_t graph = 0; graph < side->dump->graphs().size() && model == nullptr; ++graph) {
       if (!side->dump->graphs()[graph].is_executed) model = PX_TRY(side->dump->model(static_cast<int32_t>(graph)));
     }
   }
-  if (model == nullptr) return without_graph(comparison);
+  if (model == nullptr) {
+    diagnosis.causes = without_graph(comparison);
+    return {};
+  }
   const SiteTable sites = PX_TRY(SiteTable::build(model));
-  return ExecutionBlame(request, comparison, model, sites).run();
+  return ExecutionBlame(request, comparison, model, sites).run(diagnosis);
 }
 
 }  // namespace parallax

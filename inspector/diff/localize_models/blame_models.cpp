@@ -48,17 +48,18 @@ constexpr double kUnseen = 1e-6;          // of a value's size: what comes of su
 
 class ModelBlame {
  public:
-  ModelBlame(const BlameRequest& request, Comparison& comparison, std::unique_ptr<ModelSide> a,
-             std::unique_ptr<ModelSide> b)
+  ModelBlame(const BlameRequest& request, const Comparison& comparison, std::unique_ptr<ModelSide> a,
+             std::unique_ptr<ModelSide> b, Diagnosis& diagnosis)
       : request_(request),
-        comparison_(comparison),
+        view_(comparison),
+        diagnosis_(diagnosis),
         a_(std::move(a)),
         b_(std::move(b)),
         matching_(match_models(a_->sites(), b_->sites())),
         regions_(*a_, *b_, matching_),
-        values_(*a_, comparison),
+        values_(*a_, view_, diagnosis),
         effects_(*a_, [this](int32_t id) { return values_.difference_of(id); }),
-        withdrawal_(*a_, *b_, matching_, values_, effects_),
+        unmatching_(*a_, *b_, matching_, values_, effects_),
         are_of_two_types_(a_->main_type() != b_->main_type()),
         is_one_quantised_(diff::is_quantised(a_->sites()) != diff::is_quantised(b_->sites())) {
     for (const PathMatch& match : matched_paths(a_->sites(), b_->sites(), matching_)) links_.link(match);
@@ -68,20 +69,15 @@ class ModelBlame {
     }
   }
 
-  // What was withdrawn stands for itself in each model. The last that is done: values of the document move.
-  void part_withdrawn() {
-    if (!values_.is_any_withdrawn()) return;
-    std::unordered_map<std::string, const ValueSite*> sites;
-    for (const ValueSite& site : b_->sites().sites()) sites.emplace(site.scope + site.escaped_name, &site);
-    split_unmatched(comparison_.values, [&](const std::string& path, ValueComparison& value) {
-      if (const auto site = sites.find(diff::static_path(path)); site != sites.end())
-        diff::describe_producer(*site->second, value);
-    });
-    conclude(comparison_);
+  Status run() {
+    diagnosis_.causes = PX_TRY(find());
+    split_matches();
+    return {};
   }
 
-  Result<std::vector<Cause>> run() {
-    if (!is_any_output_apart(comparison_) && withdrawal_.withdraw_wrong_pairs(comparison_)) return std::vector<Cause>{};
+ private:
+  Result<std::vector<Cause>> find() {
+    if (!is_any_output_apart(view_) && unmatching_.unmatch_wrong_pairs()) return std::vector<Cause>{};
     find_swapped_branches();
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
@@ -97,17 +93,28 @@ class ModelBlame {
     if (roots_.empty()) PX_TRY(look_at_unseen());
     if (roots_.empty() && unjudged_.empty()) {
       std::vector<Cause> unfelt = diff::unfelt_constants(*a_, *b_, matching_, effects_, values_);
-      return unfelt.empty() ? diff::judge_same_models(request_, *a_, *b_, comparison_) : std::move(unfelt);
+      if (unfelt.empty()) PX_TRY(diff::judge_same_models(request_, *a_, *b_, view_, diagnosis_));
+      return unfelt.empty() ? std::move(diagnosis_.causes) : std::move(unfelt);
     }
-    withdrawal_.withdraw_unfelt_constants(same_, comparison_);
-    if (comparison_.verdict == OverallVerdict::pass) return std::vector<Cause>{};
+    unmatching_.unmatch_unobserved_constants(same_);
+    if (values_.outcome() == OverallVerdict::pass) return std::vector<Cause>{};
     diff::join_swapped_outputs(*a_, matching_.names_agree, roots_);
-    std::vector<Cause> causes = diff::ranked_causes(std::move(roots_), *a_, *b_, comparison_);
+    std::vector<Cause> causes = diff::ranked_causes(std::move(roots_), *a_, *b_, view_);
     diff::add_unexplained_constants(*a_, *b_, matching_, effects_, values_, causes);
     return causes;
   }
 
- private:
+  // Each of two values that were unmatched is an entry of its own.
+  void split_matches() {
+    std::unordered_map<std::string, const ValueSite*> sites;
+    for (const ValueSite& site : b_->sites().sites()) sites.emplace(site.scope + site.escaped_name, &site);
+    for (UnmatchedValue& value : diagnosis_.unmatched) {
+      value.in_b = counterpart_in_b(*values_.find(value.path));
+      if (const auto site = sites.find(diff::static_path(value.in_b->path)); site != sites.end())
+        diff::describe_producer(*site->second, *value.in_b);
+    }
+  }
+
   bool is_suspect(const ValueMatch& match) const;
   bool has_diverged(const ValueMatch& match) const;
   // Both are data: where these differ, their readers tell whether it matters.
@@ -141,13 +148,14 @@ class ModelBlame {
   bool has_diverged(int32_t id) const { return values_.has_diverged(id); }
 
   const BlameRequest& request_;
-  Comparison& comparison_;
+  Comparison view_;  // what the search has unmatched is not compared in it
+  Diagnosis& diagnosis_;
   std::unique_ptr<ModelSide> a_, b_;
   ModelMatching matching_;
   diff::RegionRunner regions_;
   diff::ComparedValues values_;
   diff::Effects effects_;
-  diff::Withdrawal withdrawal_;
+  diff::Unmatching unmatching_;
   diff::PathLinks links_;
   std::unordered_map<const Node*, const NodeMatch*> partners_;  // by either node
   std::vector<ModelRoot> roots_;
@@ -472,8 +480,8 @@ bool ModelBlame::is_settled(const ValueMatch& match) const {
 
 }  // namespace
 
-Result<std::vector<Cause>> blame_models(const BlameRequest& request, Comparison& comparison) {
-  if (request.oracle == nullptr) return std::vector<Cause>{};
+Status blame_models(const BlameRequest& request, const Comparison& comparison, Diagnosis& diagnosis) {
+  if (request.oracle == nullptr) return {};
   auto a = PX_TRY(ModelSide::create(request.a, request.oracle));
   auto b = PX_TRY(ModelSide::create(request.b, request.oracle));
   // One model in two types: where it is taken to the narrower one, no definition changes.
@@ -481,10 +489,7 @@ Result<std::vector<Cause>> blame_models(const BlameRequest& request, Comparison&
     a->ignore_casts();
     b->ignore_casts();
   }
-  ModelBlame blame(request, comparison, std::move(a), std::move(b));
-  std::vector<Cause> causes = PX_TRY(blame.run());
-  blame.part_withdrawn();
-  return causes;
+  return ModelBlame(request, comparison, std::move(a), std::move(b), diagnosis).run();
 }
 
 }  // namespace parallax

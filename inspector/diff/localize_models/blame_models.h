@@ -3,15 +3,13 @@
 // what A's makes. Both are run by the oracle, so that no rounding stands between them.
 #pragma once
 
-#include <vector>
-
 #include "inspector/diff/localize/blame.h"
 
 namespace parallax {
 
-// The causes of a comparison of two models, ranked. Where both define the same, under the policy `auto`, what differs
-// is an executor's fault, or rounding: then the verdicts are changed to pass, with reasons, and there is no cause.
-// Errors: cancelled, corrupt_file.
-Result<std::vector<Cause>> blame_models(const BlameRequest& request, Comparison& comparison);
+// The causes of a comparison of two models, ranked, and the matches that turned out to be none. Where both define the
+// same, under the policy `auto`, what differs is an executor's fault, or rounding: then the diagnosis accepts it, with
+// evidence, and there is no cause. Errors: cancelled, corrupt_file.
+Status blame_models(const BlameRequest& request, const Comparison& comparison, Diagnosis& diagnosis);
 
 }  // namespace parallax

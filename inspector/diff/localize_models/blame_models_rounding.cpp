@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/diff/localize/accumulated_rounding.h"
 #include "inspector/diff/localize/captured_side.h"
 #include "inspector/diff/localize/explanation.h"
@@ -156,11 +157,11 @@ double apart_in_some_elements(const RegionRunner& regions, const ValueMatch& mat
   return largest;
 }
 
-Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
-                                             Comparison& comparison) {
-  std::vector<Cause> causes;
-  if (first_diverged(comparison) == nullptr) return causes;
-  if (std::vector<Cause> inputs = other_inputs(a, comparison); !inputs.empty()) return inputs;
+Status judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
+                         const Comparison& comparison, Diagnosis& diagnosis) {
+  std::vector<Cause>& causes = diagnosis.causes;
+  if (first_diverged(comparison) == nullptr) return {};
+  if (causes = other_inputs(a, comparison); !causes.empty()) return {};
   JudgedSide side_a(request.a, a, request.oracle, Side::a), side_b(request.b, b, request.oracle, Side::b);
   for (const ValueComparison& value : comparison.values) {
     if (value.verdict != Verdict::diverged) continue;
@@ -170,28 +171,29 @@ Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const 
   }
   if (!causes.empty()) {
     std::ranges::stable_sort(causes, [](const Cause& x, const Cause& y) { return x.introduced > y.introduced; });
-    return causes;
+    return {};
   }
   const std::string& unjudged = side_a.unjudged().empty() ? side_b.unjudged() : side_a.unjudged();
   const bool is_auto = !request.policy.tolerance.has_value() && request.policy.rules.empty();
-  if (!unjudged.empty() || !is_auto) return std::vector<Cause>{first_divergence(comparison, unjudged)};
-  if (std::optional<Cause> left = find_left_range(comparison); left.has_value())
-    return std::vector<Cause>{*std::move(left)};
-  // Codes leave limits so wide that nothing beyond them is rounding.
+  if (!unjudged.empty() || !is_auto) {
+    causes.push_back(first_divergence(comparison, unjudged));
+    return {};
+  }
+  if (std::optional<Cause> left = find_left_range(comparison); left.has_value()) {
+    causes.push_back(*std::move(left));
+    return {};
+  }
+  // Quantized values leave limits so wide that nothing beyond them is rounding.
   if (is_quantised(a.sites()) != is_quantised(b.sites())) {
-    Cause cause = first_divergence(comparison, unjudged);
+    Cause& cause = causes.emplace_back(first_divergence(comparison, unjudged));
     cause.why =
         "the first value that differs by more than its codes explain, though each step alone is within its limit";
-    return std::vector<Cause>{std::move(cause)};
+    return {};
   }
-  for (ValueComparison& value : comparison.values) {
-    if (value.verdict != Verdict::diverged) continue;
-    accept_as_rounding(value,
-                       "rounding that grew on the way here: both models define the same, and every node is right on "
-                       "its own inputs");
-  }
-  conclude(comparison);
-  return causes;
+  accept_diverged(comparison,
+                  {"accumulated rounding", "both models define the same, and every node is right on its own inputs"},
+                  diagnosis);
+  return {};
 }
 
 }  // namespace parallax::diff

@@ -14,9 +14,9 @@ double apart_in_some_elements(const RegionRunner& regions, const ValueMatch& mat
                               const Region& region, const Limit& limit);
 
 // To be called where no difference of definition was found and all could be looked at. Judges the nodes of all diverged
-// values, each on its own side's inputs. The causes are those that are wrong; where all are right, the verdicts are
-// changed to pass, with reasons. Errors: cancelled, corrupt_file.
-Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
-                                             Comparison& comparison);
+// values, each on its own side's inputs. The causes are those that are wrong; where all are right, the values are
+// accepted as accumulated rounding. Errors: cancelled, corrupt_file.
+Status judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
+                         const Comparison& comparison, Diagnosis& diagnosis);
 
 }  // namespace parallax::diff

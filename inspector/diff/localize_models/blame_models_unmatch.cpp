@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks values up, and takes back pairs that say nothing.
+// Looks values up, and unmatches pairs that say nothing.
 #include "inspector/diff/localize_models/blame_models_unmatch.h"
 
 #include <algorithm>
 #include <limits>
 
+#include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/diff/localize_models/blame_models_constants.h"
 #include "inspector/diff/localize_models/blame_models_explain.h"
 #include "inspector/diff/localize_models/blame_models_ties.h"
@@ -25,8 +26,9 @@ bool holds_numbers(const ValueComparison& value) {
 
 }  // namespace
 
-ComparedValues::ComparedValues(const ModelSide& a, Comparison& comparison) : a_(a) {
-  for (ValueComparison& value : comparison.values) {
+ComparedValues::ComparedValues(const ModelSide& a, Comparison& view, Diagnosis& diagnosis)
+    : a_(a), view_(view), diagnosis_(diagnosis) {
+  for (ValueComparison& value : view.values) {
     if (!value.a.empty()) by_path_.emplace(value.a, &value);  // B may give one of these names to a value of its own
   }
 }
@@ -74,16 +76,23 @@ std::optional<double> ComparedValues::difference_of(int32_t id) const {
   return largest;
 }
 
-void ComparedValues::withdraw(int32_t id, std::string_view note) {
+void ComparedValues::unmatch(int32_t id, std::string_view note) {
   for (const std::string& path : a_.captured_paths(id)) {
     const auto value = by_path_.find(path);
     if (value == by_path_.end() || value->second->verdict != Verdict::diverged) continue;
-    unmatch(*value->second, note);
+    parallax::unmatch(*value->second, note);
+    diagnosis_.unmatched.push_back({value->second->path, std::string(note)});
   }
-  withdrawn_.insert(id);
+  unmatched_.insert(id);
 }
 
-Withdrawal::Withdrawal(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, ComparedValues& values,
+// Without a split, the view's values keep their addresses.
+OverallVerdict ComparedValues::outcome() {
+  apply(diagnosis_, view_);
+  return view_.verdict;
+}
+
+Unmatching::Unmatching(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, ComparedValues& values,
                        Effects& effects)
     : a_(a), b_(b), matching_(matching), values_(values), effects_(effects) {
   for (const NodeMatch& match : matching.nodes) partners_[&PlacedNode{match.place_a, match.a}.node()] = &match;
@@ -91,16 +100,16 @@ Withdrawal::Withdrawal(const ModelSide& a, const ModelSide& b, const ModelMatchi
 
 // Where the outputs agree: values that differ though nothing follows from that were paired wrongly, or are quantised
 // in another place; constants that differ with them are written in another way. True when nothing else was wrong.
-bool Withdrawal::withdraw_wrong_pairs(Comparison& comparison) {
+bool Unmatching::unmatch_wrong_pairs() {
   const auto is_changed = [&](const auto& match) {
     return values_.has_diverged(match.a) && was_changed(a_, b_, match);
   };
   if (std::ranges::any_of(matching_.values, is_changed))
     return false;  // another model, whether these inputs show it or not
-  const auto withdraw_where = [&](bool constants, std::string_view note, auto&& applies) {
+  const auto unmatch_where = [&](bool constants, std::string_view note, auto&& applies) {
     for (const ValueMatch& match : matching_.values) {
       if (match.is_extra || a_.follows_from_constants(match.a) != constants || !values_.has_diverged(match.a)) continue;
-      if (applies(match.a)) values_.withdraw(match.a, note);
+      if (applies(match.a)) values_.unmatch(match.a, note);
     }
   };
   std::unordered_set<int32_t> traceless;
@@ -110,15 +119,14 @@ bool Withdrawal::withdraw_wrong_pairs(Comparison& comparison) {
   // Of one that is no pair nothing is made that is one and differs nevertheless.
   const std::vector<bool> is_seen =
       effects_.leading_to([&](int32_t id) { return values_.has_diverged(id) && !traceless.contains(id); }, kNoTrace);
-  withdraw_where(false, kPairedWrongly,
-                 [&](int32_t id) { return traceless.contains(id) && !is_seen[static_cast<size_t>(id)]; });
-  withdraw_where(true, kEquivalentConstant, [&](int32_t id) { return is_written_otherwise(id); });
-  if (values_.is_any_withdrawn()) conclude(comparison);
-  return values_.is_any_withdrawn() && comparison.verdict == OverallVerdict::pass;
+  unmatch_where(false, kPairedWrongly,
+                [&](int32_t id) { return traceless.contains(id) && !is_seen[static_cast<size_t>(id)]; });
+  unmatch_where(true, kEquivalentConstant, [&](int32_t id) { return is_written_otherwise(id); });
+  return values_.is_any_unmatched() && values_.outcome() == OverallVerdict::pass;
 }
 
 // Whether all that is read of it says where elements go.
-bool Withdrawal::is_placing(int32_t constant, const PlacedNode& reader) const {
+bool Unmatching::is_placing(int32_t constant, const PlacedNode& reader) const {
   return std::ranges::none_of(reader.node().inputs, [&](ValueId input) {
     return ModelSide::site_read(*reader.place, input) == constant &&
            placing_of(*reader.place->graph, reader.node(), input) == Placing::none;
@@ -127,7 +135,7 @@ bool Withdrawal::is_placing(int32_t constant, const PlacedNode& reader) const {
 
 // Whether it may be another way to write the same, whatever the inputs, as far as each reader tells: it says where
 // elements go, or what is made of it is made of constants alone.
-bool Withdrawal::may_be_written_so(const ValueMatch& match) const {
+bool Unmatching::may_be_written_so(const ValueMatch& match) const {
   const Value held = a_.constant(match.a), other = b_.constant(match.b);
   if (!held.is_tensor() || !other.is_tensor()) return false;
   if (differ_by_rounding(held.tensor(), other.tensor())) return true;
@@ -136,36 +144,35 @@ bool Withdrawal::may_be_written_so(const ValueMatch& match) const {
     if (may_place && is_placing(match.a, reader)) return true;
     return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
       const int32_t made = ModelSide::site_read(*reader.place, output);
-      return made < 0 || values_.is_withdrawn(made) || a_.follows_from_constants(made);
+      return made < 0 || values_.was_unmatched(made) || a_.follows_from_constants(made);
     });
   });
 }
 
 // Whether nothing that is made with it was found to be made otherwise.
-bool Withdrawal::is_unfelt(int32_t constant, const std::unordered_set<int32_t>& same) const {
+bool Unmatching::is_unobserved(int32_t constant, const std::unordered_set<int32_t>& same) const {
   const std::vector<PlacedNode>& readers = effects_.readers(constant);
   return !readers.empty() && std::ranges::all_of(readers, [&](const PlacedNode& reader) {
     return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
       const int32_t made = ModelSide::site_read(*reader.place, output);
-      return made < 0 || values_.is_withdrawn(made) || same.contains(made) || values_.is_equal(made);
+      return made < 0 || values_.was_unmatched(made) || same.contains(made) || values_.is_equal(made);
     });
   });
 }
 
 // Places and shapes that both definitions do the same with: another way to write them, wherever the fault is. From the
 // last to the first, so that what is made of constants is known before them.
-void Withdrawal::withdraw_unfelt_constants(const std::unordered_set<int32_t>& same, Comparison& comparison) {
+void Unmatching::unmatch_unobserved_constants(const std::unordered_set<int32_t>& same) {
   for (size_t index = matching_.values.size(); index-- > 0;) {
     const ValueMatch& match = matching_.values[index];
     if (match.is_extra || !a_.follows_from_constants(match.a) || !b_.follows_from_constants(match.b)) continue;
     if (!values_.has_diverged(match.a)) continue;
-    if (is_unfelt(match.a, same) && may_be_written_so(match)) values_.withdraw(match.a, kEquivalentConstant);
+    if (is_unobserved(match.a, same) && may_be_written_so(match)) values_.unmatch(match.a, kEquivalentConstant);
   }
-  if (values_.is_any_withdrawn()) conclude(comparison);
 }
 
-// A constant of which every reader is another operation in B, with the same result, or makes what has been withdrawn.
-bool Withdrawal::is_written_otherwise(int32_t constant) const {
+// A constant of which every reader is another operation in B, with the same result, or makes what has been unmatched.
+bool Unmatching::is_written_otherwise(int32_t constant) const {
   const auto is_other_operation = [&](const PlacedNode& reader) {
     const auto partner = partners_.find(&reader.node());
     if (partner == partners_.end()) return false;
@@ -175,7 +182,7 @@ bool Withdrawal::is_written_otherwise(int32_t constant) const {
   return std::ranges::all_of(effects_.readers(constant), [&](const PlacedNode& reader) {
     return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
       const int32_t made = ModelSide::site_read(*reader.place, output);
-      if (made < 0 || values_.is_withdrawn(made)) return true;
+      if (made < 0 || values_.was_unmatched(made)) return true;
       return is_other_operation(reader) && values_.difference_of(made).value_or(1) <= kNoTrace;
     });
   });
@@ -183,7 +190,7 @@ bool Withdrawal::is_written_otherwise(int32_t constant) const {
 
 // What is made of a value that is truly wrong is wrong as well, if a thousand times less. And B does something else
 // with what stands for it, or has only quantised it earlier.
-bool Withdrawal::leaves_no_trace(int32_t id) {
+bool Unmatching::leaves_no_trace(int32_t id) {
   constexpr double kGross = 1e-2, kExact = 1e-8;
   if (!effects_.leaves_nothing(id, values_.difference_of(id).value_or(0) > kGross ? kNoTrace : kExact)) return false;
   const int32_t in_b = matching_.b_of_a[static_cast<size_t>(id)];
@@ -192,7 +199,7 @@ bool Withdrawal::leaves_no_trace(int32_t id) {
 }
 
 // By a node that B has, too, on what stands for what it reads here.
-bool Withdrawal::is_read_alike(const PlacedNode& reader) const {
+bool Unmatching::is_read_alike(const PlacedNode& reader) const {
   const auto partner = partners_.find(&reader.node());
   if (partner == partners_.end()) return false;
   const PlacedNode other{partner->second->place_b, partner->second->b};

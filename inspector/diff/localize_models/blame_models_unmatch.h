@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was compared of A's values, and the withdrawal of pairs: values that are no counterparts of each other,
-// constants that are another way to write the same.
+// The comparisons of A's values, and the matches that a search takes back: values that are no counterparts of each
+// other, and equivalent constants.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,18 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "inspector/diff/comparison.h"
+#include "inspector/diff/diagnosis.h"
 #include "inspector/diff/localize_models/blame_models_effects.h"
 #include "inspector/diff/matching/matching.h"
 
 namespace parallax::diff {
 
-// The comparisons of A's values; both arguments outlive it.
+// The comparisons of A's values, as the search that unmatches some of them sees them.
 class ComparedValues {
  public:
-  ComparedValues(const ModelSide& a, Comparison& comparison);
+  // `view`: the search's own copy of the comparison. What is unmatched goes into the diagnosis, and into the view at
+  // once. All three outlive it.
+  ComparedValues(const ModelSide& a, Comparison& view, Diagnosis& diagnosis);
 
   const ValueComparison* find(const std::string& path) const;  // by its path in A; null where there is none
   bool has_diverged(int32_t id) const;                         // in any instance
@@ -28,32 +30,36 @@ class ComparedValues {
   // not compared, or holds no numbers.
   std::optional<double> difference_of(int32_t id) const;
 
-  // Counts as not compared from here on, where it diverged.
-  void withdraw(int32_t id, std::string_view note);
-  bool is_withdrawn(int32_t id) const { return withdrawn_.contains(id); }
-  bool is_any_withdrawn() const { return !withdrawn_.empty(); }
+  // Unmatches the value in every instance that diverged.
+  void unmatch(int32_t id, std::string_view note);
+  bool was_unmatched(int32_t id) const { return unmatched_.contains(id); }  // by this search
+  bool is_any_unmatched() const { return !unmatched_.empty(); }
+  // The verdict of the whole, with what was unmatched so far.
+  OverallVerdict outcome();
 
  private:
   const ModelSide& a_;
-  std::unordered_map<std::string, ValueComparison*> by_path_;
-  std::unordered_set<int32_t> withdrawn_;
+  Comparison& view_;
+  Diagnosis& diagnosis_;
+  std::unordered_map<std::string, ValueComparison*> by_path_;  // in the view
+  std::unordered_set<int32_t> unmatched_;
 };
 
-class Withdrawal {
+class Unmatching {
  public:
-  Withdrawal(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, ComparedValues& values,
+  Unmatching(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, ComparedValues& values,
              Effects& effects);
 
   // Where the outputs agree: values that differ though nothing follows from that were paired wrongly, or are quantised
   // in another place; constants that differ with them are written in another way. True when nothing else was wrong.
-  bool withdraw_wrong_pairs(Comparison& comparison);
+  bool unmatch_wrong_pairs();
 
   // Where they do not: shapes, axes and places of which nothing is made but what both definitions make alike, on equal
   // values. `same` are the values of A that were found to be made so.
-  void withdraw_unfelt_constants(const std::unordered_set<int32_t>& same, Comparison& comparison);
+  void unmatch_unobserved_constants(const std::unordered_set<int32_t>& same);
 
  private:
-  bool is_unfelt(int32_t constant, const std::unordered_set<int32_t>& same) const;
+  bool is_unobserved(int32_t constant, const std::unordered_set<int32_t>& same) const;
   bool may_be_written_so(const ValueMatch& match) const;
   bool is_placing(int32_t constant, const PlacedNode& reader) const;
   bool is_read_alike(const PlacedNode& reader) const;

@@ -20,6 +20,8 @@ inline constexpr std::string_view kEquivalentConstant = "another constant, to th
 // split_unmatched.
 void unmatch(ValueComparison& value, std::string_view note);
 bool is_unmatched(const ValueComparison& value);
+// B's value of a pair as an entry of its own, absent in A; its producer is left to the caller.
+ValueComparison counterpart_in_b(const ValueComparison& in_a);
 // Makes an entry of its own of each counterpart in B of an unmatched value, after A's entry. `describe` fills in the
 // producer of the value of this path in B.
 using DescribeInB = std::function<void(const std::string& path, ValueComparison& value)>;

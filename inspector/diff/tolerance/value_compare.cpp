@@ -183,6 +183,13 @@ void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool
   if (result.verdict != Verdict::mistrusted) result.reason = "compared by statistics";
 }
 
+void keep_worse(const ValueComparison& other, ValueComparison& result) {
+  if (other.severity <= result.severity || other.verdict != Verdict::diverged) return;
+  result.verdict = other.verdict;
+  result.severity = other.severity;
+  result.reason = other.reason;
+}
+
 bool is_on_host(const Value& value) {
   if (value.is_tensor()) return !value.tensor().defined() || value.tensor().device().is_host();
   const std::vector<Value>* items = value.is_sequence()   ? &value.sequence().items

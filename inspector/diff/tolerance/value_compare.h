@@ -26,6 +26,9 @@ void judge_values(const Value& a, const Value& b, const CompareContext& context,
 void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact,
                       const CompareContext& context, ValueComparison& result);
 
+// Takes over verdict, severity and reason of another judgement of the same pair, where that one is worse and diverged.
+void keep_worse(const ValueComparison& other, ValueComparison& result);
+
 // Whether elements of this type, those within sequences, optionals and maps among them, must be equal.
 bool is_exact_type(const TypeInfo& type);
 

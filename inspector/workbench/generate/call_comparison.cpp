@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/exec/tee_observer.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/tensor/elements.h"
@@ -124,12 +125,6 @@ bool is_past(const Part& part, const ValueComparison& value) {
                              [&](const CacheSlot& past) { return escape_name(past.name) == value.path; });
 }
 
-void accept(ValueComparison& value) {
-  value.verdict = Verdict::pass;
-  value.severity = std::min(value.severity, 1.0);
-  value.reason = "rounding that the caches have taken in over the steps: on equal caches both sides agree";
-}
-
 }  // namespace
 
 CallComparison::CallComparison(const ModelSide& a, const ModelSide& b, RunRequest request,
@@ -140,7 +135,6 @@ CallComparison::CallComparison(const ModelSide& a, const ModelSide& b, RunReques
       options_(std::move(options)),
       make_executor_(std::move(make_executor)) {
   request_.policy = options_.policy;
-  total_.verdict = OverallVerdict::pass;
 }
 
 // Rules that name graphs and steps hold in those; others in each call.
@@ -221,10 +215,12 @@ Status CallComparison::look_into(const ModelSide::Call& a, const ModelSide::Call
   const auto wrong_cache = std::ranges::find_if(
       comparison.values, [&](const ValueComparison& value) { return is_apart(value) && is_past(*a.part, value); });
   if (wrong_cache == comparison.values.end()) {
-    for (ValueComparison& value : comparison.values) {
-      if (value.verdict == Verdict::diverged) accept(value);
-    }
-    conclude(comparison);
+    Diagnosis diagnosis;
+    accept_diverged(
+        comparison,
+        {"accumulated rounding", "caches have taken in rounding over the steps; on equal caches both sides agree"},
+        diagnosis);
+    apply(diagnosis, comparison);
     return {};
   }
   is_blamed_ = true;
@@ -291,7 +287,7 @@ bool CallComparison::is_kept(const ValueComparison& value) const {
 }
 
 void CallComparison::add(const std::string& prefix, Comparison comparison, Call& call) {
-  const bool was_fine = total_.verdict == OverallVerdict::pass;
+  const bool was_fine = total_.reason.empty() && !total_.first_divergence.has_value();
   ComparisonSummary& sum = total_.summary;
   const ComparisonSummary& own = comparison.summary;
   sum.values += own.values;
@@ -300,11 +296,7 @@ void CallComparison::add(const std::string& prefix, Comparison comparison, Call&
   sum.diverged += own.diverged;
   sum.mistrusted += own.mistrusted;
   sum.not_compared += own.not_compared;
-  if (comparison.verdict == OverallVerdict::diverged) total_.verdict = OverallVerdict::diverged;
-  if (comparison.verdict == OverallVerdict::inconclusive && was_fine) {
-    total_.verdict = OverallVerdict::inconclusive;
-    total_.reason = comparison.reason;
-  }
+  if (was_fine) total_.reason = comparison.reason;
   if (!total_.first_divergence.has_value() && comparison.first_divergence.has_value()) {
     total_.first_divergence = comparison.first_divergence;
     put_before(prefix, total_.first_divergence->path);
@@ -312,8 +304,8 @@ void CallComparison::add(const std::string& prefix, Comparison comparison, Call&
   call.diverged = comparison.verdict == OverallVerdict::diverged;
   for (ValueComparison& value : comparison.values) {
     for (std::string* path : {&value.path, &value.a, &value.b}) put_before(prefix, *path);
-    if (value.severity > call.severity || call.worst.empty()) {
-      call.severity = value.severity;
+    if (judged_severity(value) > call.severity || call.worst.empty()) {
+      call.severity = judged_severity(value);
       call.worst = value.path;
     }
     if (is_kept(value)) total_.values.push_back(std::move(value));
@@ -333,10 +325,7 @@ Result<CallComparison::Call> CallComparison::run(const ModelSide::Call& a, const
 }
 
 Comparison CallComparison::take() {
-  if (total_.verdict == OverallVerdict::pass && total_.summary.compared == 0) {
-    total_.verdict = OverallVerdict::inconclusive;
-    total_.reason = "nothing was compared";
-  }
+  conclude_sum(total_);
   return std::move(total_);
 }
 

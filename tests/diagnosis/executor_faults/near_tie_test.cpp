@@ -82,7 +82,11 @@ TEST(NearTies, PassWithTheirReason) {
     const ValueComparison& value = value_named(comparison, chosen);
     EXPECT_EQ(value.verdict, Verdict::pass) << chosen;
     EXPECT_EQ(value.reason, "near tie: scores differ by 1 ULP") << chosen;
-    EXPECT_EQ(value.limit.from, LimitSource::noise);
+    ASSERT_TRUE(value.accepted.has_value()) << chosen;
+    EXPECT_EQ(value.accepted->reason, "near tie");
+    EXPECT_EQ(value.accepted->evidence, "scores differ by 1 ULP");
+    EXPECT_EQ(value.limit.from, LimitSource::table);
+    EXPECT_GT(value.severity, 1);
   }
   for (const char* chosen : {"steps", "above"}) {
     EXPECT_NE(value_named(comparison, chosen).reason.find("near tie"), std::string::npos) << chosen;

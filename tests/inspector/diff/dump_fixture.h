@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/diff/compare/compare.h"
 #include "inspector/diff/diagnose/find_causes.h"
 #include "inspector/dump/dump_reader.h"
@@ -23,6 +24,12 @@
 #include "tests/inspector/model/graph_builder.h"
 
 namespace parallax::testing {
+
+// Finds the causes of a comparison and applies the diagnosis to it.
+inline Status diagnose(const BlameRequest& request, Comparison& comparison) {
+  apply(PX_TRY(find_causes(request, comparison)), comparison);
+  return {};
+}
 
 // scale * sin(step * i), i from 1.
 inline Tensor sines(const Shape& shape, double scale, double step) {
@@ -94,7 +101,7 @@ class DumpTest : public ::testing::Test {
     request.oracle = make_executor("reference:double").take();
     request.policy = policy;
     Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, policy, {}).take();
-    EXPECT_TRUE(find_causes(request, comparison).ok());
+    EXPECT_TRUE(diagnose(request, comparison).ok());
     return comparison;
   }
 

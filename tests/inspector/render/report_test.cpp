@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/render/report_exchange.h"
 #include "inspector/render/report_html.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_text.h"
+#include "inspector/render/severity_style.h"
 
 namespace parallax {
 namespace {
@@ -55,13 +57,34 @@ TEST(ReportJson, HasTheKeysOfTheContract) {
   EXPECT_EQ(keys_of(document["summary"]),
             (std::set<std::string>{"values", "compared", "passed", "diverged", "mistrusted", "not_compared"}));
   const json& value = document["values"][0];
-  EXPECT_EQ(keys_of(value), (std::set<std::string>{"path", "a", "b", "matched_by", "node", "op", "dtype", "shape",
-                                                   "verdict", "severity", "limit", "reason", "metrics", "noise"}));
+  EXPECT_EQ(keys_of(value),
+            (std::set<std::string>{"path", "a", "b", "matched_by", "node", "op", "dtype", "shape", "verdict",
+                                   "severity", "limit", "reason", "accepted", "metrics", "noise"}));
+  EXPECT_EQ(value["accepted"], nullptr);
   EXPECT_EQ(keys_of(value["limit"]), (std::set<std::string>{"rtol", "atol", "from"}));
   EXPECT_EQ(
       keys_of(value["metrics"]),
       (std::set<std::string>{"max_abs", "max_rel", "mean_abs", "rmse", "rel_l2", "cosine", "snr_db", "max_ulp",
                              "mismatches", "nan_a", "nan_b", "inf_a", "inf_b", "worst_index", "worst_a", "worst_b"}));
+}
+
+TEST(Reports, TellWhatWasAcceptedBeyondItsLimit) {
+  Comparison comparison = example();
+  ValueComparison& value = comparison.values[0];
+  value.verdict = Verdict::pass;
+  value.accepted = {"near tie", "scores differ by 1 ULP"};
+  value.reason = "near tie: scores differ by 1 ULP";
+  const json written = json::parse(comparison_to_json(comparison))["values"][0];
+  EXPECT_EQ(written["accepted"], (json{{"reason", "near tie"}, {"evidence", "scores differ by 1 ULP"}}));
+  EXPECT_EQ(written["verdict"], "pass");
+  EXPECT_EQ(written["severity"], "inf");
+  EXPECT_EQ(written["limit"]["from"], "table");
+  const std::string told = "accepted as near tie: scores differ by 1 ULP";
+  EXPECT_NE(comparison_to_text(comparison, {}).find(told), std::string::npos);
+  EXPECT_NE(comparison_to_netron(comparison).find(told), std::string::npos);
+  EXPECT_NE(comparison_to_csv(comparison).find("pass,inf"), std::string::npos);
+  EXPECT_EQ(style_of(value).badge, "accepted inf");
+  EXPECT_EQ(style_of(value).border_width, 1);
 }
 
 TEST(Reports, TellTheOriginOfACause) {

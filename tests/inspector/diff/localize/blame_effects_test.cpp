@@ -298,7 +298,7 @@ TEST_F(BlameEffects, WhatAFunctionIsGivenIsATrace) {
   request.b.dump = run_into_dump(request.b.model, "b.plx", sines({4, 4}, 1, 0.7));
   request.oracle = make_executor("reference:double").take();
   Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
-  ASSERT_TRUE(find_causes(request, comparison).ok());
+  ASSERT_TRUE(testing::diagnose(request, comparison).ok());
   EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << told(comparison);
   const ValueComparison* const given = value_at(comparison, "h");
   ASSERT_NE(given, nullptr);

@@ -64,7 +64,7 @@ class HiddenDifferences : public testing::DumpTest {
     request.b = {dump_b, b, {}, {}};
     request.oracle = make_executor("reference:double").take();
     Comparison comparison = compare_dumps(*dump_a, *dump_b, {}, {}).take();
-    EXPECT_TRUE(find_causes(request, comparison).ok());
+    EXPECT_TRUE(testing::diagnose(request, comparison).ok());
     return comparison;
   }
 };

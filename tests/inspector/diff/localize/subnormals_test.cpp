@@ -60,7 +60,7 @@ class Subnormals : public testing::DumpTest {
     request.b.dump = run("b.plx", x, &y_of_b);
     request.oracle = make_executor("reference:double").take();
     Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, policy, {}).take();
-    EXPECT_TRUE(find_causes(request, comparison).ok());
+    EXPECT_TRUE(testing::diagnose(request, comparison).ok());
     return comparison;
   }
 

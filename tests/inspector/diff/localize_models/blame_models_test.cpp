@@ -102,7 +102,7 @@ class BlameModels : public testing::DumpTest {
     request.b.dump = run(request.b.model, "b.plx");
     request.oracle = make_executor("reference:double").take();
     Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
-    EXPECT_TRUE(find_causes(request, comparison).ok());
+    EXPECT_TRUE(testing::diagnose(request, comparison).ok());
     return comparison;
   }
 };
@@ -157,7 +157,7 @@ TEST_F(BlameModels, OtherInputsAreNoRounding) {
   request.b.dump = run(request.b.model, "b.plx", 0.4F);
   request.oracle = make_executor("reference:double").take();
   Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
-  ASSERT_TRUE(find_causes(request, comparison).ok());
+  ASSERT_TRUE(testing::diagnose(request, comparison).ok());
   EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
   ASSERT_EQ(comparison.causes.size(), 1U);
   EXPECT_EQ(comparison.causes.front().path, "x");
@@ -170,7 +170,7 @@ TEST_F(BlameModels, StatisticsNameTheFirstNode) {
   request.b.dump = run(wrong.build(""), "b.plx", 0.3F, CaptureLevel::stats);
   request.oracle = make_executor("reference:double").take();
   Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
-  ASSERT_TRUE(find_causes(request, comparison).ok());
+  ASSERT_TRUE(testing::diagnose(request, comparison).ok());
   ASSERT_EQ(comparison.causes.size(), 1U);
   EXPECT_EQ(comparison.causes.front().path, "bent");
   EXPECT_EQ(comparison.causes.front().side, Side::unknown);
@@ -192,7 +192,7 @@ TEST_F(BlameModels, LooksIntoWhatWasFusedAway) {
     };
     ASSERT_TRUE(is_captured("y") && !is_captured("ratio") && !is_captured("factor"));
     Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
-    ASSERT_TRUE(find_causes(request, comparison).ok());
+    ASSERT_TRUE(testing::diagnose(request, comparison).ok());
     std::vector<std::string> ops;
     for (const Cause& cause : comparison.causes) ops.push_back(cause.op);
     EXPECT_EQ(ops, (std::vector<std::string>{"Div", "Tanh"})) << stem;
