@@ -72,9 +72,10 @@ FILE_LINES = 400
 OWN_FOLDER = "tests/tidy/"
 
 BARE_OPENING = re.compile(r"(What|Of|Whether|Where|The same)\b")
-# Writes of a verdict: one function may decide, the readers of a stored report restore what was decided.
+# Writes of a verdict: of one pair, of the whole from its values, and of the one function that enters a diagnosis.
 VERDICT_WRITE = re.compile(r"(?:\.|->)verdict\s*=(?!=)")
-VERDICT_FILES = ("inspector/diff/compare/verdict.cpp", "inspector/diff/compare/apply_diagnosis.cpp")
+VERDICT_FILES = ("inspector/diff/tolerance/value_compare.cpp", "inspector/diff/comparison.cpp",
+                 "inspector/diff/compare/apply_diagnosis.cpp")
 CPU_DISPATCH = re.compile(r"__builtin_cpu_(?:supports|is)|__get_cpuid|\bcpuid\s*\(|HWY_DYNAMIC_DISPATCH|target_clones|\bifunc\b"
                           r"|get_effective_cpu_isa")
 THRESHOLD_TABLE = "inspector/diff/tolerance/thresholds.h"
