@@ -69,7 +69,7 @@ Result<SearchQuery::Term> SearchQuery::parse_term(std::string_view word) {
   for (const Word& verdict : kVerdicts) {
     if (text != verdict.name) continue;
     term.kind = Term::Kind::verdict;
-    term.verdict = verdict.verdict;
+    term.wanted = verdict.verdict;
     return term;
   }
   constexpr std::array<std::pair<std::string_view, Term::Kind>, 4> kFields = {{{"op:", Term::Kind::op},
@@ -128,7 +128,7 @@ bool SearchQuery::holds(const Term& term, const Document& document, const ValueR
     case Term::Kind::inf:
       return has_special(document, row, term.kind == Term::Kind::nan);
     case Term::Kind::verdict:
-      return compared != nullptr && compared->verdict == term.verdict;
+      return compared != nullptr && compared->verdict == term.wanted;
     case Term::Kind::number: {
       if (compared == nullptr || compared->verdict == Verdict::not_compared) return false;
       if (term.metric != nullptr && !compared->metrics.has_value()) return false;

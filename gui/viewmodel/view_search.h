@@ -27,7 +27,7 @@ class SearchQuery {
     bool with_equal = false;
     double limit = 0;
     double Metrics::*metric = nullptr;  // null: severity
-    Verdict verdict = Verdict::pass;
+    Verdict wanted = Verdict::pass;
   };
   static Result<Term> parse_term(std::string_view word);
   static bool holds(const Term& term, const Document& document, const ValueRow& row);
