@@ -186,10 +186,11 @@ def _table(comparison: Comparison, rows: int) -> str:
 
 
 def _rank(value: ComparedValue) -> tuple[bool, float]:
-    """Compared ones first, by severity; NaN counts as the worst."""
+    """Compared ones first, by severity; NaN counts as the worst, an accepted value as one at its limit."""
     severity = value.severity
     if severity is None:
         return True, 0.0
+    severity = min(severity, 1.0) if value.accepted else severity
     return False, -math.inf if math.isnan(severity) else -severity
 
 
@@ -197,7 +198,8 @@ def _row(value: ComparedValue) -> str:
     metrics = value.metrics or {}
     numbers = [value.severity, *(metrics.get(name) for name in ("max_abs", "max_rel", "rel_l2", "worst_a", "worst_b"))]
     dims = ",".join(str(size) for size in value.shape)
-    reason = value.reason or (value.accepted or {}).get("reason", "")
+    accepted = value.accepted
+    reason = value.reason if accepted is None else f"accepted as {accepted['reason']}: {accepted['evidence']}"
     return (
         f'<tr><td class="{value.verdict}">{_text(value.verdict)}</td><td><code>{_text(value.path)}</code></td>'
         + "".join(_number_cell(number) for number in numbers)

@@ -96,6 +96,7 @@ class ComparedValue:
 
     ``verdict``: "pass", "diverged", "mistrusted" or "not_compared" with a ``reason``. ``severity`` is 1 at the limit;
     None where nothing was compared, as are ``limit`` and ``metrics`` (max_abs, max_rel, rel_l2, worst_index, ...).
+    ``accepted``: why a value beyond its limit passes ("reason", "evidence"); its ``severity`` stays above 1.
     """
 
     path: str

@@ -194,7 +194,7 @@ def errors(comparison: Any, ax: Any = None, *, top: int = 5, title: str = "") ->
             ax.scatter(order[chosen], drawn[chosen], s=16, color=color, label=f"{verdict} ({chosen.sum()})", linewidths=0, zorder=3)
     ax.axhline(1, color="#333333", linewidth=1, linestyle="--")
     ax.text(0, 1.1, "limit", fontsize=8, color="#333333", va="bottom")
-    beyond = [at for at in range(len(values)) if severities[at] > 1]
+    beyond = [at for at in range(len(values)) if severities[at] > 1 and not values[at].get("accepted")]
     named = dict.fromkeys(beyond[:1] + sorted(beyond, key=lambda at: -severities[at])[:top])
     for row, at in enumerate(named):
         line = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.7, "shrinkB": 3}
