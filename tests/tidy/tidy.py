@@ -159,6 +159,24 @@ def check_length(path, text):
         yield Problem(path, limit, "file length", f"{lines} lines, {limit} at most")
 
 
+def check_markdown(path, text, known):
+    """Prose is wrapped, and a path of the tree in backticks leads to a file or a folder."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and len(line) > table.MARKDOWN_COLUMNS and not line.lstrip().startswith("|"):
+            yield Problem(path, number, "line width", f"{len(line)} columns, {table.MARKDOWN_COLUMNS} at most outside tables and code")
+        for name in re.findall(r"`([a-z_]+/[\w./-]*)`", line):
+            if name.split("/")[0] in table.TOP_LEVEL and not is_known(name.rstrip("/"), known):
+                yield Problem(path, number, "path", f"'{name}' is no file or folder of the tree; write the path from the root")
+
+
+def is_known(name, known):
+    """Whether a file, a folder, or files that differ in their ending have this path."""
+    return name in known or any(other.startswith((name + "/", name + ".")) for other in known)
+
+
 def is_script(path, text):
     return os.path.splitext(path)[1] in ("", ".sh") and text.startswith("#!")
 
@@ -170,6 +188,8 @@ def check_file(path, text, known):
         yield from check_cxx(path, text, known)
     elif extension == ".py":
         yield from check_python(path, text)
+    elif extension == ".md":
+        yield from check_markdown(path, text, known)
     elif is_script(path, text) and not re.match(rf"#!.*\n# {table.LICENSE}\n# \S.{{10}}", text):
         yield Problem(path, 2, "first comment", f"after its #! a script has '# {table.LICENSE}' and a comment that says what it is for")
     if extension in CXX | {".py", ".md", ".cmake"} or is_script(path, text) or path.endswith("CMakeLists.txt"):

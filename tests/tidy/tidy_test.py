@@ -83,7 +83,18 @@ class Tidy(unittest.TestCase):
         self.assert_found("inspector/base/bad.cpp", text, table.FILE_LINES, "file length")
 
     def test_long_readme(self):
-        self.assert_found("inspector/base/README.md", "word\n" * 61, table.README_LINES, "file length")
+        self.assert_found("inspector/base/README.md", "word\n" * (table.README_LINES + 1), table.README_LINES, "file length")
+
+    def test_wide_line_of_prose(self):
+        wide = "word " * 24 + "ends"
+        self.assert_found("inspector/base/README.md", f"# base\n\n{wide}\n", 3, "line width")
+        self.assert_found("inspector/base/GUIDE.md", f"- {wide}\n", 1, "line width")
+        self.assertEqual(planted("inspector/base/README.md", f"# base\n\n| {wide} |\n\n```\n{wide}\n```\n"), [])
+
+    def test_path_of_a_document_that_leads_nowhere(self):
+        self.assert_found("inspector/base/README.md", "# base\n\nsee `inspector/base/gone.h`\n", 3, "path")
+        self.assert_found("inspector/base/README.md", "# base\n\n| `runtime/gone/` | a folder |\n", 3, "path")
+        self.assertEqual(planted("inspector/base/README.md", "# `inspector/base/result`, `runtime/plan/`, `out/a.plx`\n"), [])
 
     def test_long_function(self):
         self.assert_found("inspector/base/bad.cpp", FIRST + "\nint f() {\n" + LONG_BODY + "}\n", 4, "function length")

@@ -107,10 +107,10 @@ Operators collect() {
 std::string table_of(const Operators& operators) {
   std::string text =
       "# Operators of the reference\n\n"
-      "Made by `reference_operators` from `reference/ops/table.cpp` and the registry of schemas; its test keeps it so. "
-      "Versions are\n"
-      "since-versions; types are those of the newest one, by type parameter. In double precision every floating type "
-      "is float64.\n";
+      "Made by `reference_operators` from `reference/ops/table.cpp` and the registry of schemas; its test keeps it "
+      "so.\n"
+      "Versions are since-versions; types are those of the newest one, by type parameter. In double precision every\n"
+      "floating type is float64.\n";
   std::string_view domain;
   for (const auto& [key, row] : operators) {
     if (row.newest == nullptr) continue;
