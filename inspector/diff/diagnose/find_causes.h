@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The causes of a comparison's differences: the entry to both searches, within one model and between two.
+// The diagnosis of a comparison: the entry to both searches, within one model and between two.
 #pragma once
 
 #include "inspector/diff/localize/blame.h"
