@@ -73,7 +73,7 @@ def find_models(source: Any) -> dict[str, Model]:
 
 @dataclass(eq=False)
 class KeptCache:
-    """What transformers hands from step to step. The keys and values are in a session, which no other cache uses."""
+    """The cache that transformers hands on. The keys and values are in a session, which no other cache uses."""
 
     decoder: Decoder
     length: int = 0  # positions of self-attention so far

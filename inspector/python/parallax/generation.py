@@ -115,7 +115,8 @@ class Generation(_Document):
 
     @property
     def sequences(self) -> NDArray[np.int64]:
-        """What transformers returns: [rows, positions] int64, with the prompt in front (of an encoder-decoder the start
+        """The result as transformers returns it: [rows, positions] int64, with the prompt in front (of an
+        encoder-decoder the start
         tokens), padded at the right."""
         repeats = max(1, len(self.new_tokens) // max(1, len(self._prompts)))
         rows = [
@@ -186,7 +187,7 @@ class Generation(_Document):
         return f"{self.comparison.verdict} of {sides}: {summary.diverged} of {summary.compared} values diverged"
 
     def _apart(self) -> str:
-        """Where tokens differ; "" where nothing was compared."""
+        """The first difference of tokens; "" where nothing was compared."""
         first = self.first_token_apart
         is_expected = "expected" in self._document
         if first is None:

@@ -27,7 +27,7 @@ from parallax.session import Session
 
 __all__ = ["KeptCache", "OnnxModel", "StepOutput", "from_onnx"]
 
-# What transformers' models return on demand, and ONNX models do not.
+# Outputs that transformers' models return on demand, and ONNX models do not.
 _NOT_RETURNED = ("output_attentions", "output_hidden_states")
 _REASONS = {
     "prefill_chunk_size": "a session reads the prompt at once",
@@ -40,7 +40,7 @@ _CACHE = "cache" if "cache" in getattr(generation_utils, "ALL_CACHE_NAMES", ()) 
 
 @dataclass
 class StepOutput(ModelOutput):
-    """What a step returns: ``logits`` [batch, positions, vocabulary], and the cache under the name that generate() uses."""
+    """A step's output: ``logits`` [batch, positions, vocabulary], and the cache under the name that generate() uses."""
 
     logits: torch.Tensor | None = None
 
@@ -102,12 +102,12 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
 
     @property
     def device(self) -> torch.device:
-        """Where inputs and logits are."""
+        """The device of inputs and logits."""
         return torch.device("cpu")
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the logits that searches compute with."""
+        """The element type of the logits that searches compute with."""
         return torch.float32
 
     def to(self, *args: Any, **options: Any) -> OnnxModel:  # type: ignore[override]

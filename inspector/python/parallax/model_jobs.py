@@ -133,7 +133,7 @@ class HalfAudit(_Document):
 
     def to_pandas(self) -> Any:
         """Returns a pandas.DataFrame, a row for each node. Needs pandas."""
-        return _package("pandas").DataFrame([{**row, "source": row["source"]["operator"]} for row in self.nodes])
+        return _package("pandas").DataFrame([{**row, "source": (row["source"] or {}).get("operator")} for row in self.nodes])
 
     def __repr__(self) -> str:
         to, inputs, verification = self._document["to"], self._document["inputs"], self._document["verification"]

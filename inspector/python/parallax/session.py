@@ -31,7 +31,7 @@ class Session:
 
     ``executor``: "cpu", "reference", "reference:double" or "cuda". ``rewrite``: patterns applied before planning, as in
     Model.rewrite, or "none". ``threads`` sets the number for the whole process. ``fallback``: an executor for nodes that
-    this one has no kernel for. ``memory_limit``: bytes of weights and values. ``alias_outputs``: outputs may share memory
+    this one has no kernel for. ``memory_limit``: bytes of weights and values, or "2GiB". ``alias_outputs``: outputs may share memory
     with inputs, weights and each other. ``states``: (input, output) or (input, output, axis) of values that the session
     keeps: the output of a run is the input of the next, longer along the axis (2 where none is given), and neither is
     given nor returned; reset_states() comes first. Calls from several threads are made one after another; clone() gives
@@ -54,7 +54,7 @@ class Session:
         threads: int | None = None,
         fallback: str | None = None,
         tf32: bool = False,
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
         seed: int = 0,
         observe_all: bool = False,
         keep_casts: bool = False,
@@ -71,7 +71,8 @@ class Session:
             options[name] = flag
         for name, text in (("rewrite", rewrite), ("fallback", fallback or ""), ("accumulate", accumulate)):
             options[name] = _text(name, text) or None
-        options["memory_limit"] = None if memory_limit is None else whole("memory_limit", memory_limit)
+        is_text = memory_limit is None or isinstance(memory_limit, str)
+        options["memory_limit"] = memory_limit if is_text else whole("memory_limit", memory_limit)
         with ArgumentNames("Session"):
             core = _core.Session(load(model).core, _text("executor", executor), options)
         self._keep(core, alias_outputs, len(options["states"] or ()))

@@ -64,17 +64,6 @@ def test_transformers_generates_with_our_sessions(llama: tuple[Any, Path], t5: t
             assert torch.equal(ours.generate(ids, attention_mask=mask, do_sample=False, **options), expected)
 
 
-def test_an_older_cache_is_refused(llama: tuple[Any, Path]) -> None:
-    model, folder = llama
-    ours = parallax.hf.from_onnx(folder)
-    ids = torch.tensor([[5, 6, 7]])
-    first, second = (ours.generate(ids, max_new_tokens=2, return_dict_in_generate=True) for _ in range(2))
-    assert second.sequences.shape == (1, 5)
-    cache = first["cache"] if "cache" in first else first["past_key_values"]
-    with pytest.raises(parallax.UsageError, match="earlier generation"):
-        ours(torch.tensor([[8]]), past_key_values=cache)
-
-
 def test_onnx_generate_of_example_scripts(llama: tuple[Any, Path]) -> None:
     from parallax.compat import onnx_generate
 
