@@ -8,6 +8,8 @@ Folders are those of a model maker that writes `model.onnx` (llama, phi) or `enc
 contestants run in turns, round by round; a row has the median over rounds of each one's median step (of transformers: of the
 mean step, the first included), and the ratio to ours.
 `--hf` adds transformers (eager) on models of the same configuration and random weights, where torch is installed.
+`--genai` adds onnxruntime-genai on the same files, and a row on the models that its own builder makes (which needs
+torch and transformers). `--sides` compares the time of `--with reference,cpu` with that of `reference` alone.
 """
 
 import argparse
@@ -15,8 +17,11 @@ import json
 import os
 import statistics
 import subprocess
+import tempfile
 import time
 from pathlib import Path
+
+import genai_decoders
 
 import numpy as np
 import onnxruntime
@@ -83,22 +88,26 @@ class OrtDecoder:
         return statistics.median(times[1:]), tokens
 
 
-def transformers_of(kind, expected, threads):
-    import torch
+def transformers_model(kind):
     import transformers
 
-    torch.set_num_threads(threads)
     sizes = dict(hidden_size=512, num_hidden_layers=6, num_attention_heads=8, vocab_size=8000, max_position_embeddings=2048)
+    tokens = dict(bos_token_id=1, eos_token_id=2, pad_token_id=0, tie_word_embeddings=False)
     if kind == "llama":
-        config = transformers.LlamaConfig(intermediate_size=1376, num_key_value_heads=4, **sizes)
-        model = transformers.LlamaForCausalLM(config)
-    elif kind == "phi":
-        model = transformers.PhiForCausalLM(transformers.PhiConfig(intermediate_size=2048, **sizes))
-    else:
-        config = transformers.T5Config(d_model=512, d_ff=2048, d_kv=64, num_layers=6, num_heads=8, vocab_size=8000,
-                                       decoder_start_token_id=0)
-        model = transformers.T5ForConditionalGeneration(config)
-    model = model.eval()
+        config = transformers.LlamaConfig(intermediate_size=1376, num_key_value_heads=4, **sizes, **tokens)
+        return transformers.LlamaForCausalLM(config).eval()
+    if kind == "phi":
+        return transformers.PhiForCausalLM(transformers.PhiConfig(intermediate_size=2048, **sizes, **tokens)).eval()
+    config = transformers.T5Config(d_model=512, d_ff=2048, d_kv=64, num_layers=6, num_heads=8, vocab_size=8000,
+                                   decoder_start_token_id=0)
+    return transformers.T5ForConditionalGeneration(config).eval()
+
+
+def transformers_of(kind, threads):
+    import torch
+
+    torch.set_num_threads(threads)
+    model = transformers_model(kind)
 
     def run(prompt, new, beams=1):
         ids = torch.tensor([prompt])
@@ -135,8 +144,14 @@ def decoder_rows(kind, folder, options):
     contestants = {"parallax": lambda: ours(options.parallax, folder, prompt, NEW, options.threads)[0],
                    "onnxruntime": lambda: peer.run(prompt, NEW)[0]}
     if options.hf:
-        run = transformers_of(kind, None, options.threads)
+        run = transformers_of(kind, options.threads)
         contestants["transformers"] = lambda: run(prompt, NEW)
+    if options.genai:
+        with tempfile.TemporaryDirectory() as made:
+            genai_decoders.write_config(kind, folder, Path(made))
+            genai = genai_decoders.GenaiDecoder(Path(made), options.threads)
+        same = same and genai.run(prompt, NEW)[1] == peer.run(prompt, NEW)[1]
+        contestants["onnxruntime-genai"] = lambda: genai.run(prompt, NEW)[0]
     show(f"{kind} {PROMPT}+{NEW}, tokens {'equal' if same else 'DIFFER'}", interleaved(contestants, options.rounds))
     long = prompt_of(options.context - 16, vocabulary)
     show(f"{kind} context {options.context}", interleaved(
@@ -145,9 +160,37 @@ def decoder_rows(kind, folder, options):
          "onnxruntime": lambda: peer.run(long, 16)[0]}, options.rounds))
 
 
+def genai_rows(kind, options):
+    """The model that genai's builder makes, in its favor: one attention operator a layer and caches in one buffer."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = genai_decoders.build(transformers_model(kind), Path(made))
+        genai = genai_decoders.GenaiDecoder(folder, options.threads)
+        prompt = prompt_of(PROMPT, 8000)
+        same = ours(options.parallax, folder, prompt, NEW, options.threads)[1] == genai.run(prompt, NEW)[1]
+        title = f"{kind} of genai's builder {PROMPT}+{NEW}, tokens {'equal' if same else 'DIFFER'}"
+        show(title, interleaved({"parallax": lambda: ours(options.parallax, folder, prompt, NEW, options.threads)[0],
+                                 "onnxruntime-genai": lambda: genai.run(prompt, NEW)[0]}, options.rounds))
+
+
+def side_rows(title, folder, options):
+    """Seconds of whole programs: two sides at once against the reference alone."""
+    def seconds(*executors):
+        command = [options.parallax, "generate", str(folder), "--prompt-ids", prompt, "--max-new-tokens", "16", "--eos",
+                   "none", "--with", ",".join(executors), "--threads", str(options.threads), "--json"]
+        start = time.perf_counter()
+        subprocess.run(command, capture_output=True, check=True)
+        return time.perf_counter() - start
+
+    prompt = ",".join(map(str, prompt_of(PROMPT, 200 if "tiny" in str(folder) else 8000)))
+    times = interleaved({"reference": lambda: seconds("reference"),
+                         "reference,cpu": lambda: seconds("reference", "cpu")}, options.rounds)
+    both, alone = times["reference,cpu"], times["reference"]
+    print(f"{title} --with reference {alone:.2f} s, reference,cpu {both:.2f} s ({both / alone:.2f})", flush=True)
+
+
 def t5_rows(folder, options):
     prompt = prompt_of(PROMPT, 8000 if "small" in str(folder) else 200)
-    run = transformers_of("t5", None, options.threads) if options.hf else None
+    run = transformers_of("t5", options.threads) if options.hf else None
     for beams in (1, 4):
         contestants = {"parallax": lambda: ours(options.parallax, folder, prompt, NEW, options.threads, "--beams", str(beams))[0]}
         if run is not None:
@@ -161,14 +204,26 @@ def main():
     for kind in ("llama", "phi", "t5"):
         parser.add_argument(f"--{kind}", type=Path)
     parser.add_argument("--hf", action="store_true")
+    parser.add_argument("--genai", action="store_true")
+    parser.add_argument("--sides", action="store_true")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--context", type=int, default=1024)
     options = parser.parse_args()
     print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores, {options.threads} threads")
+    if options.genai and (sentence := genai_decoders.why_missing()) is not None:
+        print(sentence)
+        options.genai = False
+    if options.sides:
+        for kind in ("llama", "phi", "t5"):
+            if getattr(options, kind) is not None:
+                side_rows(kind, getattr(options, kind), options)
+        return
     for kind in ("llama", "phi"):
         if getattr(options, kind) is not None:
             decoder_rows(kind, getattr(options, kind), options)
+            if options.genai:
+                genai_rows(kind, options)
     if options.t5 is not None:
         t5_rows(options.t5, options)
 
