@@ -7,6 +7,27 @@
 
 namespace parallax::runtime {
 
+// Where the taps of a window are in an image [places, channels].
+inline void find_taps(const WindowGeometry& window, const int64_t* position, const float* image, int64_t channels,
+                      std::vector<const float*>& taps) {
+  taps.clear();
+  if (window.kernel.size() != 2) {
+    for_each_tap(window, position, [&](int64_t offset, int64_t) { taps.push_back(image + offset * channels); });
+    return;
+  }
+  const int64_t height = window.in_spatial[0], width = window.in_spatial[1];
+  const int64_t top = position[0] * window.strides[0] - window.pads_begin[0];
+  const int64_t left = position[1] * window.strides[1] - window.pads_begin[1];
+  for (int64_t i = 0; i < window.kernel[0]; ++i) {
+    const int64_t row = top + i * window.dilations[0];
+    if (row < 0 || row >= height) continue;
+    for (int64_t j = 0; j < window.kernel[1]; ++j) {
+      const int64_t column = left + j * window.dilations[1];
+      if (column >= 0 && column < width) taps.push_back(image + (row * width + column) * channels);
+    }
+  }
+}
+
 // out[n][place][c] = finish(fold of x[n][taps of the window at place][c]). The Fold has step(state, value), whose first
 // state is the first tap's value; empty(), the result of a window without taps; and divisor(taps, position), by which
 // the state is divided where it is not 1.
@@ -21,8 +42,7 @@ void window_fold_channels_last(Queue<Cpu>&, const Fold& fold, const WindowGeomet
       int64_t position[Shape::kMaxRank] = {};
       unravel(index % out_places, window.out_spatial, position);
       const float* image = in + index / out_places * in_places * channels;
-      taps.clear();
-      for_each_tap(window, position, [&](int64_t offset, int64_t) { taps.push_back(image + offset * channels); });
+      find_taps(window, position, image, channels, taps);
       const float divisor = fold.divisor(static_cast<int64_t>(taps.size()), position);
       float* row = out + index * channels;
       vectorised(0, channels, [&fold, &taps, divisor, row](int64_t first, int64_t last) {

@@ -10,6 +10,7 @@
 #include "inspector/base/check.h"
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/cpu/products/float_panels.h"
+#include "runtime/device/cpu/products/swish.h"
 #include "runtime/device/cpu/weight_cache.h"
 
 #if defined(__x86_64__)
@@ -139,6 +140,17 @@ constexpr AddUp kAddUp[kAtOnce] = {add_up_outputs<1>, add_up_outputs<2>, add_up_
 template <class Apply>
 void finish_outputs(int64_t count, const float* addend, const Apply& apply, float* y) {
   vectorised(0, count, [=](int64_t begin, int64_t end) {
+    if constexpr (map_detail::HasTameSide<float, Apply, 1>) {
+      int32_t wild = addend == nullptr ? 0 : 1;
+      for (int64_t i = begin; i < end; ++i) wild += apply.is_tame(y[i]) ? 0 : 1;
+      if (wild == 0) {
+        const Apply its = apply;  // no store can change it
+        float* const line = y;
+        PX_INDEPENDENT_ITERATIONS
+        for (int64_t i = begin; i < end; ++i) line[i] = its.tame(line[i]);
+        return;
+      }
+    }
     if (addend == nullptr) {
       PX_INDEPENDENT_ITERATIONS
       for (int64_t i = begin; i < end; ++i) y[i] = apply(y[i]);
@@ -223,7 +235,7 @@ void run_depthwise_conv(const DepthwiseConv& conv, const float* x, const Addend&
   const int64_t lines = product(problem.out_spatial) / width, inputs = product(problem.in_spatial) * channels;
   const Activation& activation = addend.values == nullptr ? problem.activation : addend.activation;
   const bool finishes = addend.values != nullptr || activation.kind != Activation::Kind::none;
-  visit_activation(activation, [&](auto apply) {
+  visit_activation_of_conv(activation, [&](auto apply) {
     parallel_for(problem.batch * lines, width * channels * (product(problem.kernel) + 4) / 16,
                  [&](int64_t begin, int64_t end) {
                    LineOfOutputs outputs(conv);

@@ -78,6 +78,7 @@ struct PanelRun {
   int64_t segment_begin = 0, segment_end = 0;
   int64_t depth_begin = 0, depth = 0;  // of each
   int64_t before = 0;                  // numbers of k before it
+  bool is_last = true;
 };
 
 PX_FMA_INLINE const float* start_of(const PanelRows& a, int64_t segment, int64_t row) {
@@ -104,17 +105,19 @@ PX_FMA_INLINE void add_products(const float* const* rows, int64_t at, const floa
   }
 }
 
-// c [kRows, kVectors * 8] = or += the products of one run.
+// c [kRows, kVectors * 8] = or += the products of one run. The epilogue's bias is that of the panel.
 template <size_t kRows, size_t kVectors>
 PX_FMA void multiply_tile(const PanelRows& a, const PanelRun& run, int64_t row, const float* line, float* c,
-                          int64_t ldc) {
+                          int64_t ldc, const PanelEpilogue& epilogue) {
   constexpr int64_t kSteps = 4;  // written out: beside other work on its core, the loop's own instructions cost most
   constexpr int64_t kLine = kVectors * kVectorLanes;
+  const bool is_shifted = run.before == 0 && epilogue.bias != nullptr;
   Sums<kRows, kVectors> sums;
   PX_WRITTEN_OUT
-  for (auto& vectors : sums.of) {
+  for (size_t v = 0; v < kVectors; ++v) {
+    const __m256 first = is_shifted ? _mm256_loadu_ps(epilogue.bias + v * kVectorLanes) : _mm256_setzero_ps();
     PX_WRITTEN_OUT
-    for (auto& sum : vectors) sum = _mm256_setzero_ps();
+    for (size_t i = 0; i < kRows; ++i) sums.of[i][v] = first;
   }
   for (int64_t segment = run.segment_begin; segment < run.segment_end; ++segment) {
     const float* rows[kRows];
@@ -127,13 +130,16 @@ PX_FMA void multiply_tile(const PanelRows& a, const PanelRun& run, int64_t row, 
     }
     for (; at < run.depth; ++at, line += kLine) add_products(rows, at, line, sums);
   }
+  // Of an operand that is NaN and one that is not, minimum and maximum give the second.
+  const __m256 lowest = _mm256_set1_ps(run.is_last ? epilogue.lowest : -std::numeric_limits<float>::infinity());
+  const __m256 highest = _mm256_set1_ps(run.is_last ? epilogue.highest : std::numeric_limits<float>::infinity());
   PX_WRITTEN_OUT
   for (size_t i = 0; i < kRows; ++i) {
     PX_WRITTEN_OUT
     for (size_t v = 0; v < kVectors; ++v) {
       float* const target = c + static_cast<int64_t>(i) * ldc + v * kVectorLanes;
-      const __m256 sum = sums.of[i][v];
-      _mm256_storeu_ps(target, run.before == 0 ? sum : _mm256_add_ps(_mm256_loadu_ps(target), sum));
+      const __m256 sum = run.before == 0 ? sums.of[i][v] : _mm256_add_ps(_mm256_loadu_ps(target), sums.of[i][v]);
+      _mm256_storeu_ps(target, _mm256_min_ps(highest, _mm256_max_ps(lowest, sum)));
     }
   }
 }
@@ -150,10 +156,11 @@ constexpr size_t kTileRows = kVectors == 3   ? 4
 
 // The last rows, fewer than kRows.
 template <size_t kRows, size_t kVectors>
-void multiply_rest(const PanelRows& a, const PanelRun& run, Band band, const float* line, float* c, int64_t ldc) {
+void multiply_rest(const PanelRows& a, const PanelRun& run, Band band, const float* line, float* c, int64_t ldc,
+                   const PanelEpilogue& epilogue) {
   if constexpr (kRows > 1) {
-    if (band.rows == kRows - 1) return multiply_tile<kRows - 1, kVectors>(a, run, band.row, line, c, ldc);
-    multiply_rest<kRows - 1, kVectors>(a, run, band, line, c, ldc);
+    if (band.rows == kRows - 1) return multiply_tile<kRows - 1, kVectors>(a, run, band.row, line, c, ldc, epilogue);
+    multiply_rest<kRows - 1, kVectors>(a, run, band, line, c, ldc, epilogue);
   }
 }
 
@@ -164,24 +171,25 @@ struct PanelTask {
   const float* panel = nullptr;
   float* c = nullptr;
   int64_t ldc = 0;
+  PanelEpilogue epilogue;  // its bias is that of the panel
 };
 
 template <size_t kVectors>
-void multiply_band(const PanelRows& a, const PanelRun& run, Band band, const float* panel, float* c, int64_t ldc) {
+void multiply_band(const PanelRows& a, const PanelRun& run, Band band, const PanelTask& task, float* c) {
   constexpr int64_t kRows = kTileRows<kVectors>;
-  const float* const line = panel + run.before * static_cast<int64_t>(kVectors * kVectorLanes);
-  for (; band.rows >= kRows; band.row += kRows, band.rows -= kRows, c += kRows * ldc)
-    multiply_tile<kTileRows<kVectors>, kVectors>(a, run, band.row, line, c, ldc);
-  multiply_rest<kTileRows<kVectors>, kVectors>(a, run, band, line, c, ldc);
+  const float* const line = task.panel + run.before * static_cast<int64_t>(kVectors * kVectorLanes);
+  for (; band.rows >= kRows; band.row += kRows, band.rows -= kRows, c += kRows * task.ldc)
+    multiply_tile<kTileRows<kVectors>, kVectors>(a, run, band.row, line, c, task.ldc, task.epilogue);
+  multiply_rest<kTileRows<kVectors>, kVectors>(a, run, band, line, c, task.ldc, task.epilogue);
 }
 
 // The last run, some tiles at a time, each part finished while it is in the nearest cache.
 template <size_t kVectors>
 void multiply_last(const PanelRows& a, const PanelRun& run, const PanelTask& task, const FinishTile& finish) {
-  if (!finish) return multiply_band<kVectors>(a, run, task.band, task.panel, task.c, task.ldc);
+  if (!finish) return multiply_band<kVectors>(a, run, task.band, task, task.c);
   for (int64_t done = 0; done < task.band.rows; done += kBandStep) {
     const Band part{task.band.row + done, std::min(kBandStep, task.band.rows - done)};
-    multiply_band<kVectors>(a, run, part, task.panel, task.c + done * task.ldc, task.ldc);
+    multiply_band<kVectors>(a, run, part, task, task.c + done * task.ldc);
     finish(part.row, part.rows, task.column, task.columns);
   }
 }
@@ -192,13 +200,13 @@ void multiply_panel(const PanelRows& a, const PanelTask& task, const FinishTile&
   const int64_t segments = std::max<int64_t>(1, kRunDepth / a.depth);
   for (int64_t segment = 0; segment < a.segments; segment += segments) {
     for (int64_t depth = 0; depth < a.depth; depth += kRunDepth) {
-      const PanelRun run{segment, std::min(a.segments, segment + segments), depth, std::min(kRunDepth, a.depth - depth),
-                         segment * a.depth + depth};
-      const bool is_last = run.segment_end == a.segments && depth + run.depth == a.depth;
-      if (is_last) {
+      PanelRun run{segment, std::min(a.segments, segment + segments), depth, std::min(kRunDepth, a.depth - depth),
+                   segment * a.depth + depth};
+      run.is_last = run.segment_end == a.segments && depth + run.depth == a.depth;
+      if (run.is_last) {
         multiply_last<kVectors>(a, run, task, finish);
       } else {
-        multiply_band<kVectors>(a, run, task.band, task.panel, task.c, task.ldc);
+        multiply_band<kVectors>(a, run, task.band, task, task.c);
       }
     }
   }
@@ -225,7 +233,7 @@ void multiply_task(const PanelRows& a, const PanelTask& task, int64_t vectors, c
 }  // namespace
 
 void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, int threads, const FinishTile& finish,
-                           float* c) {
+                           float* c, const PanelEpilogue& epilogue) {
   PX_CHECK(a.depth > 0 && (a.segments == 1 || a.offsets != nullptr));
   const int64_t bands = (a.count + kBandRows - 1) / kBandRows;
   const int64_t band_rows = ((a.count + bands - 1) / bands + kBandStep - 1) / kBandStep * kBandStep;
@@ -238,12 +246,15 @@ void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, i
     const int64_t column = index % across * kWidth;  // within the group
     PanelRows rows = a;
     rows.base += group * a.depth;
-    const PanelTask task{band,
-                         group * n + column,
-                         std::min(kWidth, n - column),
-                         panels + group * float_panel_numbers(n, k) + column * k,
-                         c + row * ldc + group * n + column,
-                         ldc};
+    PanelTask task;
+    task.band = band;
+    task.column = group * n + column;
+    task.columns = std::min(kWidth, n - column);
+    task.panel = panels + group * float_panel_numbers(n, k) + column * k;
+    task.c = c + row * ldc + task.column;
+    task.ldc = ldc;
+    task.epilogue = epilogue;
+    if (epilogue.bias != nullptr) task.epilogue.bias += task.column;
     multiply_task(rows, task, vectors_at(column, n), finish);
   };
   std::atomic<int64_t> next{0};  // whoever is free takes the next one
@@ -256,7 +267,7 @@ void multiply_float_panel(const PanelRows& a, int64_t n, int64_t column, const f
   PX_CHECK(a.depth > 0 && (a.segments == 1 || a.offsets != nullptr) && a.groups == 1);
   for (int64_t row = 0; row < a.count; row += kBandRows) {
     const Band band{row, std::min(kBandRows, a.count - row)};
-    const PanelTask task{band, column, std::min(kWidth, n - column), panel, c + row * n + column, n};
+    const PanelTask task{band, column, std::min(kWidth, n - column), panel, c + row * n + column, n, {}};
     multiply_task(a, task, kPanelVectors, nullptr);
   }
 }
@@ -325,9 +336,9 @@ void multiply_row_by_float_panels(const float* a, int64_t n, int64_t k, const fl
     const int64_t column = whole * kWidth, vectors = vectors_at(column, n);
     float sums[kWidth];
     const float* const last = panels + column * k;
-    if (vectors == 1) multiply_tile<1, 1>(row, all, 0, last, sums, kWidth);
-    if (vectors == 2) multiply_tile<1, 2>(row, all, 0, last, sums, kWidth);
-    if (vectors == kPanelVectors) multiply_tile<1, kPanelVectors>(row, all, 0, last, sums, kWidth);
+    if (vectors == 1) multiply_tile<1, 1>(row, all, 0, last, sums, kWidth, {});
+    if (vectors == 2) multiply_tile<1, 2>(row, all, 0, last, sums, kWidth, {});
+    if (vectors == kPanelVectors) multiply_tile<1, kPanelVectors>(row, all, 0, last, sums, kWidth, {});
     std::copy_n(sums, n - column, c + column);
   });
 }
@@ -335,7 +346,8 @@ void multiply_row_by_float_panels(const float* a, int64_t n, int64_t k, const fl
 #else
 
 bool has_float_panels() { return false; }
-void multiply_float_panels(const PanelRows&, int64_t, const float*, int, const FinishTile&, float*) {
+void multiply_float_panels(const PanelRows&, int64_t, const float*, int, const FinishTile&, float*,
+                           const PanelEpilogue&) {
   PX_CHECK(has_float_panels());
 }
 void multiply_float_panel(const PanelRows&, int64_t, int64_t, const float*, float*) { PX_CHECK(has_float_panels()); }

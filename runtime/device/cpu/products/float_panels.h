@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 
 #include "runtime/device/cpu/aligned_numbers.h"
 
@@ -36,10 +37,17 @@ struct PanelRows {
 // are in the nearest cache.
 using FinishTile = std::function<void(int64_t row, int64_t rows, int64_t column, int64_t columns)>;
 
+// What is done in registers: a sum begins with the bias, and what is stored lies between the bounds or is NaN.
+struct PanelEpilogue {
+  const float* bias = nullptr;  // [groups * n], and as many numbers more as fill the last panel; null: 0
+  float lowest = -std::numeric_limits<float>::infinity();
+  float highest = std::numeric_limits<float>::infinity();
+};
+
 // c [rows, groups * n] = a b on at most `threads` threads; k = segments * depth. Every sum is made of runs of at most
 // 1024 products in the order of k, whatever the row, the column and the number of threads.
 void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, int threads, const FinishTile& finish,
-                           float* c);
+                           float* c, const PanelEpilogue& epilogue = {});
 
 // The part of it that one panel makes, all of whose columns are filled up: columns [column, column + 24) of c, as far
 // as it has them, on the caller's thread.

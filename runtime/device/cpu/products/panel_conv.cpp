@@ -11,6 +11,7 @@
 #include "runtime/device/cpu/buffer_pool.h"
 #include "runtime/device/cpu/library_threads.h"
 #include "runtime/device/cpu/products/float_panels.h"
+#include "runtime/device/cpu/products/swish.h"
 #include "runtime/device/cpu/weight_cache.h"
 
 namespace parallax::runtime {
@@ -18,8 +19,8 @@ namespace parallax::runtime {
 struct PanelConv {
   ConvProblem problem;
   std::shared_ptr<const AlignedFloats> filters;  // the same for all shapes
-  const float* bias = nullptr;
-  PanelRows rows;                // but for its base; its arrays are the two below
+  std::vector<float> bias;                       // of all panels; none: 0
+  PanelRows rows;                                // but for its base; its arrays are the two below
   std::vector<int32_t> offsets;  // [segments, outputs of one batch element]; none where rows are evenly apart
   std::vector<float> zeros;
   int64_t padded_lines = 0;  // of the padded copy; 0: there is none
@@ -120,18 +121,16 @@ std::shared_ptr<const AlignedFloats> kept_filters(Queue<Cpu>& queue, const ConvP
   });
 }
 
-// y = activation(y + bias + addend), in place, for a part of y that has just been made.
+// y = activation(y + addend), in place, for a part of y that has just been made.
 class Finish {
  public:
-  Finish(int64_t pitch, const float* bias, const float* addend, const Activation& activation, float* y)
-      : pitch_(pitch), bias_(bias), addend_(addend), activation_(activation), y_(y) {}
+  Finish(int64_t pitch, const float* addend, const Activation& activation, float* y)
+      : pitch_(pitch), addend_(addend), activation_(activation), y_(y) {}
 
-  bool is_needed() const {
-    return bias_ != nullptr || addend_ != nullptr || activation_.kind != Activation::Kind::none;
-  }
+  bool is_needed() const { return addend_ != nullptr || activation_.kind != Activation::Kind::none; }
 
   void operator()(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-    visit_activation(activation_, [&](auto apply) {
+    visit_activation_of_conv(activation_, [&](auto apply) {
       if (columns == 24) return walk<24>(row, rows, column, columns, apply);
       if (columns == 16) return walk<16>(row, rows, column, columns, apply);
       if (columns == 8) return walk<8>(row, rows, column, columns, apply);
@@ -140,37 +139,66 @@ class Finish {
   }
 
  private:
-  static constexpr int64_t kMostColumns = kFloatPanelColumns;
-
   // kColumns: so many, known to the compiler; 0: `columns`.
   template <int64_t kColumns, class Apply>
   void walk(int64_t row, int64_t rows, int64_t column, int64_t columns, const Apply& apply) const {
-    alignas(32) float shifts[kMostColumns] = {};
-    if (bias_ != nullptr) std::copy_n(bias_ + column, columns, shifts);
     float* const first = y_ + column;
     const float* const others = addend_ == nullptr ? nullptr : addend_ + column;
-    vectorised(row, row + rows, [=, &shifts, pitch = pitch_](int64_t begin, int64_t end) {
+    vectorised(row, row + rows, [=, pitch = pitch_](int64_t begin, int64_t end) {
       const int64_t count = kColumns == 0 ? columns : kColumns;
+      if constexpr (map_detail::HasTameSide<float, Apply, 1>) {
+        int32_t wild = others == nullptr ? 0 : 1;
+        for (int64_t i = begin; i < end; ++i) {
+          const float* const line = first + i * pitch;
+          for (int64_t j = 0; j < count; ++j) wild += apply.is_tame(line[j]) ? 0 : 1;
+        }
+        if (wild == 0) {
+          const Apply its = apply;  // no store can change it
+          for (int64_t i = begin; i < end; ++i) {
+            float* const line = first + i * pitch;
+            PX_INDEPENDENT_ITERATIONS
+            for (int64_t j = 0; j < count; ++j) line[j] = its.tame(line[j]);
+          }
+          return;
+        }
+      }
       for (int64_t i = begin; i < end; ++i) {
         float* const line = first + i * pitch;
         if (others == nullptr) {
           PX_INDEPENDENT_ITERATIONS
-          for (int64_t j = 0; j < count; ++j) line[j] = apply(line[j] + shifts[j]);
+          for (int64_t j = 0; j < count; ++j) line[j] = apply(line[j]);
         } else {
           const float* const other = others + i * pitch;
           PX_INDEPENDENT_ITERATIONS
-          for (int64_t j = 0; j < count; ++j) line[j] = apply(line[j] + shifts[j] + other[j]);
+          for (int64_t j = 0; j < count; ++j) line[j] = apply(line[j] + other[j]);
         }
       }
     });
   }
 
   int64_t pitch_;
-  const float* bias_;
   const float* addend_;
-  const Activation& activation_;
+  Activation activation_;
   float* y_;
 };
+
+// Relu and Clip of a sum without an addend are bounds, which need no finish.
+bool are_bounds(const Activation& activation) {
+  const bool is_clip = activation.kind == Activation::Kind::clip;
+  return activation.kind == Activation::Kind::relu ||
+         (is_clip && !std::isnan(activation.alpha) && !std::isnan(activation.beta));
+}
+
+PanelEpilogue epilogue_of(const PanelConv& conv, bool has_addend) {
+  PanelEpilogue epilogue;
+  epilogue.bias = conv.bias.empty() ? nullptr : conv.bias.data();
+  const Activation& activation = conv.problem.activation;
+  if (has_addend || !are_bounds(activation)) return epilogue;
+  const bool is_clip = activation.kind == Activation::Kind::clip;
+  epilogue.lowest = is_clip ? activation.alpha : 0.0F;
+  if (is_clip) epilogue.highest = activation.beta;
+  return epilogue;
+}
 
 void lay_segments(PanelConv& conv) {
   const ConvProblem& problem = conv.problem;
@@ -215,10 +243,22 @@ void copy_padded(const PanelConv& conv, const float* x, float* padded) {
       const int64_t row = line - problem.pads_begin[0];
       if (row < 0 || row >= height) continue;
       const float* const source = x + row * width * column_step;
+      float* const to = target + left * channels;
+      if (channels == 3) {  // pictures
+        vectorised(0, used, [=](int64_t first, int64_t last) {
+          const float *const red = source, *const green = red + channel_step, *const blue = green + channel_step;
+          PX_INDEPENDENT_ITERATIONS
+          for (int64_t column = first; column < last; ++column) {
+            to[3 * column] = red[column * column_step];
+            to[3 * column + 1] = green[column * column_step];
+            to[3 * column + 2] = blue[column * column_step];
+          }
+        });
+        continue;
+      }
       for (int64_t channel = 0; channel < channels; ++channel) {
-        float* const to = target + left * channels + channel;
         for (int64_t column = 0; column < used; ++column)
-          to[column * channels] = source[channel * channel_step + column * column_step];
+          to[column * channels + channel] = source[channel * channel_step + column * column_step];
       }
     }
   });
@@ -238,7 +278,10 @@ std::shared_ptr<const PanelConv> make_panel_conv(Queue<Cpu>& queue, const ConvPr
   if (!suits_panels(problem)) return nullptr;
   auto conv = std::make_shared<PanelConv>();
   conv->problem = problem;
-  conv->bias = bias;
+  if (bias != nullptr) {
+    conv->bias.assign(bias, bias + problem.out_channels);
+    conv->bias.resize(static_cast<size_t>(problem.out_channels + kFloatPanelColumns));
+  }
   const bool is_padded = needs_padded_copy(problem);
   is_padded ? lay_padded_copy(*conv) : lay_segments(*conv);
   const bool pads = is_padded || !conv->zeros.empty();
@@ -256,7 +299,11 @@ Status run_panel_conv(Queue<Cpu>& queue, const PanelConv& conv, const float* x, 
   const int64_t outputs = conv.rows.count, inputs = product(problem.in_spatial), columns = columns_of(problem);
   const double depth = static_cast<double>(conv.rows.segments * conv.rows.depth);
   const int threads = library_thread_count(static_cast<double>(outputs * problem.out_channels) * depth);
-  const Activation& activation = addend.values == nullptr ? problem.activation : addend.activation;
+  const bool has_addend = addend.values != nullptr;
+  const PanelEpilogue epilogue = epilogue_of(conv, has_addend);
+  Activation activation = has_addend ? addend.activation : problem.activation;
+  const bool is_row = outputs == 1 && conv.rows.offsets == nullptr && conv.rows.groups == 1;
+  if (!has_addend && !is_row && are_bounds(activation)) activation = {};
   std::shared_ptr<std::byte> padded;
   if (conv.padded_lines > 0) {
     const int64_t numbers = conv.padded_lines * conv.padded_width * problem.in_channels;
@@ -271,16 +318,15 @@ Status run_panel_conv(Queue<Cpu>& queue, const PanelConv& conv, const float* x, 
       copy_padded(conv, rows.base, copy);
       rows.base = copy;
     }
-    const float* const others = addend.values == nullptr ? nullptr : addend.values + at;
-    const Finish finish(problem.out_channels, conv.bias, others, activation, y + at);
-    const bool is_row = outputs == 1 && rows.offsets == nullptr && rows.groups == 1;
+    const Finish finish(problem.out_channels, has_addend ? addend.values + at : nullptr, activation, y + at);
     if (is_row) {
       multiply_row_by_float_panels(rows.base, columns, rows.depth, conv.filters->data(), y + at);
-      for (int64_t column = 0; column < columns; column += kFloatPanelColumns)
-        finish(0, 1, column, std::min(kFloatPanelColumns, columns - column));
+      for (size_t column = 0; !conv.bias.empty() && column < static_cast<size_t>(columns); ++column)
+        y[at + static_cast<int64_t>(column)] += conv.bias[column];
+      if (finish.is_needed()) finish(0, 1, 0, columns);
     } else {
       multiply_float_panels(rows, columns, conv.filters->data(), threads,
-                            finish.is_needed() ? FinishTile(finish) : FinishTile(), y + at);
+                            finish.is_needed() ? FinishTile(finish) : FinishTile(), y + at, epilogue);
     }
   }
   return {};
