@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sample builders share: seeded values, and a model written with the inputs and outputs of one run beside it."""
+"""Shared by the sample builders: seeded values, and a model written with the inputs and outputs of one run next to it."""
 import argparse
 import pathlib
 import re

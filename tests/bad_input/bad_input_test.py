@@ -40,7 +40,7 @@ def write_files(folder, case):
 
 
 def message_fault(stderr, arguments_length):
-    """What is wrong with a refusal in words, or None. It may repeat an argument, however long."""
+    """The defect of a refusal in words, or None. It may repeat an argument, however long."""
     lines = [line for line in stderr.splitlines() if line.strip()]
     if not lines:
         return "nothing on stderr"
@@ -54,7 +54,7 @@ def message_fault(stderr, arguments_length):
 
 
 def json_fault(stdout, code):
-    """What is wrong with a refusal in JSON, or None."""
+    """The defect of a refusal in JSON, or None."""
     try:
         document = json.loads(stdout)
     except ValueError as error:
@@ -68,7 +68,7 @@ def json_fault(stdout, code):
 
 
 def fault(case, done, with_json):
-    """What is wrong with how the program answered, or None."""
+    """The defect of the program's answer, or None."""
     stdout, stderr = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
     if done.returncode < 0:
         return f"killed by signal {-done.returncode}\n{stderr[-2000:]}"

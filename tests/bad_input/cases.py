@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a case of bad input is, and how the cases of one kind are collected."""
+"""A case of bad input, and the collection of the cases of one kind."""
 
 from typing import NamedTuple
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a capture of modules costs: the forward with it, compared with the forward alone, in interleaved rounds.
+"""The cost of a capture of modules: the forward with it, compared with the forward alone, in interleaved rounds.
 
 capture_modules_bench.py [ROUNDS [FOLDER [MODEL...]]]    needs PYTHONPATH=<build folder>/python and torch. Dumps go to FOLDER (/dev/shm).
 

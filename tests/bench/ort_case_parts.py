@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tables of operators that ort_operators_bench.py measures are written with."""
+"""Parts of the tables of operators that ort_operators_bench.py measures."""
 
 import numpy as np
 import onnx

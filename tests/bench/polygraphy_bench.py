@@ -27,7 +27,7 @@ import ort_models  # noqa: E402
 
 
 class Cost:
-    """Of one or several processes: seconds add up, the peak is the highest."""
+    """The cost of one or several processes: seconds add up, the peak is the highest."""
 
     def __init__(self, wall=0.0, processor=0.0, peak=0):
         self.wall, self.processor, self.peak = wall, processor, peak

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a call from Python costs, as ratios of interleaved rounds: a small model from numpy, compared with onnxruntime; torch tensors by DLPack.
+"""The cost of a call from Python, as ratios of interleaved rounds: a small model from numpy, compared with
+onnxruntime; torch tensors by DLPack.
 
 python_bench.py [ROUNDS]    needs PYTHONPATH=<build folder>/python, numpy, onnx and onnxruntime; torch for the second table.
 """

@@ -210,7 +210,7 @@ def decoder_feed(session, past):
 
 
 def weight_bytes(path):
-    """What a step reads: all weights but tables of embeddings, of which it takes a row."""
+    """The bytes that a step reads: all weights but tables of embeddings, of which it takes a row."""
     graph = onnx.load(str(path), load_external_data=False).graph
     tables = {node.input[0] for node in graph.node if node.op_type == "Gather"}
     used = [weight for weight in graph.initializer if weight.name not in tables]

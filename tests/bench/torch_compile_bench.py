@@ -81,7 +81,7 @@ def training_case(number, ort):
 
 
 def small_call_case(number, ort):
-    """What torch and Dynamo cost, too: a graph of one small Add."""
+    """The cost of torch and Dynamo themselves: a graph of one small Add."""
     storage = pt.Storage()
     compiled = torch.compile(lambda a, b: a + b, backend=pt.backend(storage=storage), fullgraph=True, dynamic=False)
     a, b = torch.randn(16), torch.randn(16)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the conversion of an ATen graph costs, as a ratio to torch.onnx.export of the same program, in interleaved rounds.
+"""The cost of converting an ATen graph, as a ratio to torch.onnx.export of the same program, in interleaved rounds.
 
     torch_conversion_bench.py [ROUNDS]    needs PYTHONPATH=<build folder>/python, torch and transformers
 

@@ -37,7 +37,7 @@ class Rewriting:
 
 
 def is_float(place):
-    """Of a model in float32: what its weights are."""
+    """The weights of a model in float32."""
     return not any(tensor.data_type == 10 for graph in (place[0], *place[2]) for tensor in graph.initializer)
 
 
@@ -143,7 +143,7 @@ def convolutions_in_parts(model, rng):
 
 @form
 def computed_again(model, rng):
-    """What several nodes read is computed once for each; dead ends beside."""
+    """A value with several consumers is computed once for each; dead ends are added."""
     graph = model.graph
     for node in list(graph.node):
         readers = [other for other in graph.node if node.output and node.output[0] in other.input]

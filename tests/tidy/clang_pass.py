@@ -30,7 +30,7 @@ def tool(name):
 
 
 class Unit:
-    """What a C++ compiler is called for: one source of the tree, or several that the build compiles together."""
+    """The input of one call of a C++ compiler: one source of the tree, or several that the build compiles together."""
 
     def __init__(self, entry):
         self.file = entry["file"]

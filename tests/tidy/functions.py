@@ -51,7 +51,7 @@ def _at_depth_zero(head):
 
 
 def _kind(head):
-    """What a brace after `head`, in a namespace or class, opens: a container, data, or a function's body."""
+    """The kind of block after `head` in a namespace or class: a container, data, or a function's body."""
     outside = re.sub(r'\boperator\s*[^\w\s(]+', 'operator_', _at_depth_zero(head))
     outside = re.sub(r'\btemplate\s*<[^{]*?>(?=\s*[\w\[:~])', '', outside)
     if _CONTAINER.search(outside) and '(' not in re.sub(r'\b(alignas|decltype|__attribute__)\s*\([^)]*\)*', '', head):

@@ -110,12 +110,12 @@ def dot_of(root: Path) -> str:
 
 
 def stamp_of(dot: str) -> str:
-    """What the picture says it was drawn from: the beginning of the dot text's SHA-256."""
+    """The source that the picture names: the beginning of the dot text's SHA-256."""
     return hashlib.sha256(dot.encode()).hexdigest()[:16]
 
 
 def problem_of(root: Path, dot: str) -> str:
-    """What is wrong with the stored picture; empty where it is that of `dot`."""
+    """The defect of the stored picture; empty where it is that of `dot`."""
     path = root / PICTURE
     stored = path.read_text(encoding="utf-8") if path.is_file() else ""
     match = STAMP.search(stored)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tidy check knows of this tree: the direction of includes, who may use which library, limits and exemptions."""
+"""The tidy check's data about this tree: the direction of includes, who may use which library, limits and exemptions."""
 
 # The top level of the tree; dot files are free.
 TOP_LEVEL = {

@@ -173,7 +173,7 @@ def check_markdown(path, text, known):
 
 
 def is_known(name, known):
-    """Whether a file, a folder, or files that differ in their ending have this path."""
+    """True where a file, a folder, or files that differ in their ending have this path."""
     return name in known or any(other.startswith((name + "/", name + ".")) for other in known)
 
 

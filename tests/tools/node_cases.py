@@ -85,7 +85,7 @@ def write_feeds(case, folder):
 
 
 def peer_outputs(case):
-    """What onnxruntime answers."""
+    """The outputs of onnxruntime."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tools here share: calling the built `parallax`, and reading models, data sets and node names as it does."""
+"""Shared by the tools here: calling the built `parallax`, and reading models, data sets and node names as it does."""
 import json
 import pathlib
 import subprocess

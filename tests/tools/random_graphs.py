@@ -256,7 +256,7 @@ class Builder:
             self.values.append(self.random.choice(patterns)())
 
     def model(self):
-        """What nobody reads is an output, and now and then what somebody reads."""
+        """A value without consumers is an output, and now and then one with consumers."""
         read = {name for node in self.nodes for name in node.input}
         made = [name for node in self.nodes for name in node.output]
         outputs = [name for name in made if name not in read or self.chance(0.06)]

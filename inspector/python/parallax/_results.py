@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs answer with, other than comparisons: the program's documents with attributes in front."""
+"""Results of jobs other than comparisons: the program's documents with attributes in front."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Document:
 
 
 class RunResult(_Document):
-    """What one run on one executor gave; ``result["name"]`` is an output."""
+    """The results of one run on one executor; ``result["name"]`` is an output."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         super().__init__(answer)
@@ -267,7 +267,7 @@ class DoctorItem:
 
 
 class Doctor(_Document):
-    """What this machine and this Python offer; ``doctor()["executor cuda"]`` is an item by its topic."""
+    """The features of this machine and this Python; ``doctor()["executor cuda"]`` is an item by its topic."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         super().__init__(answer)

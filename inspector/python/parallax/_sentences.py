@@ -39,7 +39,7 @@ _VERBS = re.compile(r"^(audit-fp16|merge-decoders)(?=:)")
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, for a sentence: "an int", "a numpy.ndarray", "None"."""
+    """The kind of a value, for a sentence: "an int", "a numpy.ndarray", "None"."""
     if value is None:
         return "None"
     kind = type(value)

@@ -24,7 +24,7 @@ _CACHES = ("DynamicCache", "SlidingWindowCache", "StaticCache", "HybridCache")
 
 
 class Notation(NamedTuple):
-    """What is shown of a value besides its type."""
+    """The text shown of a value besides its type."""
 
     shape: bool = False
     min_max: bool = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a comparison of two sides found: its document, in Python's terms, and the reports that can be made of it."""
+"""The result of a comparison of two sides: its document, in Python's terms, and the reports that can be made of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a node was exported from: its module, line and operator; "" where the exporter did not say."""
+    """The source that a node was exported from: its module, line and operator; "" where the exporter did not say."""
 
     module: str = ""
     line: str = ""
@@ -118,7 +118,7 @@ class ComparedValue:
 
 
 class Comparison:
-    """What a comparison of two sides found; true where its verdict is "pass".
+    """The result of a comparison of two sides; true where its verdict is "pass".
 
     Jobs return it: compare(), diff(), blame(). It is the document that ``parallax --json`` prints (``to_dict()``).
 
@@ -180,7 +180,7 @@ class Comparison:
 
     @property
     def notes(self) -> list[str]:
-        """What was chosen for generated inputs, a sentence each."""
+        """The choices for generated inputs, a sentence each."""
         return [translated(note) for note in self._core.notes]
 
     @property
@@ -328,7 +328,7 @@ class Comparer:
         kind: Literal["numpy", "torch", "tensor"] | None = None,
         blame: bool = False,
     ) -> tuple[Any, Comparison, Any]:
-        """The same with A's outputs as a third."""
+        """The pairs of outputs with A's as a third."""
         given = dict(inputs) if isinstance(inputs, Mapping) else list(inputs)
         with ArgumentNames("Comparer"):
             outputs, comparison, of_a = self._core.run(given, kind, blame)

@@ -131,7 +131,7 @@ def onnx_debug_backend(
     export_options: ExportOptions | None = None,
     pre_ort_model_transforms: Callable[[Any], Any] | Sequence[Callable[[Any], Any]] | None = None,
 ) -> Callable[..., Any]:
-    """The same on the reference interpreter, which is slow and runs the graph as it is.
+    """A session on the reference interpreter, which is slow and runs the graph as it is.
 
     `verbose=(0, 1)` prints each intermediate value: name, type, shape, extremes.
     """

@@ -69,7 +69,7 @@ class Dump(Mapping[str, Any]):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the file was finished; one that was cut off holds everything until then."""
+        """True where the file was finished; one that was cut off holds everything until then."""
         return self._file.is_complete
 
     @property
@@ -94,7 +94,7 @@ class Dump(Mapping[str, Any]):
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What happened between the values: bodies and modules entered and left, failures, ends."""
+        """Events between the values: bodies and modules entered and left, failures, ends."""
         return self._file.events
 
     @property

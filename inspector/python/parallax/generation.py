@@ -183,8 +183,8 @@ class Generation(_Document):
         if self.comparison is None:
             return ""
         summary = self.comparison.summary
-        sides = " and ".join(f"{row.side} {row.name}" for row in self.comparison.executions)
-        return f"{self.comparison.verdict} of {sides}: {summary.diverged} of {summary.compared} values diverged"
+        sides = " and ".join(f"{row.side} ({row.name})" for row in self.comparison.executions)
+        return f"{self.comparison.verdict}: {summary.diverged} of {summary.compared} values diverged between {sides}"
 
     def _apart(self) -> str:
         """The first difference of tokens; "" where nothing was compared."""

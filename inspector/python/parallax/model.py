@@ -116,7 +116,9 @@ class Model:
         return self.rewrite_report(patterns)[0]
 
     def rewrite_report(self, patterns: str = "default") -> tuple[Model, dict[str, dict[str, int]]]:
-        """The same with what was done: "nodes" before and after, "custom_ops" by domain, patterns "applied"."""
+        """The rewritten model and a report of the changes: "nodes" before and after, "custom_ops" by domain, patterns
+        "applied".
+        """
         with ArgumentNames("rewrite"):
             core, report = self._core.rewrite(patterns)
         return Model(core), report

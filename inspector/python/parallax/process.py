@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What belongs to the process as a whole: the version, threads and executors."""
+"""Settings of the process as a whole: the version, threads and executors."""
 
 from __future__ import annotations
 

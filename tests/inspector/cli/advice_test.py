@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the program advises where something does not work, and that the advice works; what its figures are of.
+"""The program's advice where something does not work, and that it works; and the meaning of its figures.
 
 advice_test.py PARALLAX
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a signal leaves behind, in the middle of what verbs do.
+"""Files after a signal in the middle of a verb's work.
 
 interrupt_test.py PARALLAX
 """

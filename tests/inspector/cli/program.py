@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the command line share: a folder with a small model in it, and calls of the program."""
+"""Parts that the tests of the command line share: a folder with a small model in it, and calls of the program."""
 
 import os
 import subprocess

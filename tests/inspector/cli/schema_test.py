@@ -252,7 +252,7 @@ def options_in(section):
 
 
 def options_of_help(text):
-    """The same of a verb's help; --help and --json, which every verb has, are left out."""
+    """The options of a verb's help; --help and --json, which every verb has, are left out."""
     options = set()
     for entry in re.split(r"\n(?=  -)", text.split("\nExample:")[0].split("\nOptions:\n")[1]):
         written = re.split(r"\s{2,}|\n", entry.strip())[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an import loads and leaves, a second copy of the module, and whose parallel regions oneDNN runs in."""
+"""Modules that an import loads, a second copy of the module, and whose parallel regions oneDNN runs in."""
 
 from __future__ import annotations
 

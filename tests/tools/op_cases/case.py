@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a definition of a case is made of: values of every element type, and the list the definitions add to."""
+"""The parts of a case's definition: values of every element type, and the list the definitions add to."""
 import dataclasses
 
 import ml_dtypes

@@ -128,7 +128,7 @@ def recurrent(kind, X, W, R, B=None, lengths=None, h0=None, c0=None, P=None, dir
 
 
 def bucket(distance, buckets, farthest, both):
-    """Of a relative position: Raffel et al., section 2.1, for a key `distance` behind the query."""
+    """The bucket of a relative position: Raffel et al., section 2.1, for a key `distance` after the query."""
     first = 0
     if both:
         buckets //= 2

@@ -17,7 +17,7 @@ CLOSE = {"float64": (1e-9, 1e-11), "float32": (2e-5, 2e-6), "float16": (2e-3, 1e
 
 
 def plain(value):
-    """What both peers take: arrays and lists."""
+    """Inputs that both peers take: arrays and lists."""
     if isinstance(value, Seq):
         return [plain(item) for item in value.items]
     if isinstance(value, Opt):

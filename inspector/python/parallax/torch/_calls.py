@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch does around a model at each call: values that need no kernel, and results in the form that eager has.
+"""The work of torch around a model at each call: values that need no kernel, and results in the form that eager has.
 
 Views, integers, None, and inputs that are passed through are not computed by the model: torch makes them, so that they
 share memory as eager's do. The model computes the rest, each value once.
@@ -66,7 +66,7 @@ def split(gm: torch.fx.GraphModule) -> Split:
 
 
 def outputs_of(graph: torch.fx.Graph) -> list[Any]:
-    """What the graph returns: nodes, numbers and None, in order."""
+    """The graph's outputs: nodes, numbers and None, in order."""
     results = next(node for node in reversed(graph.nodes) if node.op == "output").args[0]
     return list(results) if isinstance(results, (tuple, list)) else [results]
 

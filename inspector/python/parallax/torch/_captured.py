@@ -31,7 +31,7 @@ class CaptureWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What was kept of a value whose elements were not: type, shape, statistics, and a sample at that level."""
+    """A value whose elements were not kept: type, shape, statistics, and a sample at that level."""
 
     type: str
     shape: tuple[int, ...]
@@ -179,7 +179,7 @@ def _in_library(value: Any, library: str) -> Any:
 
 
 class Store:
-    """Where a capture's values go: a dump file, memory, or (without either wanted) nowhere."""
+    """The destination of a capture's values: a dump file, memory, or (without either wanted) nowhere."""
 
     def __init__(
         self, path: str | os.PathLike[str] | None, onnx: str | os.PathLike[str] | None, level: str, limit: int,

@@ -37,7 +37,7 @@ def kind_of(gm: torch.fx.GraphModule) -> Kind:
 
 @dataclass(frozen=True)
 class Origin:
-    """What is known of a graph besides its nodes: which it is, why it ended, and the inputs that may be frozen."""
+    """Facts about a graph besides its nodes: its number, the reason of its end, and the inputs that may be frozen."""
 
     kind: Kind
     break_reason: str = ""
@@ -102,7 +102,7 @@ def random_operators(gm: torch.fx.GraphModule) -> frozenset[str]:
 def compile_whole(
     gm: torch.fx.GraphModule, options: Options, origin: Origin, fallback_ops: Mapping[str, int] | None = None,
 ) -> Boxed:
-    """The same for a graph that is converted as one. Raises `ConversionError`."""
+    """Compiles a graph that is converted as one. Raises `ConversionError`."""
     parts = split(gm)
     started = time.perf_counter()
     table = None if isinstance(options.decompositions, str) else options.decompositions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the conversion expects of the installed torch, checked on small graphs: names, order, metadata and values.
+"""The conversion's expectations of the installed torch, checked on small graphs: names, order, metadata and values.
 
 `check_torch_contract()` takes seconds; `parallax doctor --python` and the tests call it. A version of torch that fails
 is told by the names of what it does differently.
@@ -33,7 +33,7 @@ def supported_torch() -> str:
 
 
 def check_torch_contract() -> list[str]:
-    """What the installed torch does differently from what the conversion expects; empty where all is well.
+    """The differences of the installed torch from the conversion's expectations; empty where all is well.
 
     >>> import parallax.torch as pt
     >>> pt.check_torch_contract()

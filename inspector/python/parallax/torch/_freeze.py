@@ -61,7 +61,7 @@ class FrozenInputs:
         return True
 
     def changed(self, inputs: Sequence[Any]) -> bool:
-        """Whether a weight is another one, or has been written to, since it was frozen."""
+        """True where a weight is another one, or has been written to, since it was frozen."""
         self._calls += 1
         for position, (address, version) in zip(self.positions, self._keys):
             tensor = inputs[position]
@@ -70,7 +70,7 @@ class FrozenInputs:
         return False
 
     def drifted(self) -> bool:
-        """Whether the numbers are others though the version counters stand: an edit through `.data`."""
+        """True where the numbers changed though the version counters did not: an edit through `.data`."""
         return any(_sum(tensor) != known for tensor, known in zip(self._tensors, self._sums))
 
 

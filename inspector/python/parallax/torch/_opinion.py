@@ -31,7 +31,7 @@ class Opinion:
         self._options = options
 
     def disagreement(self, inputs: Sequence[Any]) -> Comparison | None:
-        """What the two differ in for one call's inputs; None where they agree: then the conversion is right."""
+        """The difference of the two for one call's inputs; None where they agree: then the conversion is right."""
         feeds = dict(zip(self._converted.input_names, self._converted.feeds(inputs)))
         with tempfile.TemporaryDirectory(prefix="parallax-") as folder:
             ours, torchs = Path(folder) / "reference.plx", Path(folder) / "torch.plx"

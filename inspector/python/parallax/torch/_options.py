@@ -18,7 +18,7 @@ Transform = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Options:
-    """What `parallax.torch.backend` takes; see there."""
+    """The options of `parallax.torch.backend`; see there."""
 
     executor: str = "cpu"
     patterns: str | Sequence[str] = "default"
@@ -59,7 +59,7 @@ class Options:
 
 @dataclass(frozen=True)
 class DebugOptions(Options):
-    """What `parallax.torch.debug_backend` takes; see there."""
+    """The options of `parallax.torch.debug_backend`; see there."""
 
     executors: tuple[str, str] = ("reference", "cpu")
     eager: bool = False

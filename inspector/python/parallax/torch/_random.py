@@ -85,7 +85,7 @@ def lift_randomness(gm: torch.fx.GraphModule) -> Lifted:
 
 
 def _is_random(node: torch.fx.Node) -> bool:
-    """Whether torch marks the operator as drawing numbers, and this call of it draws some."""
+    """True where torch marks the operator as drawing numbers, and this call of it draws some."""
     if node.op != "call_function" or torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
         return False
     schema = getattr(node.target, "_schema", None)

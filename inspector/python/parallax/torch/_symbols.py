@@ -25,7 +25,7 @@ def describe(size: Any) -> int | str:
 
 
 class Symbols:
-    """Where the symbols of a graph get their values at a call.
+    """The sources of the values of a graph's symbols at a call.
 
     `placeholders` are the traced values (`meta["val"]`) of the graph's inputs in order.
     """

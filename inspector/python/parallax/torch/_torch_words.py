@@ -69,7 +69,7 @@ class _Place:
 
 
 class Words:
-    """What the model and the program tell about the nodes that a comparison names."""
+    """The torch names of the nodes in a comparison, from the model and the program."""
 
     def __init__(self, model: onnx.ModelProto, program: ExportedProgram, names: GraphNames) -> None:
         self._program = program

@@ -18,7 +18,7 @@ GraphFunction = Callable[..., Any]
 
 
 class Backend:
-    """What `backend()` and `debug_backend()` return: a backend for torch.compile, with options."""
+    """The result of `backend()` and `debug_backend()`: a backend for torch.compile, with options."""
 
     def __init__(self, options: Options, name: str) -> None:
         self.options = options
@@ -103,7 +103,7 @@ def fx_compiler(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **optio
 
 
 def is_dynamo_graph(gm: torch.fx.GraphModule) -> bool:
-    """Whether the graph has what Dynamo recorded (functions and modules of Python) and not ATen operators."""
+    """True where the graph has what Dynamo recorded (functions and modules of Python) and not ATen operators."""
     for node in gm.graph.nodes:
         if node.op in ("call_module", "call_method") or "example_value" in node.meta:
             return True

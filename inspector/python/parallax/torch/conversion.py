@@ -66,7 +66,7 @@ def export_capture(
 
 @dataclass(frozen=True)
 class Explanation:
-    """Whether a conversion is right, and if not, which operators of torch are wrong in the ONNX graph.
+    """The check of a conversion: whether it is right, and if not, which operators of torch are wrong in the ONNX graph.
 
     ``verdict`` is the comparison's: "pass", "diverged" or "inconclusive" (an output could not be compared). True as a
     bool where it is "pass". ``text`` is the whole answer, ``comparison`` the document behind it, torch as side A.

@@ -102,7 +102,7 @@ parallax_debug = Backend(DebugOptions(), "parallax_debug")
 
 
 def make_engine(graph: CompiledGraph, converted: Converted, options: DebugOptions) -> Callable[[Model], Engine]:
-    """What a graph's calls run on, made of its model (again where a frozen weight changed)."""
+    """The session of a graph's calls, made of its model (again where a frozen weight changed)."""
     return lambda model: DebugEngine(graph, converted, options, model)
 
 

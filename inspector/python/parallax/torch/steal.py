@@ -74,7 +74,7 @@ def steal_append(name: str, obj: Any) -> None:
 
 
 def is_stealing() -> bool:
-    """Whether a capture is under way."""
+    """True while a capture is under way."""
     return bool(_active)
 
 

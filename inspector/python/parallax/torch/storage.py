@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the backends keep of each graph that they compile."""
+"""Data that the backends keep of each graph that they compile."""
 
 from __future__ import annotations
 

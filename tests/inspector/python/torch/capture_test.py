@@ -26,7 +26,7 @@ Point = namedtuple("Point", ["x", "y"])
 
 @dataclasses.dataclass
 class Result:
-    """What a model may return."""
+    """The kinds of objects that a model may return."""
 
     logits: torch.Tensor
     extra: dict[str, Any]
@@ -66,7 +66,7 @@ class Fails(torch.nn.Module):
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two objects are equal with their containers and classes."""
+    """True where two objects are equal with their containers and classes."""
     if isinstance(a, (torch.Tensor, np.ndarray)):
         return type(a) is type(b) and a.dtype == b.dtype and a.shape == b.shape and bool((a == b).all())
     if dataclasses.is_dataclass(a):

@@ -19,6 +19,6 @@ def test_a_right_export_passes(name):
 
 
 def test_a_kernel_is_told_from_a_conversion():
-    """The same graph on the fast executor: nothing is wrong with it either."""
+    """Checks the graph on the fast executor: nothing is wrong with it either."""
     model = exported("block")
     assert pt.explain_conversion(model.program, model.args, executor="cpu")

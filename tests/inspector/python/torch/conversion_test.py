@@ -148,7 +148,7 @@ def test_limits_of_the_caller_hold(tmp_path):
 
 
 def imported(folder, model, program):
-    """What hooks on the modules of torch saw, under the names of the graph."""
+    """The values that hooks on the modules of torch saw, under the names of the graph."""
     with pt.capture({"net": model.module}, path=folder / "hooks.plx", submodules=True), torch.no_grad():
         model.module(*model.args)
     subprocess.run([os.environ["PARALLAX_PROGRAM"], "import", str(folder / "hooks.plx"), "--model", str(program), "-o",

@@ -72,7 +72,7 @@ def compare(model: Any, generator: Any, rows: list[list[int]], judge: Judge | No
 def compare_batches(
     model: Any, generator: Any, rows: list[list[int]], judge: Judge | None = None, **options: Any
 ) -> list[str]:
-    """The same with three rows at a time, padded left (of an encoder-decoder: right), which end at different steps."""
+    """The cases with three rows at a time, padded left (of an encoder-decoder: right), which end at different steps."""
     found = []
     for at in range(0, len(rows) - 2, 3):
         ids, mask = padded(rows[at : at + 3], left=not model.config.is_encoder_decoder)

@@ -15,7 +15,7 @@ NOTEBOOK = Path(__file__).parents[4] / "samples" / "python" / "from_wrong_export
 
 
 def printed(notebook: Any) -> list[str]:
-    """What each code cell printed."""
+    """The output of each code cell."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return ["".join(output.text for output in cell.outputs if output.output_type == "stream" and output.name == "stdout") for cell in cells]
 
