@@ -177,7 +177,7 @@ def errors(comparison: Any, ax: Any = None, *, top: int = 5, title: str = "") ->
     >>> import parallax
     >>> ax = parallax.plot.errors(parallax.compare("A.onnx", "B.onnx"))                           # doctest: +SKIP
     """
-    values = [value for value in _document(comparison)["values"] if _severity(value) is not None]
+    values = [value for value in _document(comparison).get("values", []) if _severity(value) is not None]
     if not values:
         raise UsageError("the comparison has no values that were compared; there is nothing to draw")
     ax = _axes(ax, 8.0, 3.6)

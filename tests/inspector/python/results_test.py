@@ -31,6 +31,8 @@ def test_a_generation() -> None:
     beams = generator.generate(PROMPTS, max_new_tokens=4, num_beams=2, num_return_sequences=2)
     assert re.search(r"of 4 sequences: 4 new tokens each, ended by length, \d+ tokens/s, best score -\d", line_of(beams))
     assert beams.stopped == ["length"] * 4 and len(beams.steps) == 4
+    with pytest.raises(parallax.UsageError, match="no values that were compared"):
+        parallax.plot.errors(beams)
     page = beams._repr_html_()
     assert page.count("<tr>") == 5 and "score" in page and "<iframe" not in page
 
@@ -43,9 +45,10 @@ def test_a_generation_that_is_not_as_expected() -> None:
 
 def test_two_sides() -> None:
     generation = parallax.generate(DECODER, PROMPTS, executor=("reference", "cpu"), max_new_tokens=3)
-    assert re.search(r"pass of A reference and B cpu: 0 of \d+ values diverged; no token differs>$", line_of(generation))
+    assert re.search(r"pass: 0 of \d+ values diverged between A \(reference\) and B \(cpu\); no token differs>$", line_of(generation))
     assert generation.first_token_apart is None
     assert {"severity", "worst", "near_tie"} <= set(generation.steps[0])
+    assert parallax.plot.errors(generation) is not None if has_package("matplotlib") else True
     page = generation._repr_html_()
     assert "least margin" in page and page.count("<iframe") == 1
     assert page.count("<tr>") == (1 + 2) + (1 + 3)  # the heads, two sequences, three steps; the comparison is in the frame
@@ -58,16 +61,16 @@ def test_two_sides_that_differ(tmp_path: Path) -> None:
     (tmp_path / "faulty.textproto").write_text(faulty)
     generation = parallax.generate(DECODER, PROMPTS, against=tmp_path / "faulty.textproto", max_new_tokens=6)
     assert not generation.passed and generation.comparison is not None
-    assert "diverged of A cpu and B cpu" in line_of(generation)
+    assert "values diverged between A (cpu) and B (cpu)" in line_of(generation)
     assert generation.comparison.causes[0].node == "l0.scale"
     first = generation.first_token_apart
     assert first is not None and "tokens differ from step" in line_of(generation)
-    table = generation.to_pandas() if has_pandas() else None
+    table = generation.to_pandas() if has_package("pandas") else None
     assert table is None or len(table) == len(generation.steps)
 
 
-def has_pandas() -> bool:
-    return importlib.util.find_spec("pandas") is not None
+def has_package(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
 
 
 def test_a_conversion(tmp_path: Path) -> None:
@@ -97,6 +100,6 @@ def test_an_audit(tmp_path: Path) -> None:
                      line_of(audit))
     page = audit._repr_html_()
     assert page.startswith("<iframe") and "l0.masked" in page and 'sandbox="allow-scripts"' in page
-    assert not has_pandas() or len(audit.to_pandas()) == len(audit.nodes)
+    assert not has_package("pandas") or len(audit.to_pandas()) == len(audit.nodes)
     audit.save_html(tmp_path / "audit.html")
     assert "l0.masked" in (tmp_path / "audit.html").read_text()
