@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The cost of the diagnosis, as ratios measured in one run: blame of a model of some 1,000 nodes against its
-side-by-side run, for two
-executors of one model and for two models; and a diff of two dumps of some 5,000 values against a diff that has nothing to match.
+side-by-side run, for two executors of one model and for two models; and a diff of two dumps of some 5,000 values
+against a diff that has nothing to match.
 
     diagnosis_bench.py --parallax build/release/bin/parallax [--rounds 3]
 
