@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between storage and arithmetic types, vectorised for the common ones.
+// Conversions between storage and arithmetic types, vectorized for the common ones.
 #include "runtime/device/cpu/blocks.h"
 
 #include <type_traits>

@@ -24,7 +24,7 @@ struct Offsets {
   int64_t source;
 };
 
-// Where iteration `index` over the first `axes` axes starts.
+// The offsets at which iteration `index` over the first `axes` axes starts.
 Offsets offsets_of(const Walk& walk, int64_t axes, int64_t index) {
   Offsets offsets{0, 0};
   for (int64_t axis = axes - 1; axis >= 0; --axis) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kPairs = 1024;             // of a block
 constexpr float kRoundsPairs = 12582912.0F;  // added, it rounds magnitudes below 2^22 to integers
-// The same in double of magnitudes below 2^51: what suits is far below that.
+// Rounds doubles of magnitudes below 2^51: suitable operands are far below that.
 constexpr double kRoundsInDouble = 6755399441055744.0;
 
 constexpr int64_t kMarks = 8;  // are looked at together

@@ -18,7 +18,7 @@
 namespace parallax::runtime {
 namespace {
 
-// What the calling thread is within a region; a region within a region has one thread.
+// The role of the calling thread within a region; a region within a region has one thread.
 struct Member {
   int index = 0;
   int team_size = 1;

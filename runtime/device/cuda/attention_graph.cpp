@@ -28,7 +28,7 @@ int64_t heads_of_one(const Ints& offsets, int64_t heads) {
 std::optional<EvenPlaces> even_places(const MatrixPlaces& places, int64_t rows, int64_t samples, int64_t heads) {
   const int64_t shared = heads_of_one(places.offsets, heads);
   EvenPlaces even{places.offsets[0], samples, heads / shared, 0, 0, places.row, places.column};
-  // Of a single one any stride is true.
+  // Any stride is right for a single head.
   even.head_stride = even.heads > 1 ? places.offsets[shared] - even.start : std::max<int64_t>(1, rows * places.row);
   even.sample_stride = samples > 1 ? places.offsets[heads] - even.start : even.heads * even.head_stride;
   for (int64_t i = 0; i < places.offsets.size(); ++i) {
@@ -43,7 +43,7 @@ std::optional<EvenPlaces> even_places(const MatrixPlaces& places, int64_t rows, 
   return even;
 }
 
-// The same of matrices whose columns are the longer way.
+// The even strides of matrices whose columns are the contiguous axis.
 std::optional<EvenPlaces> even_places_of_columns(const MatrixPlaces& places, int64_t columns, int64_t samples,
                                                  int64_t heads) {
   auto even = even_places({places.offsets, places.column, places.row}, columns, samples, heads);
@@ -63,7 +63,7 @@ bool can_be_read(const std::byte* data, DType dtype, const EvenPlaces& at, int64
   return at.samples == samples && is_cudnn_aligned(first_matrix(data, dtype, at));
 }
 
-// What is added: one for all samples, heads or queries, or one for each.
+// The operand that is added: one for all samples, heads or queries, or one for each.
 std::optional<EvenPlaces> added_places(const LibraryAttention& attention) {
   const auto added = even_places(attention.added_places, attention.problem.queries, attention.samples, attention.heads);
   if (!added.has_value() || added->column != 1 || (added->heads != 1 && added->heads != attention.heads)) {

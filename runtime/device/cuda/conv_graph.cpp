@@ -35,7 +35,7 @@ const Ints& window_places(const LibraryConv& conv) {
   return conv.is_transposed ? conv.problem.in_spatial : conv.problem.out_spatial;
 }
 
-// What lies behind the last window of a transpose is counted as negative padding; it is reached by no window.
+// Elements after the last window of a transpose count as negative padding; no window reaches them.
 Ints padding_behind(const LibraryConv& conv) {
   Ints pads = conv.problem.pads_end;
   for (int64_t& pad : pads) pad = std::max<int64_t>(0, pad);

@@ -23,7 +23,7 @@ Status checked(cublasStatus_t status) {
   return execution_error(std::string("cuda: cuBLAS: ") + cublas().cublasGetStatusString(status));
 }
 
-// The distance between neighbours where the matrices of a batch stand evenly apart, else -1.
+// The distance between neighbors where the matrices of a batch stand evenly apart, else -1.
 int64_t even_distance(const Ints& offsets) {
   const int64_t distance = offsets.size() < 2 ? 0 : offsets[1] - offsets[0];
   for (int64_t i = 1; i < offsets.size(); ++i) {
@@ -143,7 +143,7 @@ Status describe_operation(const LibraryProduct& product, cudaDataType_t type, De
   return set(described.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, described.epilogue);
 }
 
-// The same operation, which keeps what its activation is of. The library has that of its GELU alone (its ReLU keeps
+// True where the operation can store its activation's input. The library does that for its GELU alone (its ReLU keeps
 // signs), in rows of a multiple of eight elements ("CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD").
 bool may_keep_pre_activation(const LibraryProduct& product) {
   return product.epilogue == Epilogue::tanh_gelu && product.problem.n % 8 == 0;

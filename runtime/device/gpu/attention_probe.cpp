@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probe of a library's attention: its operands, and the judgement of what came out.
+// The probe of a library's attention: its operands, and the judgment of what came out.
 #include "runtime/device/gpu/attention_probe.h"
 
 #include <array>

@@ -17,7 +17,7 @@ struct HostRing::State {
 
   State(std::shared_ptr<std::byte> its_memory, size_t its_bytes) : memory(std::move(its_memory)), bytes(its_bytes) {}
 
-  // Where a piece would begin: a piece is never cut in two, so the rest of the block is skipped where it is too short.
+  // The begin of a new piece: a piece is never cut in two, so the rest of the block is skipped where it is too short.
   std::optional<uint64_t> place_for(size_t wanted) const {
     if (wanted > bytes) return std::nullopt;
     const uint64_t rest = bytes - head % bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probe of a library's activations: its product, and the judgement of what came out.
+// The probe of a library's activations: its product, and the judgment of what came out.
 #include "runtime/device/gpu/library_epilogue.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Tensor tensor_of(DType dtype, const Shape& shape, const std::vector<float>& valu
   return tensor;
 }
 
-// Neighbours in the type are one apart.
+// Neighbors in the type are one apart.
 int64_t place_among_numbers(DType dtype, const std::byte* element) {
   int64_t place = 0;
   storage::visit_storage(dtype, [&](auto* type) {

@@ -33,8 +33,8 @@ void finish_planes(int64_t channels, int64_t size, const float* bias, const Acti
 
 // ---- Depthwise ----
 
-// One channel with zeros around it; with steps of 2 the even and the odd columns lie apart, so that neighbouring
-// outputs read neighbours.
+// One channel with zeros around it; with steps of 2 the even and the odd columns lie apart, so that neighboring
+// outputs read neighbors.
 struct PaddedPlane {
   int64_t step = 1;
   int64_t row_width = 0;  // of one half where step is 2

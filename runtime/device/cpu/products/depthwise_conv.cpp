@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four neighbouring outputs by sixteen channels: eight sums, each tap's filters read once for four outputs. Taps in the
+// Four neighboring outputs by sixteen channels: eight sums, each tap's filters read once for four outputs. Taps in the
 // padding read a run of zeros.
 #include "runtime/device/cpu/products/depthwise_conv.h"
 

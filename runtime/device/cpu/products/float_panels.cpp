@@ -73,7 +73,7 @@ bool has_float_panels() { return vector_level() == VectorLevel::avx2; }
 
 namespace {
 
-// What one walk adds to the sums: whole segments, or part of one.
+// The range that one walk adds to the sums: whole segments, or part of one.
 struct PanelRun {
   int64_t segment_begin = 0, segment_end = 0;
   int64_t depth_begin = 0, depth = 0;  // of each

@@ -169,7 +169,7 @@ void add_panel(const float* a, const float* panel, int64_t count, float* sums) {
   });
 }
 
-// The same for two rows: the eight vectors of AVX2 that hide how long an addition takes.
+// Adds a panel for two rows: the eight vectors of AVX2 that hide how long an addition takes.
 void add_panel(const float* a0, const float* a1, const float* panel, int64_t count, float* sums0, float* sums1) {
   vectorised(0, count, [=](int64_t begin, int64_t end) {
     float local0[kPanelColumns], local1[kPanelColumns];

@@ -33,7 +33,7 @@ template <int kBits>
 constexpr int kWordValues = 32 / kBits;
 template <int kBits>
 constexpr int64_t kStepValues = kWordLanes* kWordValues<kBits>;
-// What value `number` of a word is multiplied by where it stands; the last one is shifted down.
+// The factor of value `number` at its bits of a word; the last one is shifted down.
 template <int kBits>
 constexpr float weight_of(int number) {
   return number + 1 == kWordValues<kBits> ? 1.0F : static_cast<float>(uint32_t{1} << (kBits * number));
@@ -157,7 +157,7 @@ PX_DOTS_INLINE void add_numbers(const BlockDots& dots, int64_t step, const __m25
   }
 }
 
-// Where kHasZeros is false, the compiler knows what is subtracted.
+// The compiler knows the subtrahend where kHasZeros is false.
 template <int kBits, int kRows, int kColumns, bool kHasZeros>
 PX_DOTS void dots_avx2(const BlockDots& dots) {
   __m256 totals[kRows][kColumns];

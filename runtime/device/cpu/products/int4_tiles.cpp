@@ -190,7 +190,7 @@ PanelKernels panel_kernels() {
   return {1, kBaseline};
 }
 
-// The same for `columns` of the panel.
+// Multiplies `columns` columns of the panel.
 void multiply_part(MultiplyPanel multiply, PanelProduct product, int64_t rows, int64_t columns) {
   if (columns == kNibblePanelColumns) return multiply(product);
   constexpr int64_t kMostRows = 12;

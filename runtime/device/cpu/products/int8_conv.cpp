@@ -94,7 +94,7 @@ const uint8_t* unsigned_rows(const Codes& a, int64_t rows, int64_t k, std::uniqu
 
 // ---- Convolutions ----
 
-// What a convolution comes to for one shape, kept with its filters.
+// The prepared form of a convolution for one shape, kept with its filters.
 struct ReadyByteConv {
   explicit ReadyByteConv(const ConvProblem& problem) : image(problem) {}
 

@@ -36,7 +36,7 @@ bool has_exact_bytes() {
   return has;
 }
 
-// Whether oneDNN has them, or we do.
+// True where oneDNN has such products, or our own panels.
 bool are_worth_it(double work, int64_t terms) {
   return (has_exact_bytes() || has_code_panels()) && work >= static_cast<double>(kLeastByteWork) && terms <= kMostTerms;
 }
@@ -97,7 +97,7 @@ Status byte_product(int64_t m, int64_t n, int64_t k, const Side& a, const Side& 
 
 using Numbers = std::shared_ptr<int16_t>;
 
-// What `pack(numbers)` writes; kept with constant codes.
+// The output of `pack(numbers)`; kept with constant weights.
 template <class Pack>
 Result<Numbers> packed(Queue<Cpu>& queue, const Codes& codes, const char* prefix, int64_t rows, int64_t columns,
                        int64_t count, const Pack& pack) {
@@ -170,7 +170,7 @@ Status code_product(Queue<Cpu>& queue, int64_t m, int64_t n, int64_t k, const Co
 
 int64_t terms_of(const ConvProblem& problem) { return problem.in_channels / problem.groups * product(problem.kernel); }
 
-// Whether the patches of x are x itself.
+// True where the patches of x are x itself.
 bool is_pointwise(const ConvProblem& problem) {
   const auto all = [](const Ints& values, int64_t wanted) {
     return std::all_of(values.begin(), values.end(), [=](int64_t value) { return value == wanted; });
@@ -178,7 +178,8 @@ bool is_pointwise(const ConvProblem& problem) {
   return all(problem.kernel, 1) && all(problem.strides, 1) && all(problem.pads_begin, 0) && all(problem.pads_end, 0);
 }
 
-// Where taps meet x along one axis: the place p of y at p * step + start of x, inside of x for p in [begin, end).
+// The range in which taps meet x along one axis: position p of y is at p * step + start of x, inside of x for p in
+// [begin, end).
 struct Reach {
   int64_t step, start, begin, end;
   Reach(const ConvProblem& problem, int64_t axis, int64_t tap)

@@ -22,7 +22,8 @@ namespace {
 constexpr int kMostTilePanels = 4;
 constexpr int64_t kTileColumns = kBytePanelColumns;
 
-// What is taken from each code, so that the difference is an int8: its zero where all differences from that are.
+// The number that is subtracted from each value, so that the difference is an int8: its zero point where all
+// differences from that are.
 int32_t taken_from(const ByteSource& b) {
   if (b.is_signed && b.zero == 0) return 0;
   const auto number = [&](int64_t i) {

@@ -67,7 +67,7 @@ struct DequantizeWide {  // the difference and the product are exact in double, 
   }
 };
 
-// Of elements [begin, end) that share a scale.
+// Processes elements [begin, end) that share a scale.
 template <class F, class From, class To>
 void run_line(const F& f, const From* x, To* y, int64_t begin, int64_t end, float scale, float zero) {
   vectorised(begin, end, [=](int64_t first, int64_t last) {
