@@ -109,7 +109,7 @@ std::string why_inconclusive(const Comparison& comparison) {
 
 bool is_control_flow(std::string_view op) { return op == "If" || op == "Loop" || op == "Scan"; }
 
-// What a body is given has no producer in it: the node that has the body hands it in.
+// An input of a body has no producer in it: the node that has the body passes it.
 FirstDivergence at_node_with_body(const std::vector<ValueComparison>& values, const ValueComparison& given) {
   const auto path = parse_value_path(given.path);
   if (!path.ok() || path->frames.empty()) return {given.path, "", ""};

@@ -82,7 +82,7 @@ class DumpSide {
     return fmt::format("{}{}", diff::kAbsentIn, side);
   }
 
-  // Whether its run came to its end.
+  // True where its run came to its end.
   bool is_complete() const {
     return dump_.is_complete() && !dump_.executions().empty() && dump_.executions().front().completed;
   }
@@ -181,7 +181,7 @@ Matching match(const DumpSide& a, const DumpSide& b, const diff::PathLinks& link
   Matching matching;
   match_by_path(a, b, links, matching);
   if (!by_name) return matching;
-  // Where the graphs of two models say what stands for what, an equal name or content is chance.
+  // An equal name or content is chance where the graphs of two models determine the counterparts.
   if (links.is_closed()) return matching;
   match_groups(unmatched(a, matching.b_of_a, name_key), unmatched(b, matching.a_of_b, name_key), MatchedBy::name, false,
                matching);

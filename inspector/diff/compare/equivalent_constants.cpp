@@ -21,8 +21,8 @@ bool holds_data(const ValueSite& site) {
   return site.role == ValueSite::Role::initializer || (site.op == "Constant" && site.domain.empty());
 }
 
-// Whether the worst element is one that half precision does not hold, and what stands for it: converters write a small
-// number for one that would be lost (1e-7 for 1e-12), a large one for one beyond the range (-10000 for -3.4e38).
+// True where the worst element is one that half precision cannot represent, and its replacement: converters write a
+// small number for one that would be lost (1e-7 for 1e-12), a large one for one beyond the range (-10000 for -3.4e38).
 bool cannot_be_half(const Metrics& metrics) {
   const FloatLimits limits = float_limits(DType::float16);
   const double a = std::abs(metrics.worst_a), b = std::abs(metrics.worst_b);
@@ -30,7 +30,8 @@ bool cannot_be_half(const Metrics& metrics) {
   return a > limits.max_finite && b >= limits.max_finite / 8;
 }
 
-// Where `value` is what a Gather reads as indices: the length of the axis that it gathers along. 0: not known.
+// The length of a Gather's axis where `value` is its indices: the length of the axis that it gathers along. 0: not
+// known.
 int64_t length_indexed(const Graph& graph, const Node& node, ValueId value) {
   const bool is_index = (node.op_type == "Gather" || node.op_type == "GatherElements") && node.domain.empty() &&
                         node.inputs.size() == 2 && node.inputs[1] == value && node.inputs[0] != kNoValue;
@@ -54,7 +55,7 @@ void WrittenOtherwise::add(bool is_a, const ValueSite& site) {
   const ValueDef& definition = value_at(*site.graph, site.value);
   const std::string path = path_of(site);
   if (site.role == ValueSite::Role::node_output) (is_a ? operators_in_a_ : operators_in_b_).emplace(path, site.op);
-  // What a loop computes is no constant, be it of its counter alone.
+  // A value that a loop computes is no constant, even from its counter alone.
   const bool goes_round = site.scope.find(".body[") != std::string::npos;
   const bool is_constant = holds_data(site) || (site.is_constant_like && !goes_round);
   if (!is_a) {
@@ -68,7 +69,7 @@ void WrittenOtherwise::add(bool is_a, const ValueSite& site) {
   if (site.role == ValueSite::Role::node_output)
     made_with_[site.scope + escape_name(std::string(site.node)) + "."].push_back({path});
   std::vector<Effect>& effects = made_with_[path];
-  // What a body hands out is what its node makes.
+  // The output of a body is the output of its node.
   if (definition.is_graph_output && !site.scope.empty())
     effects.push_back({site.scope.substr(0, site.scope.rfind('.') + 1), Placing::none, true});
   for (const NodeId reader : definition.readers) {
@@ -125,7 +126,7 @@ bool WrittenOtherwise::has_right_effects(const ValueComparison& constant, const 
     if (effects == made_with_.end()) continue;
     for (const Effect& effect : effects->second) {
       const bool is_compared = seen.compared.contains(effect.path);
-      // Of one shape in both, or of one index: what else is wrong with it, it has from what it is made of beside that.
+      // The value has one shape in both, or one index: any other error comes from its other inputs.
       const bool is_settled = effect.placing == Placing::by_shape || (is_constant && is_one_index(constant, effect));
       const bool may_inherit = is_compared && is_settled;
       if (!may_inherit && seen.wrong.contains(effect.path)) return false;
@@ -167,7 +168,7 @@ bool WrittenOtherwise::may_be_written_so(const ValueComparison& constant, const 
   if (leads_to_the_same(constant, seen) || has_no_counterparts(path, seen)) return true;
   const auto& metrics = constant.metrics;
   if (!dtype.has_value() || !is_floating(*dtype) || !metrics.has_value()) return false;
-  // Computed by different programs: folded by an exporter, or by an optimiser.
+  // Computed by different programs: folded by an exporter, or by an optimizer.
   if (metrics->max_abs <= kFoldedAlike * metrics->rms_a || metrics->max_rel <= kFoldedAlike) return true;
   return half_in_b_.contains(static_path(constant.b)) && dtype == DType::float32 && cannot_be_half(*metrics);
 }

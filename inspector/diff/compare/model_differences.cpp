@@ -92,7 +92,7 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   }
 }
 
-// What is moved behind a DequantizeLinear has the same ends.
+// A value that is moved after a DequantizeLinear has the same ends of its range.
 void ModelDifferences::add_codes(bool is_a, const ValueSite& site) {
   auto& known = is_a ? codes_in_a_ : codes_in_b_;
   const ValueDef& definition = value_at(*site.graph, site.value);

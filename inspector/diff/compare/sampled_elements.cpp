@@ -16,7 +16,7 @@ bool is_sample(const DumpEntry& entry, const Value& value) {
   return entry.level == CaptureLevel::sample && value.is_tensor();
 }
 
-// Of the elements that stand at `held`, those at `wanted`, which are among them; both in order.
+// The elements at `wanted` of those at `held`, which include them; both in order.
 Result<Value> chosen(const Value& value, const std::vector<int64_t>& held, const std::vector<int64_t>& wanted) {
   if (held.size() == wanted.size()) return value;
   std::vector<int64_t> positions;

@@ -212,14 +212,14 @@ Seen StreamComparer::Impl::describe(bool is_a, const Observation& observation) {
   return seen;
 }
 
-// Of one iteration or step, where the globs name it.
+// True for an iteration or step that the globs name.
 bool StreamComparer::Impl::is_wanted(const Observation& observation) const {
   if (options_.only.empty() || options_.follows_rest || observation.site.is_graph_output) return true;
   const std::string path = observation.path();
   return std::ranges::any_of(options_.only, [&](const std::string& glob) { return glob_matches(glob, path); });
 }
 
-// Whether a value stands in the document; what does not was compared for the sake of limits.
+// True where a value is part of the document; others were compared for the sake of limits.
 bool StreamComparer::Impl::is_told(const ValueComparison& value) const {
   if (options_.only.empty() || value.is_graph_output) return true;
   return std::ranges::any_of(options_.only, [&](const std::string& glob) {

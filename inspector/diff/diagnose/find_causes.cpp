@@ -30,7 +30,7 @@ void set_failed_source(const DumpReader& failed, Cause& cause) {
   if (node != kNoNode) set_source((*model)->graph.nodes[static_cast<size_t>(node)], cause);
 }
 
-// Where one side's run broke off and the other's did not, last: what made it break may have been found before.
+// Adds the failure of one side's run where the other's did not fail, last: its cause may have been found before.
 void add_failures(const DumpReader& failed, Side side, const DumpReader& other, std::vector<Cause>& causes) {
   for (const NodeFailure& failure : failed.failures()) {
     if (has_failure(other, failure)) continue;

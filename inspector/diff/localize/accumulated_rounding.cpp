@@ -64,7 +64,7 @@ bool is_worst_finite(const Metrics& metrics) {
   return std::isfinite(metrics.worst_a) && std::isfinite(metrics.worst_b);
 }
 
-// Where the limit is 0, a finite element may be as bad as any NaN behind it.
+// With a limit of 0, a finite element may be as bad as any later NaN.
 bool holds_others(const Metrics& metrics) { return metrics.nan_a != metrics.nan_b || metrics.inf_a != metrics.inf_b; }
 
 constexpr std::string_view kAllRight = "every node is right on its own inputs";

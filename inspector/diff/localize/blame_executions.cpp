@@ -145,7 +145,7 @@ void ExecutionBlame::add_constant(const ValueComparison& value, const GraphSites
   causes_.push_back(std::move(cause));
 }
 
-// Whether a node of a body is wrong in every iteration that was judged, in one, or from one on.
+// The iterations in which a node of a body is wrong: every one that was judged, one, or all from one on.
 std::string ExecutionBlame::extent_of(const Root& root) const {
   const auto path = parse_value_path(root.instance.prefix + "x");
   if (!path.ok() || path->frames.empty()) return {};

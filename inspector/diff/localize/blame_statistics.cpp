@@ -24,7 +24,7 @@ const TensorStatistics* statistics_of(const DumpEntry* entry) {
   return entry != nullptr && entry->statistics.has_value() ? &*entry->statistics : nullptr;
 }
 
-// What one rounding may do to an element, in relation to it; 0 for types that nothing rounds.
+// The relative effect of one rounding on an element; 0 for types that are not rounded.
 double rounding_of(DType dtype) {
   switch (dtype) {
     case DType::float64:
@@ -55,9 +55,9 @@ size_t farthest_projection(const TensorStatistics& a, const TensorStatistics& b)
   return farthest;
 }
 
-// The same elements in another order have the same extremes, and moments that differ as sums in double do. Elements
-// that were rounded otherwise might, too, but move a signed sum by no more than the sum of what each may be off, which
-// is at most sqrt(count) l2 times that (Cauchy and Schwarz).
+// Elements in another order have the same extremes, and moments that differ as sums in double do. Elements that were
+// rounded differently might, too, but move a signed sum by no more than the sum of their possible errors, which is at
+// most sqrt(count) l2 times that (Cauchy and Schwarz).
 bool must_be_reordered(const TensorStatistics& a, const TensorStatistics& b, DType dtype) {
   constexpr double kRoundings = 4;
   const double root = std::sqrt(static_cast<double>(a.count));

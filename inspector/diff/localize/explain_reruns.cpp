@@ -17,7 +17,7 @@
 namespace parallax::diff {
 namespace {
 
-// Of the attributes that are tried; the IR's own variant cannot be compared.
+// The type of the attributes that are tried; the IR's own variant cannot be compared.
 using AttributeValue = std::variant<float, int64_t, std::string, std::vector<int64_t>>;
 
 // ---- other attributes ----
@@ -232,7 +232,7 @@ std::optional<std::string> why_operator(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-// With n elements a group, a variance divided by n - 1 makes the normalised values smaller by sqrt((n-1)/n).
+// With n elements a group, a variance divided by n - 1 makes the normalized values smaller by sqrt((n-1)/n).
 std::optional<std::string> why_unbiased_variance(const WhyEvidence& evidence) {
   constexpr std::array<std::string_view, 3> kNorms = {"LayerNormalization", "InstanceNormalization",
                                                       "GroupNormalization"};

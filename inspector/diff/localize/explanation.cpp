@@ -99,7 +99,7 @@ std::string answer_of_definition(const WhyEvidence& evidence) {
   return answer_of(evidence, [](const WhyRule& rule) { return rule.kind == RuleKind::definition; });
 }
 
-// What the group's result would be if the node handed on what it reads.
+// The group's result if the node returned its input.
 std::string bypassed(const WhyEvidence& member) {
   for (size_t index = 0; index < member.inputs().size(); ++index) {
     const auto candidate = member.result_of(member.inputs()[index].value);
@@ -109,7 +109,7 @@ std::string bypassed(const WhyEvidence& member) {
   return {};
 }
 
-// What another node of the group explains by itself, the latest node first.
+// The explanation of another node of the group by itself, the latest node first.
 template <class Answer>
 NodeExplanation answer_of_members(const WhyEvidence& evidence, const Answer& answer_for) {
   if (evidence.group() == nullptr) return {};

@@ -119,7 +119,7 @@ class ModelBlame {
   bool has_diverged(const ValueMatch& match) const;
   // Both are data: where these differ, their readers tell whether it matters.
   bool are_held(const ValueMatch& match) const { return a_->is_constant(match.a) && b_->is_constant(match.b); }
-  // Of the model, or of the body or function it stands in.
+  // True for an output of the model, or of the body or function that has it.
   bool is_output(int32_t id) const {
     return a_->site(id).graph->values[static_cast<size_t>(a_->site(id).value)].is_graph_output;
   }
@@ -192,15 +192,15 @@ void ModelBlame::add_held(const ValueMatch& match) {
   roots_.push_back(std::move(root));
 }
 
-// What was fused away was not compared: it is looked at where something differs that is made of it.
+// A value that was fused away was not compared: it is examined where a value computed from it differs.
 bool ModelBlame::may_look_at(const ValueMatch& match) {
   if (!a_->captured_paths(match.a).empty()) return true;
   if (effects_.readers(match.a).empty() || effects_.leaves_nothing(match.a, kUnseen)) return false;
   return ++uncaptured_ <= kMostUncaptured;
 }
 
-// What seemed to leave nothing, where a value that differs is made of it nevertheless, in either model: whatever was
-// not seen to be defined alike may be what makes the difference.
+// Examines values whose influence seemed to be absorbed, where a differing value is computed from them in either model:
+// a node that was not found to be defined alike may cause the difference.
 Status ModelBlame::look_at_unseen() {
   constexpr double kAnyCompared = std::numeric_limits<double>::infinity();
   const auto differs = [&](int32_t id) { return id >= 0 && has_diverged(id); };
@@ -248,8 +248,8 @@ bool ModelBlame::has_diverged(const ValueMatch& match) const {
   return (a.id != kNoNode || b.id != kNoNode) && has_diverged(match.a);  // else both were given it
 }
 
-// Whether a root has been found inside a body of `node`, in whichever iteration: then that is what is wrong with the
-// node, apart from what it is given.
+// True where a root was found inside a body of `node`, in any iteration: then that is the node's own fault, apart from
+// its inputs.
 bool ModelBlame::holds_root(const PlacedNode& node) const {
   if (node.id == kNoNode) return false;  // a graph's input: nothing makes it
   const std::string frame = node.place->scope + escape_name(node.node().display_name) + ".";
@@ -271,7 +271,7 @@ Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& pa
   const PlacedNode a = a_->producer(match.a);
   PlacedNode b = b_->producer(match.b);
   if (a.id == kNoNode) return {};
-  // What stands between casts in B is found behind them.
+  // A node between casts in B is found after them.
   while (b.id != kNoNode && b.node().op_type != a.node().op_type && diff::only_moves(b)) {
     const int32_t read = b.node().inputs.empty() ? -1 : ModelSide::site_read(*b.place, b.node().inputs.front());
     b = read < 0 ? PlacedNode{} : b_->producer(read);
@@ -362,7 +362,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
     regions_.part(match.a);
     return false;
   }
-  // What B was given in its place makes up for it: it was paired wrongly.
+  // B's counterpart compensates it: it was paired wrongly.
   const ValueComparison* const seen = values_.find(path);
   if (introduced.severity > 1 && seen != nullptr && seen->verdict == Verdict::pass) return false;
   // Bodies hold their constants rounded to the type that the other model is in.
@@ -378,9 +378,9 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   return true;
 }
 
-// Whether the two may be no pair, since elements are moved at once here and in two steps there: exact values of one
-// shape are a pair where neither side only moves them. That what is made of these agrees says nothing: a comparison, a
-// bound or a shape hides any difference.
+// True where the two may be no pair, since elements are moved at once here and in two steps there: exact values of one
+// shape are a pair where neither side only moves them. Agreement of later values is no evidence: a comparison, a bound
+// or a shape hides any difference.
 bool ModelBlame::may_be_no_pair(const ValueMatch& match, const Region& region) const {
   if (effects_.is_handed_out(match.a)) return false;
   if (!region.expected.is_tensor() || !region.found.is_tensor()) return true;

@@ -35,7 +35,7 @@ class ConstantWalk {
   ConstantWalk(const ModelSide& a, const ModelSide& b, const ModelMatching& matching)
       : a_(a), b_(b), matching_(matching) {}
 
-  // Of two nodes that do the same, and were not given the same.
+  // Follows two nodes that compute the same from different inputs.
   void look_behind(const PlacedNode& node_a, const PlacedNode& node_b, int depth) {
     const std::vector<ValueId>& in_a = node_a.node().inputs;
     std::vector<ValueId> in_b = node_b.node().inputs;
@@ -53,7 +53,7 @@ class ConstantWalk {
       }
     }
     if (!reads_another && guilty_.size() > before) return;
-    // Where attributes differ, they are of no matter.
+    // Attributes that differ are irrelevant.
     accuse(node_a, is_same_operation(node_a, node_b) ? definition_difference(a_, node_a, b_, node_b)
                                                      : constants_difference(a_, node_a, b_, node_b));
   }
@@ -193,7 +193,7 @@ class ConstantWalk {
     return !agrees(0, 0) && !agrees(1, 1) && (agrees(0, 1) || agrees(1, 0));
   }
 
-  // What B reads is another value of A's: it did not change, but is read where it should not be.
+  // B reads another value of A's: it did not change, but is read in the wrong position.
   bool is_another(int32_t x, int32_t y) const {
     const int32_t of_b = matching_.a_of_b[static_cast<size_t>(y)];
     return of_b >= 0 && of_b != x && same_content(a_.constant(of_b), b_.constant(y));
@@ -217,7 +217,7 @@ class ConstantWalk {
     return next;
   }
 
-  // What the node makes holds the same elements in the same order: not what makes the difference.
+  // The node's output has the same elements in the same order: it does not cause the difference.
   static bool leaves_alone(const ModelSide& side, const PlacedNode& node, const Value& given) {
     const int32_t made = ModelSide::site_read(*node.place, node.node().outputs[0]);
     return made >= 0 && same_content(given, side.constant(made));
@@ -248,7 +248,7 @@ class ConstantWalk {
   std::vector<Guilty> guilty_;
 };
 
-// What is said of constants whose readers are not to blame.
+// The sentences about constants whose consumers are not to blame.
 class ConstantCauses {
  public:
   ConstantCauses(const ModelSide& a, const ModelSide& b, const Effects& effects, const ComparedValues& values)

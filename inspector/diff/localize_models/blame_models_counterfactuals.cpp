@@ -62,7 +62,7 @@ std::vector<ConstantPair> constants_of(const ModelSide& a, const ModelSide& b, c
   pair_where([&](int32_t x, int32_t y) { return matching.b_of_a[static_cast<size_t>(x)] == y; });
   pair_where([&](int32_t x, int32_t y) { return has_none(x) && has_its_name(x, y) && is_of_one_shape(x, y); });
   pair_where([&](int32_t x, int32_t y) { return has_none(x) && is_of_one_shape(x, y); });
-  // What is stored in another type alone is no other constant.
+  // A constant that is only stored in another type is no different constant.
   const auto is_stored_otherwise = [&](int32_t x, int32_t y) {
     const Tensor held = a.constant(x).tensor(), own = b.constant(y).tensor();
     return held.dtype() != own.dtype() && differ_by_storing(held, own, narrower(held.dtype(), own.dtype()));
@@ -73,7 +73,7 @@ std::vector<ConstantPair> constants_of(const ModelSide& a, const ModelSide& b, c
   return pairs;
 }
 
-// Of A, in place of B's own; not rounded where B's are of another type.
+// A's constants for use in B instead of B's own; not rounded where B's are of another type.
 RegionRunner::Constants constants_in_b(const ModelSide& a, const ModelSide& b, const std::vector<ConstantPair>& pairs) {
   RegionRunner::Constants constants;
   for (const ConstantPair& pair : pairs) {

@@ -55,8 +55,8 @@ const PlacedNode* find_round_trip(const std::vector<PlacedNode>& casts) {
   return nullptr;
 }
 
-// Of two nodes of B of one operation, next to each other, either may have been taken for the one that A has: where one
-// of them bears its name, the other was put in.
+// Either of two adjacent nodes of B with one operation may have been matched with A's: where one of them has its name,
+// the other was inserted.
 PlacedNode by_name(const ModelMatching& matching, const PlacedNode& inserted) {
   if (!matching.names_agree) return inserted;
   for (const NodeMatch& match : matching.nodes) {
@@ -69,7 +69,7 @@ PlacedNode by_name(const ModelMatching& matching, const PlacedNode& inserted) {
   return inserted;
 }
 
-// What a value is made of by way of `nodes`, itself included.
+// The values from which a value is computed by way of `nodes`, itself included.
 std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::vector<PlacedNode>& nodes) {
   std::vector<int32_t> sources = {id};
   constexpr size_t kMost = 256;
@@ -86,7 +86,7 @@ std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::ve
   return sources;
 }
 
-// Whether two nodes read what stands for each other, apart from nodes that only one side has.
+// Tells whether two nodes read counterparts of each other, apart from nodes that only one side has.
 class Wiring {
  public:
   Wiring(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Parts& parts)
@@ -122,7 +122,7 @@ class Wiring {
   const Parts& parts_;
 };
 
-// Whether nodes that only move elements make a difference too: whether one is left where B reads A's constants.
+// True where nodes that only move elements make a difference, too: one that remains where B reads A's constants.
 bool differs_beside_constants(const ModelSide& a, const ModelSide& b, const Parts& parts, const Trials& trials) {
   RegionRunner::Constants constants;
   if (!std::ranges::any_of(parts.only_a, only_moves) && !std::ranges::any_of(parts.only_b, only_moves)) return false;
@@ -143,7 +143,7 @@ bool differs_beside_constants(const ModelSide& a, const ModelSide& b, const Part
   return !trials.agrees_with(constants);
 }
 
-// What differs in words alone, or does the same to what it is given here.
+// The parts without nodes that differ in their text alone, or compute the same on these inputs.
 Parts without_unfelt(const Parts& parts, const Trials& trials) {
   Parts felt = parts;
   const auto is_unfelt = [&](const auto& pair) { return !trials.matters_which(pair.first, pair.second); };
@@ -216,7 +216,7 @@ class Explanation {
   }
 
  private:
-  // What one side makes of constants the other holds.
+  // The culprit where one side computes from constants a value that the other stores.
   Guilty held_instead(const PlacedNode& made_a, const PlacedNode& made_b) const {
     const bool is_held_in_b = made_b.id == kNoNode;
     return {is_held_in_b ? made_a : made_b,
@@ -229,7 +229,7 @@ class Explanation {
     return {node_a, difference.text, difference.wanted, difference.instead, difference.b_reads};
   }
 
-  // What a node of A reads there, and the constant that B's reads in its place.
+  // A value that a node of A reads, and the constant that B's reads instead.
   struct ReadOtherwise {
     PlacedNode node_a, node_b;
     size_t port = 0;
@@ -237,7 +237,7 @@ class Explanation {
     Value made, held;
   };
 
-  // Where A computes, of shapes and types too, and B knows beforehand, and the two are not the same.
+  // A value that A computes, from shapes and types too, and B has as a constant, where the two are not the same.
   std::optional<ReadOtherwise> reads_folded(const PlacedNode& node_a, const PlacedNode& node_b, size_t port) const {
     const int32_t x = ModelSide::site_read(*node_a.place, node_a.node().inputs[port]);
     const int32_t y = ModelSide::site_read(*node_b.place, node_b.node().inputs[port]);
@@ -312,7 +312,7 @@ class Explanation {
     return guilty;
   }
 
-  // A product that reads other constants where one side alone goes on to scale and shift what it makes: an optimiser
+  // A product that reads other constants where one side alone goes on to scale and shift what it makes: an optimizer
   // folds the one into the other.
   bool is_folded_into(const Parts& parts, const PlacedNode& node_a, const PlacedNode& node_b) const {
     if (parts.only_a.empty() == parts.only_b.empty() || !is_product(node_a) || !is_same_operation(node_a, node_b))
@@ -323,7 +323,7 @@ class Explanation {
     return std::ranges::all_of(parts.only_a, scales_in(a_)) && std::ranges::all_of(parts.only_b, scales_in(b_));
   }
 
-  // What only one of the two has; where the rest is explained, what moves elements is not part of it.
+  // Adds nodes that only one of the two has; where the rest is explained, nodes that move elements are not part of it.
   void add_unpaired(const Parts& parts, bool is_explained, std::vector<Guilty>& guilty) const {
     const PlacedNode made_by = a_.producer(target_.a);
     const auto counts = [&](const PlacedNode& node) { return !is_explained || !only_moves(node); };
@@ -352,7 +352,7 @@ class Explanation {
     return found == parts.paired.end() ? PlacedNode{} : found->second;
   }
 
-  // Whether one node of B is made of what the other makes, by way of nodes of the region.
+  // True where one node of B is computed from the other's output, by way of nodes of the region.
   bool is_behind(const PlacedNode& node, const PlacedNode& other) const {
     const std::vector<int32_t> sources =
         sources_of(b_, ModelSide::site_read(*node.place, node.node().outputs.front()), region_.nodes_b);

@@ -46,8 +46,8 @@ void Effects::add(const GraphSites& place) {
   }
 }
 
-// What functions are given is what their call reads. What branches and functions hand out is what their node makes;
-// what a loop hands out goes round as well.
+// Inputs of functions are those of their call. Outputs of branches and functions are those of their node; outputs of a
+// loop's body are carried to the next iteration, too.
 void Effects::add_passed_on(const GraphSites& place, const GraphSites::Child& child) {
   const bool goes_round = child.attribute == "body", is_call = child.attribute.empty();
   const std::vector<ValueId>&given = place.graph->nodes[static_cast<size_t>(child.node)].inputs,
@@ -79,7 +79,7 @@ bool Effects::leaves_nothing(int32_t id, double difference) {
   std::vector<bool>& traceless = traceless_[difference];
   if (traceless.empty()) {
     traceless.assign(made_of_.size(), false);
-    // What is made of a value comes after it, but for what bodies hand out: of that nothing is claimed.
+    // Values computed from a value come after it, except for outputs of bodies: nothing is claimed about those.
     for (size_t value = made_of_.size(); value-- > 0;) {
       traceless[value] = !is_end_[value] && std::ranges::all_of(made_of_[value], [&](int32_t made) {
         return traceless[static_cast<size_t>(made)] || stops(made, difference);
@@ -128,7 +128,7 @@ std::vector<bool> Effects::leading_to(const std::function<bool(int32_t id)>& hol
 
 bool Effects::is_made_up_for(int32_t id, double difference,
                              const std::function<bool(const PlacedNode&)>& is_read_alike) const {
-  // What a call does, the nodes of its function do.
+  // A call does the same where the nodes of its function do.
   const auto does_alike = [&](const PlacedNode& reader) {
     return reader.node().function != nullptr || is_read_alike(reader);
   };

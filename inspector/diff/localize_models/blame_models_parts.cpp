@@ -28,7 +28,7 @@ void pair_by_operator(const ModelSide& a, const ModelSide& b, Parts& parts) {
   const auto constants_of = [](const ModelSide& side, const PlacedNode& node) {
     return std::ranges::count_if(node.node().inputs, [&](ValueId input) {
       const int32_t read = ModelSide::site_read(*node.place, input);
-      // Of shapes, too: the other side may have folded that.
+      // Values that follow from shapes count, too: the other side may have folded them.
       return read >= 0 && (side.follows_from_constants(read) || side.site(read).follows_from_constants);
     });
   };

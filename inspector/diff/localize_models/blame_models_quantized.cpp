@@ -43,7 +43,7 @@ std::vector<PlacedNode> dequantizers_of(const ModelSide& side, const std::vector
 
 constexpr double kPartOfSize = 0.5;
 
-// Of elements, as their root mean square.
+// The root mean square of the elements.
 double size_of(const Value& value) {
   if (!value.is_tensor() || !is_floating(value.tensor().dtype()) || value.tensor().element_count() == 0) return 0;
   double squares = 0;
@@ -80,7 +80,7 @@ std::string told_codes(const ModelSide& side, const PlacedNode& node) {
   return text;
 }
 
-// What is wrong with codes that take floats to others than they were.
+// The causes of quantized values that represent other floats than those they were made from.
 class CodesBlame {
  public:
   CodesBlame(const ModelSide& a, const ModelSide& b, const ModelSide& side, const ModelMatching& matching)

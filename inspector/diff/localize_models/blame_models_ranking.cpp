@@ -24,7 +24,7 @@ constexpr double kSure = 0.6;  // confidence of a match from which on two values
 
 bool is_sure(const ModelRoot& root) { return root.confidence >= kSure; }
 
-// Whether all values that show the root were compared with limits that a user gave, in all iterations, and pass.
+// True where all values that show the root were compared with limits that a user gave, in all iterations, and pass.
 bool is_within_users_limits(const ModelRoot& root, const Comparison& comparison) {
   std::vector<std::string> seen_at = {static_path(root.path)};
   for (const std::string& path : root.also_seen_at) seen_at.push_back(static_path(path));
@@ -45,8 +45,8 @@ void keep_where(std::vector<ModelRoot>& roots, Matters&& matters) {
   if (std::ranges::any_of(roots, matters)) std::erase_if(roots, [&](const ModelRoot& root) { return !matters(root); });
 }
 
-// Where a value stands in the execution; one that was fused away has the place, but no path in A. Behind all others
-// where it is not listed.
+// The position of a value in the execution; one that was fused away has the position, but no path in A. After all
+// others where it is not listed.
 size_t place_of(const std::string& path, const Comparison& comparison) {
   const std::vector<ValueComparison>& values = comparison.values;
   auto found = std::ranges::find(values, path, &ValueComparison::a);
@@ -54,7 +54,8 @@ size_t place_of(const std::string& path, const Comparison& comparison) {
   return static_cast<size_t>(found - values.begin());
 }
 
-// Where what differs at a root begins to show: in the bodies of the node that makes its value, if it has any.
+// The position at which the difference of a root begins to show: in the bodies of the node that makes its value, if it
+// has any.
 size_t begin_of(const std::string& path, const Comparison& comparison) {
   const size_t place = place_of(path, comparison);
   if (place == comparison.values.size()) return place;
@@ -65,7 +66,7 @@ size_t begin_of(const std::string& path, const Comparison& comparison) {
   return std::min(place, static_cast<size_t>(first));
 }
 
-// What was fused away is listed behind all others; in its graph it stands where its node does.
+// A value that was fused away is listed after all others; in its graph it has its node's position.
 bool is_made_before(const ModelRoot& root, const std::string& path) {
   const std::string own_path = static_path(root.path), other_path = static_path(path);
   const ValueSite *own = nullptr, *other = nullptr;
@@ -77,7 +78,7 @@ bool is_made_before(const ModelRoot& root, const std::string& path) {
   return own != nullptr && other != nullptr && own->node_index <= other->node_index;
 }
 
-// What one side holds is more than the other's type can: no other node is needed to explain it.
+// The value of one side is beyond the range of the other's type: no other node is needed to explain it.
 std::optional<DType> overflown_type(const ValueComparison& value, DType in_a, DType in_b) {
   const Metrics& metrics = *value.metrics;
   const bool is_a_left = !std::isfinite(metrics.worst_a);
@@ -141,8 +142,8 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
   if (std::ranges::any_of(roots, [&](const ModelRoot& root) { return did_much(root) && is_sure(root); })) {
     std::erase_if(roots, [&](const ModelRoot& root) { return root.is_users_limit && !did_much(root); });
   }
-  // What did much comes before what is within the limits of its values, what is surely the same value before what may
-  // have been paired wrongly; then in the order of execution.
+  // Roots of large effect come before those within the limits of their values, sure matches before pairs that may be
+  // wrong; then the order of execution decides.
   std::ranges::stable_sort(roots, {}, [&](const ModelRoot& root) {
     return std::tuple(!did_much(root) && !root.always_counts, !is_sure(root), root.order);
   });

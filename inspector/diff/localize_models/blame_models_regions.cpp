@@ -21,7 +21,7 @@ constexpr double kNudge = 4;  // units in the last place of float32: more than a
 // The element type a graph declares, undefined where it does not.
 DType declared_dtype(const ValueSite& site) { return site.graph->values[static_cast<size_t>(site.value)].type.dtype; }
 
-// The same numbers in a type of another kind (doubles for floats), where it holds them all; else as they are.
+// The numbers in a type of another kind (doubles for floats), where it holds them all; else as they are.
 Value in_type(const Value& value, DType dtype) {
   if (!value.is_tensor() || dtype == DType::undefined) return value;
   const Tensor& tensor = value.tensor();
@@ -52,7 +52,7 @@ Value clamped_at_zero(const Value& value) {
   return clamped.take();
 }
 
-// Whether `narrow` is `wide` rounded to a type of less precision; what is beyond its range may be anything large.
+// True where `narrow` is `wide` rounded to a type of less precision; numbers beyond its range may be anything large.
 bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
   if (!is_floating(wide.dtype()) || !is_floating(narrow.dtype()) || wide.element_count() != narrow.element_count())
     return false;
@@ -155,7 +155,7 @@ Result<std::vector<Value>> RegionRunner::run_replacement(const PlacedNode& place
   const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
   const PlacedNode by = walk.replacement;
   const std::vector<ValueId>&inputs = placed.node().inputs, &inputs_by = by.node().inputs;
-  // Where each has a constant in the place of the other's value, the values stand for each other.
+  // Values are counterparts where each side has a constant instead of the other's value.
   const auto counterpart = [&](size_t port) {
     if (walk.keeps_constants || !side.reads_constant(placed, port)) return port;
     for (size_t crossed = 0; crossed < std::min(inputs.size(), inputs_by.size()); ++crossed) {
@@ -189,7 +189,7 @@ Result<Value> RegionRunner::pass_on(const PlacedNode& placed, Walk& walk) const 
   return usage_error("a node without inputs cannot be left out");
 }
 
-// What a DequantizeLinear makes, before it was rounded to codes.
+// The output of a DequantizeLinear before it was quantized.
 Result<Value> RegionRunner::before_codes(int32_t id, const PlacedNode& placed, Walk& walk) const {
   const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
   const Graph& graph = *placed.place->graph;
@@ -291,7 +291,7 @@ Result<Value> RegionRunner::value_of(int32_t id, Walk& walk) const {
   // Constants that a call is given are part of the call's definition, not of what is inside.
   const int32_t given = side.given_to_call(id);
   if (given >= 0 && !side.follows_from_constants(given)) return value_of(given, walk);
-  // What a call makes is what its function makes, in which values may have counterparts that the call has none of.
+  // The outputs of a call are those of its function, in which values may have counterparts that the call lacks.
   const bool is_paired = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)] >= 0;
   const int32_t returned = is_paired ? -1 : side.returned_by_call(id);
   if (returned >= 0) return value_of(returned, walk);

@@ -89,7 +89,7 @@ class JudgedSide {
   std::string unjudged_;
 };
 
-// Where something differs that no node at hand explains: the first such value.
+// The first value that differs and that no available node explains.
 Cause first_divergence(const Comparison& comparison, const std::string& unjudged) {
   const ValueComparison* const first = first_diverged(comparison);
   Cause cause = cause_at(*first, "the first value that differs; both models define it alike");

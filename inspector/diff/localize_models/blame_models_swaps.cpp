@@ -39,7 +39,7 @@ std::vector<int32_t> chain_of(const ModelSide& side, int32_t id) {
   return chain;
 }
 
-// What a body's nodes and the constants they read sum up to, in whichever order they stand.
+// The fingerprint of a body's nodes and the constants they read, independent of their order.
 HashKey fingerprint(const ModelSide& side, const GraphSites& body) {
   HashKey sum = 0;
   for (const NodeId id : body.graph->order) {

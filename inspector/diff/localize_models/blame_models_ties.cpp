@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of quantised values, and the numbers they stand for.
+// Steps of quantized values, and the numbers they stand for.
 #include "inspector/diff/localize_models/blame_models_ties.h"
 
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace parallax::diff {
 namespace {
 
-// Of a step: what factors rounded to float32 make of numbers of up to 255 steps.
+// In steps: the effect of factors rounded to float32 on numbers of up to 255 steps.
 constexpr double kNearMiddle = 2e-4;
 
 // The number of steps from zero, before rounding, of an element that a QuantizeLinear with one scale made.

@@ -98,8 +98,8 @@ Unmatching::Unmatching(const ModelSide& a, const ModelSide& b, const ModelMatchi
   for (const NodeMatch& match : matching.nodes) partners_[&PlacedNode{match.place_a, match.a}.node()] = &match;
 }
 
-// Where the outputs agree: values that differ though nothing follows from that were paired wrongly, or are quantised
-// in another place; constants that differ with them are written in another way. True when nothing else was wrong.
+// Unmatches values that differ without effect where the outputs agree: they were paired wrongly, or are quantized at
+// another node; constants that differ with them are equivalent. True when nothing else was wrong.
 bool Unmatching::unmatch_wrong_pairs() {
   const auto is_changed = [&](const auto& match) {
     return values_.has_diverged(match.a) && was_changed(a_, b_, match);
@@ -116,7 +116,7 @@ bool Unmatching::unmatch_wrong_pairs() {
   for (const ValueMatch& match : matching_.values) {
     if (values_.has_diverged(match.a) && leaves_no_trace(match.a)) traceless.insert(match.a);
   }
-  // Of one that is no pair nothing is made that is one and differs nevertheless.
+  // No value computed from a wrong pair is a right pair and differs nevertheless.
   const std::vector<bool> is_seen =
       effects_.leading_to([&](int32_t id) { return values_.has_diverged(id) && !traceless.contains(id); }, kNoTrace);
   unmatch_where(false, kPairedWrongly,
@@ -125,7 +125,7 @@ bool Unmatching::unmatch_wrong_pairs() {
   return values_.is_any_unmatched() && values_.outcome() == OverallVerdict::pass;
 }
 
-// Whether all that is read of it says where elements go.
+// True where all its consumers read it as positions of elements.
 bool Unmatching::is_placing(int32_t constant, const PlacedNode& reader) const {
   return std::ranges::none_of(reader.node().inputs, [&](ValueId input) {
     return ModelSide::site_read(*reader.place, input) == constant &&
@@ -133,8 +133,8 @@ bool Unmatching::is_placing(int32_t constant, const PlacedNode& reader) const {
   });
 }
 
-// Whether it may be another way to write the same, whatever the inputs, as far as each reader tells: it says where
-// elements go, or what is made of it is made of constants alone.
+// True where it may be an equivalent constant, whatever the inputs, as far as each consumer shows: it gives positions
+// of elements, or the values computed from it are computed from constants alone.
 bool Unmatching::may_be_written_so(const ValueMatch& match) const {
   const Value held = a_.constant(match.a), other = b_.constant(match.b);
   if (!held.is_tensor() || !other.is_tensor()) return false;
@@ -149,7 +149,7 @@ bool Unmatching::may_be_written_so(const ValueMatch& match) const {
   });
 }
 
-// Whether nothing that is made with it was found to be made otherwise.
+// True where no value computed with it was found to be computed differently.
 bool Unmatching::is_unobserved(int32_t constant, const std::unordered_set<int32_t>& same) const {
   const std::vector<PlacedNode>& readers = effects_.readers(constant);
   return !readers.empty() && std::ranges::all_of(readers, [&](const PlacedNode& reader) {
@@ -188,8 +188,8 @@ bool Unmatching::is_written_otherwise(int32_t constant) const {
   });
 }
 
-// What is made of a value that is truly wrong is wrong as well, if a thousand times less. And B does something else
-// with what stands for it, or has only quantised it earlier.
+// Values computed from a truly wrong value are wrong as well, if a thousand times less. And B does something else with
+// its counterpart, or has only quantized it earlier.
 bool Unmatching::leaves_no_trace(int32_t id) {
   constexpr double kGross = 1e-2, kExact = 1e-8;
   if (!effects_.leaves_nothing(id, values_.difference_of(id).value_or(0) > kGross ? kNoTrace : kExact)) return false;

@@ -35,7 +35,7 @@ bool same_dtype(const FlatValue& a, const FlatValue& b) {
   return a.type->dtype == b.type->dtype || a.type->dtype == DType::undefined || b.type->dtype == DType::undefined;
 }
 
-// Of another type, but neither holds codes where the other holds floats.
+// True for types of one kind: neither is quantized where the other is a float.
 bool are_of_one_kind(const FlatValue& a, const FlatValue& b) {
   const bool are_known = a.type->dtype != DType::undefined && b.type->dtype != DType::undefined;
   return same_dtype(a, b) || (are_known && is_floating(a.type->dtype) == is_floating(b.type->dtype));
@@ -134,7 +134,7 @@ void pair_outputs(const SiteTable& a, const SiteTable& b, ModelMatching& result)
   }
 }
 
-// What bodies hand out is paired by position, where one of the two has no counterpart yet.
+// Outputs of bodies are paired by position, where one of the two has no counterpart yet.
 void pair_body_outputs(ModelMatching& result) {
   for (size_t index = 0; index < result.nodes.size(); ++index) {
     const NodeMatch node = result.nodes[index];
@@ -154,8 +154,8 @@ void pair_body_outputs(ModelMatching& result) {
   }
 }
 
-// Of one name, made by one operator, but from inputs in one model and from constants alone in the other: nothing in the
-// structure says so, where names are to be trusted these do.
+// Pairs values of one name and one operator that are computed from inputs in one model and from constants alone in the
+// other: the structure does not show it, reliable names do.
 void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
   std::unordered_map<std::string, int32_t> free_in_b;
   const auto is_made = [](const FlatValue& value) { return value.site->role == ValueSite::Role::node_output; };

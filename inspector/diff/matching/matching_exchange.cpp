@@ -24,7 +24,7 @@ int32_t Exchanges::find(const Paths& paths, const std::string& path) {
   return found == paths.end() ? -1 : found->second;
 }
 
-// What shape arithmetic is used for is not known: it goes with the values whose shapes it reads.
+// The use of shape arithmetic is not known: it goes with the values whose shapes it reads.
 bool Exchanges::is_read_of_exchanged(const FlatValue& x, const FlatValue& y) const {
   if (x.producer < 0 || y.producer < 0) return false;
   const std::vector<int32_t>&in_a = a_.node(x.producer).inputs, &in_b = b_.node(y.producer).inputs;

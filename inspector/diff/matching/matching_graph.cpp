@@ -195,8 +195,8 @@ class Flattener {
       make_alias(site_of(place, node.outputs[index]), site_of(body, graph.outputs[index]));
   }
 
-  // What enters and leaves bodies is a node of its own for each port, so that a fault at one says nothing of the
-  // others.
+  // Values that enter and leave bodies have a node of their own for each port, so that a fault at one says nothing
+  // about the others.
   void add_control_flow(const GraphSites& place, NodeId id, const Node& node, size_t first, size_t last) {
     const HashKey op = hash_operator(node), attributes = hash_attributes(*place.graph, node);
     const bool is_loop = node.op_type == "Loop";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs values and nodes of two flat graphs: made alike from alike inputs; equal names, where names are to be trusted;
-// neighbours of what is paired; used alike; and what is left, by the best fit.
+// neighbors of what is paired; used alike; and what is left, by the best fit.
 #include "inspector/diff/matching/matching_search.h"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class Matcher {
     return value.is_static || value.next_uses == 0 ? 0 : mix(value.next_uses, 1);
   }
   static HashKey kind_made_key(const FlatValue& value) { return value.is_static ? 0 : value.kind_made_of; }
-  // What is handed out though nothing is computed of inputs for it.
+  // The key of a body's output that is not computed from inputs.
   static HashKey output_key(const FlatValue& value) { return value.is_static ? value.output : 0; }
 
   using KeyOf = HashKey (*)(const FlatValue&);
@@ -208,7 +208,7 @@ class Matcher {
     return exchanges_.are_exchanged(a.outputs[0], b.outputs[0]);
   }
 
-  // What one of them makes has been paired with what another node makes.
+  // True where an output of one of them has been paired with an output of another node.
   bool make_others(int32_t a, int32_t b) const {
     const auto makes_another = [](const MatchSide& side, const FlatNode& node, const MatchSide& other,
                                   int32_t partner) {
@@ -242,7 +242,7 @@ class Matcher {
     }
   }
 
-  // ---- from what is paired to its neighbours ----
+  // ---- from what is paired to its neighbors ----
 
   void spread(bool strictly) {
     while (!queue_.empty() || (trusts_shared_ && !shared_.empty())) {
@@ -259,7 +259,7 @@ class Matcher {
     const int32_t from_a = a_.value(a).producer, from_b = b_.value(b).producer;
     if (from_a < 0 || from_b < 0 || a_.value(a).port != b_.value(b).port) return;
     const FlatNode &node_a = a_.node(from_a), &node_b = b_.node(from_b);
-    // Of one operator, but one scales by a constant and the other does not: two different steps of a formula.
+    // Nodes of one operator of which only one scales by a constant are two different steps of a formula.
     if (node_a.op == node_b.op && (node_a.constants == 0) == (node_b.constants == 0)) match_nodes(from_a, from_b);
   }
 
@@ -296,7 +296,7 @@ class Matcher {
     if (!a_.is_free_node(a) || !b_.is_free_node(b)) return;
     const FlatNode &node_a = a_.node(a), &node_b = b_.node(b);
     if (strictly && !inputs_agree(node_a, node_b)) return;
-    // Other constants and other readers: more than a changed weight, as when a normalisation went into a product.
+    // Other constants and other readers: more than a changed weight, as when a normalization went into a product.
     if (node_a.constants != node_b.constants && !same_use(node_a, node_b)) return;
     match_nodes(a, b);
   }
@@ -305,7 +305,7 @@ class Matcher {
 
   bool judge_names() {
     constexpr size_t kFewNames = 3;
-    // Of those that were paired by content, beside one: where a node was put in, its name may have moved on.
+    // The share of values paired by content whose names agree: where a node was inserted, its name may have moved.
     constexpr double kSureNames = 0.9;
     size_t equal = 0, all = 0;
     for (size_t id = 0; id < a_.flat.values.size(); ++id) {
@@ -332,8 +332,8 @@ class Matcher {
     return known > 0 && 2 * known >= producers && 4 * same >= 3 * known;
   }
 
-  // What else two values must have in common beside the name. Where names are sure, of what nothing else is paired
-  // with: a faulty node among neighbours that an optimiser has changed.
+  // The properties besides the name that two values must have in common. Where names are sure, those of unpaired
+  // values: a faulty node among neighbors that an optimizer has changed.
   enum class NameNeeds : uint8_t { operator_and_use, use, size };
 
   // Values of equal path, or of a name that each graph has once.
@@ -467,7 +467,7 @@ class Matcher {
   }
 
   MatchSide &a_, &b_;
-  std::deque<int32_t> queue_;   // values of A whose neighbours are to be looked at
+  std::deque<int32_t> queue_;   // values of A whose neighbors are to be looked at
   std::deque<int32_t> shared_;  // constants that several nodes read, likewise, once what is certain has been followed
   bool trusts_shared_ = false;
   Exchanges exchanges_;  // what is not to be paired by content until names are known to be of no use

@@ -10,7 +10,7 @@ namespace parallax {
 
 namespace {
 
-// What functions take and give, and what their calls give: ids of sites.
+// The value ids of inputs and outputs of functions, and of the outputs of their calls.
 void add_of_calls(const GraphSites& place, std::vector<bool>& found) {
   const auto add = [&](const GraphSites& where, ValueId value) {
     const ValueSite* site = value == kNoValue ? nullptr : where.values[static_cast<size_t>(value)];

@@ -184,7 +184,7 @@ PX_AVX2 unsigned double_step(const double* a, const double* b, const Filter<doub
   return static_cast<unsigned>(_mm256_movemask_pd(flagged));
 }
 
-// What a run over one block carries along; a group is sixteen elements, its flags a bit each.
+// The state of a run over one block; a group is sixteen elements, its flags a bit each.
 template <class Source>
 struct FloatRun {
   NarrowSums low, high;  // lanes 0 to 7 and 8 to 15

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels in plain C++: what every machine can run, and what the vectorised ones are held against.
+// The kernels in plain C++: what every machine can run, and what the vectorized ones are held against.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comparing dumps and comparing running executors share: limits, names and order of values.
+// Parts that comparing dumps and comparing running executors share: limits, names and order of values.
 #include "inspector/diff/tolerance/judge.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ int64_t Judge::add_magnitude(std::string_view path, const ValueSite* site, const
 
 namespace {
 
-// What is held in one type and declared as another.
+// The magnitude of a value that is stored in one type and declared as another.
 Magnitude declared_as(Magnitude magnitude, DType held, DType declared) {
   magnitude.is_unrounded = held == DType::float64 && is_floating(declared) && declared != held;
   if (is_floating(held) && is_floating(declared)) magnitude.dtype = declared;

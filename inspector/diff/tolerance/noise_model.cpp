@@ -40,8 +40,8 @@ double most_believed(DType coarsest, double rms) {
 
 DType coarser(DType a, DType b) { return epsilon_of(a) >= epsilon_of(b) ? a : b; }
 
-// Whether rounding may have been done on the way to a value that nobody was shown: not where it is given (an input of
-// the main graph, a constant), or follows from what is given without a single rounding.
+// True where a value that was not observed may have rounded on its way: false where it is given (an input of the main
+// graph, a constant), or follows from given values without a single rounding.
 bool may_have_rounded(const Graph& graph, ValueId id, bool in_main_graph, int depth = 0) {
   constexpr int kDeepest = 16;
   if (id == kNoValue) return false;
@@ -56,7 +56,7 @@ bool may_have_rounded(const Graph& graph, ValueId id, bool in_main_graph, int de
                              [&](ValueId input) { return may_have_rounded(graph, input, in_main_graph, depth + 1); });
 }
 
-// Of a value that nobody was shown; constants that nodes hold are of ordinary size.
+// True for the size of a value that was not observed; constants that nodes hold are of ordinary size.
 bool has_unknown_size(const Graph& graph, ValueId id) {
   const ValueDef& definition = value_at(graph, id);
   if (!is_counted(definition.type.dtype)) return false;
@@ -85,7 +85,7 @@ struct NoiseModel::Inputs {
   bool any_known = false;
   bool any_estimated = false;
   bool any_quantised = false;
-  // What nobody was shown, nor could be estimated: it has rounded, it has a size.
+  // Inputs that were neither observed nor estimated: some has rounded, some has an unknown size.
   bool any_rounded_unseen = false;
   bool any_size_unseen = false;
 
@@ -165,8 +165,8 @@ bool NoiseModel::is_known(std::string prefix, const std::string& escaped_name) c
   return false;
 }
 
-// What a node reads and nobody was shown, since it was fused away, has rounded nevertheless: its error is estimated
-// from what it is made of, as far back as that was not shown either.
+// An input that was not observed, since it was fused away, has rounded nevertheless: its error is estimated from its
+// own inputs, as far back as those were not observed either.
 void NoiseModel::add_unseen(const Added& reader, const Graph& graph, const Node& node, int depth) {
   constexpr int kLongestChain = 32;  // more than any kernel fuses
   if (depth >= kLongestChain) return;
@@ -192,7 +192,7 @@ void NoiseModel::add_unseen(const Added& reader, const Graph& graph, const Node&
   }
 }
 
-// What a node with bodies gives is what its bodies gave.
+// The outputs of a node with bodies are those of its bodies.
 void NoiseModel::add_body_outputs(const Node& node, size_t output_index, Added& value) const {
   const std::string place = static_path(value.prefix) + escape_name(node.display_name);
   const size_t position = output_index + (node.op_type == "Loop" ? 1 : 0);  // a Loop's body gives its condition first
@@ -291,7 +291,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   const Inputs inputs = inputs_of(value);
   state.is_quantised = inputs.any_quantised;
   if (value.is_taken_from_codes && counts_quantisation_) return state_of_codes(state, value, inputs);
-  // Of inputs that nobody was shown; of those that are exact, where the operator itself rounds otherwise.
+  // True for inputs that were not observed, and for exact ones where the operator itself rounds differently.
   const bool has_unseen_history =
       inputs.any_rounded_unseen || (inputs.any_size_unseen && value.row != nullptr && value.row->own_rounding > 0);
   if (value.is_estimated && inputs.any_size_unseen) return state;
@@ -312,8 +312,8 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   if (inputs.any_estimated && !inputs.any_quantised && !value.is_estimated && rms > 0)
     state.error = std::min(state.error, kRoomOfEstimates * most_believed(state.coarsest, rms));
   if (value.row->spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
-  // Of equal operands every executor makes the same correctly rounded result: nothing to carry on, though a fused
-  // kernel may round otherwise here. So a mask built by (1 - m) * -1e9 stays without error.
+  // Every executor computes the same correctly rounded result from equal operands: there is no error to propagate,
+  // though a fused kernel may round differently here. So a mask built by (1 - m) * -1e9 stays without error.
   const bool has_history = inputs.error_max > 0 || has_unseen_history || value.magnitude.is_unrounded || is_narrowed;
   state.carried = value.row->own_rounding == 0 && !has_history ? 0 : state.error;
   return state;
@@ -356,7 +356,8 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
     case Spread::adds: {
       const double terms = std::max(1.0, inputs.count_max / std::max(1.0, output.magnitude.count));
       const double summing = wide_epsilon * std::sqrt(terms) / 8;
-      // What is this much larger than all it leaves is a mask of -1e9 added to scores: it rounds none of those.
+      // An operand that is this much larger than all that it leaves is a mask of -1e9 added to scores: it rounds none
+      // of those.
       constexpr double kMask = 16384, kSmallRms = 0.25;
       const bool is_masked = inputs.rms_max > kMask * std::max(output.magnitude.rms, kSmallRms);
       const double rounded = is_masked ? output.magnitude.rms : std::max(output.magnitude.rms, inputs.rms_max);
@@ -411,7 +412,7 @@ void NoiseModel::resolve(int64_t number) {
     std::string prefix = source.prefix;
     do {
       const auto waiting = unresolved_.find(prefix + source.escaped_name);
-      // What a body's input reads of the body's own results is an earlier iteration's, never its own.
+      // A body's input reads results of an earlier iteration, never of its own.
       if (waiting != unresolved_.end() && waiting->second < number) resolve(waiting->second);
     } while (!states_.contains(prefix + source.escaped_name) && leave_frame(prefix));
   }
@@ -462,7 +463,7 @@ void NoiseModel::found_difference(const std::string& path, double rmse) {
   const bool is_largest = in_body != in_bodies_.end() && in_body->second.error == state->second.error;
   state->second.is_compared = true;
   if (is_largest) in_body->second.is_compared = true;
-  // Where anything differs, some elements may differ by a rounding, however few they are.
+  // Some elements may differ by a rounding where any do, however few they are.
   const double rounding = rmse == 0 ? 0 : kStoring * epsilon_of(state->second.coarsest) * state->second.magnitude.rms;
   const double found = std::min(std::max(kRoom * rmse, rounding), state->second.error);
   // Nothing was to be carried on, and yet they differ: one of the sides does not round where the other does.

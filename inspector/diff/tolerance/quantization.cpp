@@ -135,7 +135,7 @@ double size_of_held_codes(const Graph& graph, const Node& dequantize) {
 }
 
 Value as_codes_hold_it(const Value& wide, const Value& held, const Codes& codes) {
-  // Of the range: what the largest numbers of another input exceed those by that a scale was made for.
+  // As a part of the range: the excess of another input's largest numbers over those that a scale was made for.
   constexpr double kRoom = 1.0 / 8;
   if (!wide.is_tensor() || !held.is_tensor() || !std::isfinite(codes.highest)) return wide;
   const Tensor &floats = wide.tensor(), &ends = held.tensor();
