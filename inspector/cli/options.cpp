@@ -127,8 +127,8 @@ void ReportOptions::declare(CLI::App& app) {
   app.add_option("--csv", csv, "write a table of all values")->type_name("F");
   app.add_option("--junit", junit, "write the verdict and every value as test cases for a CI server")->type_name("F");
   app.add_option("--html", html, "write a report for a browser")->type_name("F");
-  app.add_option("--dot", dot, "write the graph, coloured by severity, as dot")->type_name("F");
-  app.add_option("--svg", svg, "write the graph, coloured by severity, as a picture")->type_name("F");
+  app.add_option("--dot", dot, "write the graph, colored by severity, as dot")->type_name("F");
+  app.add_option("--svg", svg, "write the graph, colored by severity, as a picture")->type_name("F");
   app.add_option("--netron", netron, "write severities as an attachment for Netron")->type_name("F");
   app.add_option("--model-explorer", model_explorer, "write severities as node data for Model Explorer")
       ->type_name("F");

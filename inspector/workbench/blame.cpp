@@ -80,7 +80,7 @@ std::optional<Cause> find_variation(const Dump& first, const Dump& second, Side 
   cause.introduced = std::numeric_limits<double>::infinity();
   cause.side = side;
   cause.why = fmt::format(
-      "values differ between two runs of the same executor ({}) on the same inputs: uninitialised "
+      "values differ between two runs of the same executor ({}) on the same inputs: uninitialized "
       "memory or a race",
       executor);
   return cause;
@@ -103,7 +103,7 @@ Cause unrepeated(const Comparison& comparison) {
     cause.op = comparison.first_divergence->op;
     cause.path = comparison.first_divergence->path;
   }
-  cause.why = "the difference did not show when both sides ran once more: uninitialised memory or a race";
+  cause.why = "the difference did not show when both sides ran once more: uninitialized memory or a race";
   return cause;
 }
 

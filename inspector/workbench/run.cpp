@@ -262,7 +262,7 @@ Result<RunResult> run_repeated(RunRequest request, const ExecutorFactory& make_e
   }
   if (const ValueComparison* first = first_diverged(*result.comparison); first != nullptr) {
     Cause cause = cause_at(*first,
-                           "values differ between two runs of the same executor: uninitialised memory, a race, or sums "
+                           "values differ between two runs of the same executor: uninitialized memory, a race, or sums "
                            "in an order that is not fixed");
     cause.introduced = std::numeric_limits<double>::infinity();
     result.comparison->causes.push_back(std::move(cause));

@@ -51,7 +51,7 @@ Result<Range> range_of(DType dtype) {
     case DType::uint16:
       return Range{0, 65535};
     default:
-      return unsupported(fmt::format("quantising to {}", name_of(dtype)));
+      return unsupported(fmt::format("quantizing to {}", name_of(dtype)));
   }
 }
 

@@ -170,7 +170,7 @@ def group_query():
             scales = [(span * rng.uniform(0.5, 1.5, shape)).astype(np.float32) for _ in range(2)]
             yield Case("GroupQueryAttention", [q, k, v, *past, np.array([6, 6], np.int32), np.array(7, np.int32), *[None] * 5, *scales],
                        {**counts, "k_quant_type": mode, "v_quant_type": mode, "kv_cache_bit_width": bits}, 3, types=[F, code, code],
-                       ulps=1 if bits == 8 else 0, note="a quantised cache")
+                       ulps=1 if bits == 8 else 0, note="a quantized cache")
     for shown in (1, 2):
         yield case(5, [5, 5], options={"qk_output": shown}, outputs=4)
 

@@ -79,7 +79,7 @@ std::string context_of(const WhyEvidence& evidence) {
           "gets it right when it runs the node alone on the same inputs): ",
           evidence.letter());
     case Alone::varies:
-      return "results vary between two runs of the same executor on the same inputs (uninitialised memory or a race): ";
+      return "results vary between two runs of the same executor on the same inputs (uninitialized memory or a race): ";
     default:
       return {};
   }

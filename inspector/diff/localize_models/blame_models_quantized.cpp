@@ -98,7 +98,7 @@ class CodesBlame {
       return {dequantize, fmt::format("it takes codes to floats by {}, which '{}' has made by {}", here,
                                       quantize.node().display_name, there)};
     }
-    return {quantize, fmt::format("its steps are too coarse for what it quantises{}", told_step(quantize))};
+    return {quantize, fmt::format("its steps are too coarse for what it quantizes{}", told_step(quantize))};
   }
 
  private:

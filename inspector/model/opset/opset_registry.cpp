@@ -135,7 +135,7 @@ std::string OpsetRegistry::explain_missing(std::string_view domain, std::string_
   }
   if (own == "com.microsoft.nchwc") {
     return "operator " + in_quotes(op) + " in domain " + own +
-           " is in a memory layout of onnxruntime's own, for the processor it was made on; save the optimised model at "
+           " is in a memory layout of onnxruntime's own, for the processor it was made on; save the optimized model at "
            "ORT_ENABLE_EXTENDED";
   }
   std::string text = domain_named(domain) == nullptr ? "unknown operator domain " + in_quotes(own)

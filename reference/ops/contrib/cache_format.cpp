@@ -21,12 +21,12 @@ Result<CacheFormat> CacheFormat::create(const OpContext& op, size_t past, size_t
                      format.dtype_ == DType::bfloat16 || format.dtype_ == DType::float64;
   if (type == "NONE") {
     if (plain) return format;
-    return execution_error(fmt::format("a cache of {} has no quantisation type", name_of(format.dtype_)));
+    return execution_error(fmt::format("a cache of {} has no quantization type", name_of(format.dtype_)));
   }
   if (type != "PER_TENSOR" && type != "PER_CHANNEL")
-    return invalid_model(fmt::format("the quantisation is '{}'", type));
-  if (plain) return unsupported("a quantised cache without a past that tells its type");
-  if (!op.has_input(scale)) return execution_error("a quantised cache needs its scale");
+    return invalid_model(fmt::format("the quantization is '{}'", type));
+  if (plain) return unsupported("a quantized cache without a past that tells its type");
+  if (!op.has_input(scale)) return execution_error("a quantized cache needs its scale");
   const int64_t count = op.input(scale).element_count();
   if (count != 1 && (type == "PER_TENSOR" || count != heads * size)) {
     return execution_error(fmt::format("a scale of shape {} for {} heads of {} elements",

@@ -110,7 +110,7 @@ Status op_ms_qlinear_concat(OpContext& op) {
   for (size_t index = 2; index < op.input_count(); index += 3) {
     if (!op.has_input(index) || !op.has_input(index + 1)) return execution_error("a tensor or its scale is missing");
     if (op.input(index + 1).element_count() != 1) return execution_error("a scale must be one number");
-    if (!is_integer(op.input(index).dtype())) return execution_error("a tensor to be joined is not quantised");
+    if (!is_integer(op.input(index).dtype())) return execution_error("a tensor to be joined is not quantized");
     parts.emplace_back(PX_TRY(dequantize(op, {index, index + 1, index + 2})));
   }
   const InnerOp concat{"Concat", 13, {int_attribute("axis", op.int_attribute("axis"))}};

@@ -24,12 +24,12 @@ Result<CacheFormat> CacheFormat::create(const OpCall& op, int64_t past, int64_t 
   const bool is_plain = is_floating(format.dtype_) && bits_of(format.dtype_) >= 16;
   if (type == "NONE") {
     if (is_plain) return format;
-    return execution_error(fmt::format("a cache of {} has no quantisation type", name_of(format.dtype_)));
+    return execution_error(fmt::format("a cache of {} has no quantization type", name_of(format.dtype_)));
   }
   if (type != "PER_TENSOR" && type != "PER_CHANNEL")
-    return execution_error(fmt::format("the quantisation is '{}'", type));
-  if (is_plain) return unsupported("a quantised cache without a past that tells its type");
-  if (!op.has_input(scale)) return execution_error("a quantised cache needs its scale");
+    return execution_error(fmt::format("the quantization is '{}'", type));
+  if (is_plain) return unsupported("a quantized cache without a past that tells its type");
+  if (!op.has_input(scale)) return execution_error("a quantized cache needs its scale");
   const int64_t count = op.input(scale).element_count();
   if (count != 1 && (type == "PER_TENSOR" || count != heads * size))
     return execution_error(fmt::format("{} scales for {} heads of {} elements", count, heads, size));

@@ -166,7 +166,7 @@ Status concat(Context& op) {
     if (!op.has_input(index) || !op.has_input(index + 1)) return execution_error("a tensor or its scale is missing");
     if (op.input(index + 1).element_count() != 1) return execution_error("a scale must be one number");
     if ((dtype_bit(op.input(index).dtype()) & kInts) == 0)
-      return execution_error("a tensor to be joined is not quantised");
+      return execution_error("a tensor to be joined is not quantized");
     Tensor part =
         are_codes ? PX_TRY(recoded(op, index, dtype)) : PX_TRY(real_values(op, {index, index + 1, index + 2}));
     parts.emplace_back(std::move(part));

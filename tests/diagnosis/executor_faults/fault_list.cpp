@@ -118,7 +118,7 @@ const Fault kFaults[] = {
     {"Relu is lost in a fusion", "resnet", "cpu", "Relu", 5, kContext, "", [](Surgeon& s) { s.rename_operator("Max"); }},
     {"GRU reads its input shifted by a step", "recurrent", "cpu", "GRU", -1, kContext, "", [](Surgeon& s) { roll_input(s, 0, 0); }},
     {"Mul reads a stale value, in a scan", "scan_filter", "cpu", "Mul", 1, kContext, "", [](Surgeon& s) { s.replace_input(0, s.input(1)); }},
-    {"MatMul reads uninitialised memory", "recurrent", "cpu", "MatMul", -1, kKernel, "two runs", [](Surgeon& s) { const ValueId right = s.take_output(); s.give_output(s.emit("Add", {right, s.number(0.25F * static_cast<float>(s.variation()))})); }},
+    {"MatMul reads uninitialized memory", "recurrent", "cpu", "MatMul", -1, kKernel, "two runs", [](Surgeon& s) { const ValueId right = s.take_output(); s.give_output(s.emit("Add", {right, s.number(0.25F * static_cast<float>(s.variation()))})); }},
 };
 
 }  // namespace

@@ -172,7 +172,7 @@ TEST_F(QuantisedModels, AScaleThatIsTooSmallSaturates) {
 TEST_F(QuantisedModels, AScaleThatIsFarTooLargeLeavesNothing) {
   const Cause cause = blame({.hidden_scale = 400});
   EXPECT_EQ(cause.node, "QuantizeLinear_6");
-  EXPECT_TRUE(cause.why.starts_with("its steps are too coarse for what it quantises")) << cause.why;
+  EXPECT_TRUE(cause.why.starts_with("its steps are too coarse for what it quantizes")) << cause.why;
 }
 
 TEST_F(QuantisedModels, AWeightThatItsCodesDoNotStandFor) {
