@@ -316,7 +316,7 @@ class DumpComparer {
     }
   }
 
-  // A's place for what was not reached.
+  // A's position for values that were not reached.
   int64_t behind_all() const { return static_cast<int64_t>(a_.dump().entries().size()); }
 
   // Values that neither plan has: each once, so that nothing of the source graph goes unsaid.

@@ -103,7 +103,7 @@ void WrittenOtherwise::add_seen(const ValueComparison& value, bool is_constant, 
   if (value.reason.starts_with(kFusedInto)) seen.fused.insert(path);
   if (value.verdict != Verdict::not_compared) seen.compared.insert(path);
   const bool has_other_shape = value.verdict == Verdict::not_compared && value.reason == "shape differs";
-  // Elements moved before or behind a node: what is made of them next may agree.
+  // Elements moved before or after a node: the next values computed from them may agree.
   const bool is_moved = has_other_shape && value.is_same_count;
   const bool is_on_the_way = is_moved && !value.is_graph_output && path.find("//") == std::string::npos;
   if ((value.verdict != Verdict::diverged && !has_other_shape) || is_on_the_way) return;
@@ -138,7 +138,7 @@ bool WrittenOtherwise::has_right_effects(const ValueComparison& constant, const 
   return any_compared || !any_made;
 }
 
-// A single number in each model, as far apart as the axis is long.
+// A single number in each model, whose difference is the length of the axis.
 bool WrittenOtherwise::is_one_index(const ValueComparison& constant, const Effect& effect) {
   const auto& metrics = constant.metrics;
   if (effect.indexed == 0 || !metrics.has_value() || metrics->count != 1) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples beside whole values and beside other samples.
+// Samples compared with whole values and with other samples.
 #include "inspector/diff/compare/sampled_elements.h"
 
 #include <algorithm>

@@ -23,7 +23,7 @@ using diff::Placed;
 using diff::Seen;
 using diff::StreamSide;
 
-// A copy that outlives the event; nothing for payloads that do not lie on the host.
+// A copy that outlives the event; nothing for payloads that are not on the host.
 Result<Value> keep(const Value& value, bool is_constant) {
   if (value.is_tensor()) {
     const Tensor& tensor = value.tensor();
@@ -116,8 +116,8 @@ class StreamComparer::Impl {
   diff::ModelDifferences differences_;
   std::mutex mutex_;
   std::condition_variable moved_;
-  // Places in A of the values that are being compared, on either thread. A limit follows from what was found before it:
-  // a comparison waits for those before it, so that the document does not depend on which thread is quicker.
+  // Positions in A of the values that are being compared, on either thread. A limit follows from what was found before
+  // it: a comparison waits for those before it, so that the document does not depend on which thread is quicker.
   std::set<int64_t> comparing_;
   std::condition_variable compared_;
   StreamSide a_, b_;
@@ -161,7 +161,7 @@ Status StreamComparer::Impl::begin_call(bool is_a) {
   return {};
 }
 
-// Both sides' sites are known: values of B that came early get the keys that A's will have.
+// Both sides' values are known: values of B that came early get the keys that A's will have.
 void StreamComparer::Impl::link_names() {
   if (!options_.match_by_name || links_.is_closed()) return;
   diff::link_names(a_, b_, links_);
@@ -262,8 +262,8 @@ Status StreamComparer::Impl::observe(bool is_a, const Observation& observation) 
     own.unmatched.push_back(std::move(seen));
     return {};
   }
-  // Copied under the lock: the other side must not miss it between looking and laying by. A copy is quick beside a
-  // comparison.
+  // Copied under the lock: the other side must not miss it between the search and the storing. A copy is quick compared
+  // with a comparison.
   seen.value = PX_TRY(keep(observation.value, observation.site.role == ValueSite::Role::initializer));
   own.put(std::move(seen));
   moved_.notify_all();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One side's bookkeeping, and links between sites of equal name.
+// One side's bookkeeping, and links between values of equal name.
 #include "inspector/diff/compare/stream_side.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 namespace parallax::diff {
 namespace {
 
-// Static paths of sites without counterpart by path, by name; a name that stands twice is no help.
+// Static paths of values without counterpart by path, by name; a name that occurs twice is ignored.
 std::unordered_map<std::string, std::string> lonely_by_name(const StreamSide& side, const StreamSide& other) {
   std::unordered_map<std::string, std::string> lonely;
   for (const auto& [path, site] : side.sites) {

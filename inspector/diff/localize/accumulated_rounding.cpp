@@ -34,7 +34,7 @@ double ulps_between(double a, double b, DType dtype) {
   return std::abs(a - b) / (std::exp2(std::floor(std::log2(magnitude))) * limits.epsilon);
 }
 
-// Two indices that an ArgMax, ArgMin or TopK has chosen from scores: how far the scores are apart.
+// Two indices that an ArgMax, ArgMin or TopK has chosen from scores: the distance of the scores.
 std::optional<double> score_gap(const Node& node, const Tensor& scores, const Tensor& a, const Tensor& b) {
   const Attribute* attribute = find_attribute(node, "axis");
   const auto* given = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);

@@ -227,7 +227,7 @@ Result<Cause> ExecutionBlame::cause_of(const Root& root, bool with_why) {
   return cause;
 }
 
-// No node is wrong by itself: the first place that differs, and what is known of it.
+// No node is wrong by itself: the first position that differs, and the facts about it.
 void ExecutionBlame::add_what_is_known() {
   const ValueComparison* const first = first_diverged(comparison_);
   if (first == nullptr) return;

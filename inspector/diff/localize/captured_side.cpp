@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding captured values by graph and place, and computing those between them.
+// Finding captured values by graph and position, and computing those between them.
 #include "inspector/diff/localize/captured_side.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace parallax::diff {
 namespace {
 
-constexpr int kLongestChain = 64;  // nodes fused into one, or left out of a capture, behind one another
+constexpr int kLongestChain = 64;  // nodes fused into one, or left out of a capture, one after the other
 constexpr int64_t kMostComputedBytes = int64_t{256} << 20;  // kept of values that were not captured
 
 }  // namespace

@@ -69,7 +69,7 @@ void add_attributes(const WhyEvidence& evidence, std::vector<Number>& numbers) {
   }
 }
 
-// Numbers that stand in such places by mistake: the inverse, the root, the other sign, what masks and epsilons
+// Numbers that are used in such positions by mistake: the inverse, the root, the other sign, what masks and epsilons
 // usually are, and what follows from the sizes of the tensors.
 std::vector<double> usual_numbers(const WhyEvidence& evidence, double now) {
   std::vector<double> numbers = {-now, now * now, 2 * now, now / 2};

@@ -49,7 +49,7 @@ bool is_float32(const WhyEvidence& evidence) {
   return evidence.actual().is_tensor() && evidence.actual().tensor().dtype() == DType::float32;
 }
 
-// How alike two errors are, as the cosine between them, and how large the one is beside the other.
+// How alike two errors are, as the cosine between them, and their relative size.
 struct Likeness {
   double cosine = 0;
   double ratio = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle beside the capture, and what rounding may do between them.
+// The oracle compared with the capture, and the possible effect of rounding between them.
 #include "inspector/diff/localize/node_judge.h"
 
 #include <algorithm>
@@ -73,8 +73,8 @@ Value moved_value(const Value& value, const UlpsOf& ulps_of) {
   return moved.take();
 }
 
-// The first input of floats moved one way and the others the other way: so that what is divided by a scale moves by
-// both, and every element that lies between two steps goes to the other one.
+// The first input of floats moved one way and the others the other way: so that a quotient by a scale moves by both,
+// and every element between two steps goes to the other one.
 std::vector<Value> pulled_apart(const std::vector<FoundValue>& inputs, double ulps) {
   std::vector<Value> values;
   bool is_first = true;
@@ -86,7 +86,7 @@ std::vector<Value> pulled_apart(const std::vector<FoundValue>& inputs, double ul
   return values;
 }
 
-// Each element of the captured value lies among what the oracle makes of inputs nudged this way and that.
+// Each element of the captured value is in the range of the oracle's results for inputs nudged this way and that.
 bool is_near_tie(const Value& expected, const Value& actual, const std::vector<Value>& others) {
   if (!expected.is_tensor() || !actual.is_tensor() || expected.tensor().dtype() == DType::string) return false;
   const Tensor& a = expected.tensor();
@@ -121,7 +121,7 @@ void allow_backward_error(const CapturedSide& side, const NodeInstance& instance
     if (!outputs.ok() || judgement.output >= outputs->size()) return;
     others.push_back(rounded_like((*outputs)[judgement.output], judgement.actual));
     if (round > 0 || is_exact(judgement.actual)) continue;
-    // One round tells whether more could matter: a well-conditioned node's error stays what it is.
+    // One pass shows whether more are relevant: a well-conditioned node's error stays what it is.
     const double moved = distance_between(judgement.expected, others[0], judgement.limit).severity;
     if (std::isfinite(judgement.introduced) && judgement.introduced > kFar * std::max(1.0, moved)) return;
   }

@@ -117,7 +117,7 @@ class ModelBlame {
 
   bool is_suspect(const ValueMatch& match) const;
   bool has_diverged(const ValueMatch& match) const;
-  // Both are data: where these differ, their readers tell whether it matters.
+  // Both are data: where these differ, their consumers show whether it is relevant.
   bool are_held(const ValueMatch& match) const { return a_->is_constant(match.a) && b_->is_constant(match.b); }
   // True for an output of the model, or of the body or function that has it.
   bool is_output(int32_t id) const {
@@ -162,7 +162,7 @@ class ModelBlame {
   std::unordered_set<int32_t> same_;  // values of A that both definitions make alike
   std::vector<std::string> settled_;  // beginnings of static paths whose causes are known
   std::string unjudged_;
-  bool are_of_two_types_ = false;  // one model in halves, the other not
+  bool are_of_two_types_ = false;  // one model in half precision, the other not
   bool is_one_quantised_ = false;
   size_t uncaptured_ = 0;  // values looked at that were not captured
 };

@@ -226,7 +226,7 @@ class ConstantWalk {
   bool look_for_inserted(int32_t x, int32_t y, const PlacedNode& reader) {
     const auto inserted = next_to_equal(b_, y, a_.constant(x));
     const auto is_it = [&](const NodeMatch& match) { return PlacedNode{match.place_b, match.b} == *inserted; };
-    // A held constant that is turned on its way, and was turned before: another way to write it.
+    // A stored constant that is transposed on its way, and was transposed before, is an equivalent constant.
     if (!inserted.has_value() || (only_moves(*inserted) && a_.is_constant(x)) ||
         std::ranges::any_of(matching_.nodes, is_it))
       return false;

@@ -21,7 +21,7 @@ struct ConstantPair {
   std::vector<PlacedNode> readers;  // in A; once there is a pair, first the one that stands for B's
 };
 
-// The constants that A's nodes of a region read, and those that B's read in their place.
+// The constants that A's nodes of a region read, and those that B's read instead of them.
 std::vector<ConstantPair> constants_of(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                        const Region& region) {
   std::vector<ConstantPair> pairs;
@@ -94,7 +94,8 @@ void leave_out_unfelt(std::vector<ConstantPair>& pairs, const ModelSide& a, cons
   }
 }
 
-// The nodes behind as few of these constants as will do; none where all of them will not.
+// The nodes that produce the smallest sufficient set of these constants; none where even all of them are not
+// sufficient.
 template <class WillDo>
 std::vector<Guilty> behind_few(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                std::vector<ConstantPair> pairs, WillDo&& will_do) {
@@ -118,7 +119,7 @@ bool Trials::agrees_with(const RegionRunner::Constants& constants) const {
 }
 
 bool Trials::brings_near(const RegionRunner::Constants& constants) const {
-  constexpr double kNear = 0.02;  // of what the two are apart
+  constexpr double kNear = 0.02;  // of the two's difference
   const auto found = runner_.run_with(target_.a, target_.b, instance_, constants);
   if (!found.ok()) return false;
   const double apart = relative_distance(region_.expected, region_.found, limit_).relative_rms;

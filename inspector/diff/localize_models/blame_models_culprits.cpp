@@ -42,7 +42,7 @@ std::string list_of(const std::vector<PlacedNode>& nodes) {
   return nodes.size() <= kListed ? text : fmt::format("{} and {} more nodes", text, nodes.size() - kListed);
 }
 
-// A cast to something narrower (halves, integers) that is undone at once: it alone is what B has more.
+// A cast to something narrower (half precision, integers) that is undone at once: it alone is what B has more.
 const PlacedNode* find_round_trip(const std::vector<PlacedNode>& casts) {
   const auto is_wide = [](DType dtype) { return dtype == DType::float32 || dtype == DType::float64; };
   for (const PlacedNode& cast : casts) {

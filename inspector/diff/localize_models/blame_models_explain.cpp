@@ -66,7 +66,7 @@ std::string attribute_difference(const PlacedNode& a, const PlacedNode& b) {
   return {};
 }
 
-// Elements of either may have been stored in halves, now or before they were cast.
+// Elements of either may have been stored in half precision, now or before they were cast.
 bool is_transposed(const Tensor& a, const Tensor& b) {
   if (a.shape().rank() != 2 || b.shape().rank() != 2) return false;
   const int64_t rows = a.shape()[0], columns = a.shape()[1];
@@ -84,7 +84,7 @@ bool is_transposed(const Tensor& a, const Tensor& b) {
   return !is_as_it_was;
 }
 
-// b = factor * a, within the rounding of floats, or of halves that they are stored in.
+// b = factor * a, within the rounding of floats, or of half precision that they are stored in.
 std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
   double ab = 0, aa = 0;
   for (int64_t element = 0; element < a.element_count(); ++element) {
@@ -161,7 +161,7 @@ bool is_all_zeros(const Value& value) {
   return true;
 }
 
-// An operand that one of the two has and the other has left out, zeros apart: a bias, say.
+// An operand that one of the two has and the other has left out, not counting zeros: a bias, say.
 std::string missing_operand(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
                             const PlacedNode& node_b) {
   const auto read = [](const PlacedNode& node, size_t port) {
@@ -183,7 +183,7 @@ std::string missing_operand(const ModelSide& a, const PlacedNode& node_a, const 
   return {};
 }
 
-// A constant and a value that have changed places.
+// A constant and a value that were exchanged.
 bool has_crossed_constant(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b) {
   const size_t count = node_a.node().inputs.size();
   if (count != node_b.node().inputs.size() || commutes(node_a.node())) return false;
@@ -202,7 +202,7 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::string && b.dtype() == DType::string) return difference_of_texts(a, b);
   if (a.dtype() == DType::string || b.dtype() == DType::string || is_complex(a.dtype()) || is_complex(b.dtype()))
     return {};
-  // Codes and what they stand for are not one number beside the other.
+  // Quantized values are not comparable with the numbers that they represent.
   const auto are_codes = [](const Tensor& x, const Tensor& y) {
     return is_integer(x.dtype()) && is_floating(y.dtype());
   };
@@ -210,7 +210,8 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
     return fmt::format("it is of type {} in B and {} in A", name_of(b.dtype()), name_of(a.dtype()));
   if (is_transposed(a, b) && !(a.shape() == b.shape())) return "it is transposed in B";
   if (a.element_count() != b.element_count()) return shape_difference(a, b);
-  // Doubles that are stored as floats; what is stored in halves is told where nothing else is: it may be felt.
+  // Doubles that are stored as floats; storage in half precision is reported where nothing else is: it may be
+  // observable.
   const bool are_stored_otherwise = is_floating(a.dtype()) && is_floating(b.dtype()) && a.dtype() != b.dtype();
   const DType stored = are_stored_otherwise ? narrower(a.dtype(), b.dtype()) : DType::undefined;
   const bool passes_over = are_stored_otherwise && (stored == DType::float32 || !differ_by_storing(a, b, stored));

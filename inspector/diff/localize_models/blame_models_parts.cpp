@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs a region's nodes as the matching has them, then by operator and by place.
+// Pairs a region's nodes as the matching has them, then by operator and by position.
 #include "inspector/diff/localize_models/blame_models_parts.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace parallax::diff {
 namespace {
 
-// By more than codes that are signed in one of the two.
+// By more than quantized values that are signed in one of the two.
 bool are_defined_otherwise(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b) {
   return !definition_difference(a, node_a, b, node_b).empty() && !differ_by_code(a, node_a, b, node_b);
 }
@@ -65,8 +65,8 @@ bool reads_the_same_or_folded(const ModelSide& a, const PlacedNode& node_a, cons
   return reads_the_same(a, node_a, b, node_b, matching) || std::ranges::equal(in_a, in_b, is_counterpart);
 }
 
-// Nodes of two operators that read the same and make what stands for each other: one was put in the place of the other,
-// be it one that leaves these values as they are.
+// Nodes of two operators that read the same and compute counterparts: one replaced the other, even one that leaves
+// these values unchanged.
 void pair_by_place(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
                    Parts& parts) {
   const auto make_the_same = [&](const PlacedNode& node_a, const PlacedNode& node_b) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs regions with the codes of one value alone, and says what is wrong with those that matter.
+// Runs regions with the quantization of one value alone, and explains the relevant ones.
 #include "inspector/diff/localize_models/blame_models_quantized.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ bool is_of_codes(const PlacedNode& node) { return is_quantize(node.node()) || is
 
 int32_t made_by(const PlacedNode& node) { return ModelSide::site_read(*node.place, node.node().outputs.front()); }
 
-// The codes that a value is taken from, moved since or not.
+// The quantized values that a value is dequantized from, moved since or not.
 std::optional<Codes> codes_held(const ModelSide& side, int32_t id) {
   PlacedNode made_by = side.producer(id);
   while (made_by.id != kNoNode && only_moves(made_by)) {
@@ -86,7 +86,7 @@ class CodesBlame {
   CodesBlame(const ModelSide& a, const ModelSide& b, const ModelSide& side, const ModelMatching& matching)
       : a_(a), b_(b), side_(side), matching_(matching) {}
 
-  // `floats` are what was taken to codes.
+  // `floats` are the input of the quantization.
   Guilty of(const PlacedNode& dequantize, const Value& floats) const {
     const NodeId before = quantize_just_before(*dequantize.place->graph, dequantize.node());
     if (before == kNoNode) return of_constant(dequantize);
@@ -119,7 +119,7 @@ class CodesBlame {
     const std::optional<Codes> codes = codes_of(*quantize.place->graph, quantize.node());
     if (!codes.has_value() || !std::isfinite(codes->highest) || !floats.is_tensor()) return {};
     const Tensor& tensor = floats.tensor();
-    // Below zero lies what a Relu takes away.
+    // A Relu removes the range below zero.
     const double lowest = codes->lowest == 0 ? -std::numeric_limits<double>::infinity() : codes->lowest;
     int64_t beyond = 0;
     double furthest = 0;
@@ -184,7 +184,7 @@ std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b
     const auto made = alone.run(match.a, match.b, instance);
     if (made.ok() && severity(*made) > 1) beyond.emplace_back(dequantize, severity(*made));
   }
-  // Beside codes that cut off most of a value, the limit is that of what is left of it.
+  // Where quantization cuts off most of a value, the limit is that of the rest.
   constexpr double kFelt = 0.1;
   double largest = 0;
   for (const auto& [dequantize, alone] : beyond) largest = std::max(largest, alone);

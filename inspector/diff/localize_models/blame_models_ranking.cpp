@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaves out what does not matter, and adds what left the range of numbers.
+// Leaves out irrelevant differences, and adds values that left the range of numbers.
 #include "inspector/diff/localize_models/blame_models_ranking.h"
 
 #include <algorithm>
@@ -132,8 +132,8 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
     return begin_of(root.path, comparison) <= left_at || is_made_before(root, left->path);
   };
   if (left.has_value() && std::ranges::any_of(roots, explains)) left.reset();
-  // Below a user's limit nothing matters beside what exceeds one; below the table's, another definition is what it is.
-  // Of two types, all that is stored is rounded: that does not matter where numbers are lost.
+  // Below a user's limit nothing is relevant except values that exceed one; below the table's, another definition is
+  // what it is. Of two types, all that is stored is rounded: that is irrelevant where numbers are lost.
   const bool loses_numbers = left.has_value() && are_of_two_types;
   const auto is_rounding = [&](const ModelRoot& root) {
     return loses_numbers && !did_much(root) && !root.always_counts;

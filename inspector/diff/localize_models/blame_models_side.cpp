@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sites, captured values and single nodes of one of two models.
+// Value table, captured values and single nodes of one of two models.
 #include "inspector/diff/localize_models/blame_models_side.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace parallax::diff {
 namespace {
 
-constexpr int kMostConstantNodes = 64;           // nodes behind one another that make a constant
+constexpr int kMostConstantNodes = 64;           // a chain of nodes that make a constant
 constexpr size_t kSmallBytes = size_t{1} << 20;  // constants that are computed once
 
 Result<std::shared_ptr<const Model>> model_of(const BlameSide& side) {

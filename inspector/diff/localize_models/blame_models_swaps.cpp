@@ -33,7 +33,7 @@ std::vector<int32_t> chain_of(const ModelSide& side, int32_t id) {
         reads.push_back(read);
     }
     if (reads.size() > 1) std::erase_if(reads, [&](int32_t read) { return !is_floating(dtype_of(side, read)); });
-    if (reads.size() != 1) break;  // beside values, shapes do not count
+    if (reads.size() != 1) break;  // next to values, shapes do not count
     chain.push_back(reads.front());
   }
   return chain;

@@ -68,7 +68,7 @@ std::optional<double> ComparedValues::difference_of(int32_t id) const {
     const ValueComparison& value = *found->second;
     if (!holds_numbers(value)) continue;
     double difference = std::numeric_limits<double>::infinity();
-    // Beside a mask of -1e9 everything is small: there, the difference itself.
+    // Compared with a mask of -1e9 everything is small: there, the difference itself.
     if (value.metrics.has_value() && std::isfinite(value.severity))
       difference = value.metrics->rms_a > kMasked ? value.metrics->rmse : value.metrics->rel_l2;
     largest = std::max(largest.value_or(0), difference);
@@ -160,8 +160,8 @@ bool Unmatching::is_unobserved(int32_t constant, const std::unordered_set<int32_
   });
 }
 
-// Places and shapes that both definitions do the same with: another way to write them, wherever the fault is. From the
-// last to the first, so that what is made of constants is known before them.
+// Indices and shapes with the same effect in both definitions are equivalent constants, wherever the fault is. From the
+// last to the first, so that values computed from constants are known before them.
 void Unmatching::unmatch_unobserved_constants(const std::unordered_set<int32_t>& same) {
   for (size_t index = matching_.values.size(); index-- > 0;) {
     const ValueMatch& match = matching_.values[index];

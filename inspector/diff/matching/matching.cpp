@@ -27,7 +27,7 @@ std::vector<std::vector<int32_t>> aliases_of(const FlatGraph& flat) {
   return groups;
 }
 
-// Whatever their types are known to be, codes are no floats.
+// Whatever their types are known to be, quantized values are no floats.
 bool are_codes(const FlatValue& value) { return value.site->op == "QuantizeLinear"; }
 
 bool same_dtype(const FlatValue& a, const FlatValue& b) {
@@ -41,8 +41,8 @@ bool are_of_one_kind(const FlatValue& a, const FlatValue& b) {
   return same_dtype(a, b) || (are_known && is_floating(a.type->dtype) == is_floating(b.type->dtype));
 }
 
-// Pairs the members of two groups of aliases: of equal path, of equal operator, of equal type; what is left over stands
-// beside the first of its type.
+// Pairs the members of two groups of aliases: of equal path, of equal operator, of equal type; the rest is paired with
+// the first of its type.
 void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int32_t>& group_a,
                   const std::vector<int32_t>& group_b, const ValueMatch& like, ModelMatching& result) {
   const auto add = [&](int32_t x, int32_t y, bool is_extra) {
@@ -222,7 +222,7 @@ bool fits_together(const TypeInfo& a, const TypeInfo& b) {
   });
 }
 
-// The one place of `free` that holds true; -1 where there are none or several.
+// The one index in `free` that holds true; -1 where there are none or several.
 int32_t only_one(const std::vector<bool>& free) {
   if (std::ranges::count(free, true) != 1) return -1;
   return static_cast<int32_t>(std::ranges::find(free, true) - free.begin());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes by meaning: a default that is written out, an axis counted from behind, do not make another node.
+// Attributes by meaning: a default that is written out, an axis counted from the end, do not make another node.
 #include "inspector/diff/matching/matching_attributes.h"
 
 #include <algorithm>

@@ -31,7 +31,7 @@ std::vector<Read> free_reads(const GraphSites& place, NodeId id, const std::vect
   return found;
 }
 
-// The data that `place` holds for a value; null where there is none, or a dump left it out.
+// The data of a value in the graph at `place`; null where there is none, or a dump left it out.
 const StoredTensor* data_of(const GraphSites& place, ValueId value) {
   const ValueSite* const site = value == kNoValue ? nullptr : place.values[static_cast<size_t>(value)];
   if (site == nullptr) return nullptr;
@@ -47,7 +47,7 @@ const StoredTensor* data_of(const GraphSites& place, ValueId value) {
   return stored == nullptr || stored->external_location == kLeftOutOfDump ? nullptr : stored;
 }
 
-// One definition, or one but for codes that are signed in one of the two models and unsigned in the other.
+// True for one definition, also where quantized values are signed in one of the two models and unsigned in the other.
 bool do_the_same(const NodeMatch& match) {
   if (match.is_same_definition) return true;
   const Node& a = match.place_a->graph->nodes[static_cast<size_t>(match.a)];

@@ -114,8 +114,8 @@ class Flattener {
     at(alias).root = at(source).root;
   }
 
-  // Codes stand for the floats they were made of; where others made them, for those that they are taken to. Codes that
-  // are held are constants of their own.
+  // Quantized values represent the floats they were made of; where others made them, those that they are dequantized
+  // to. Stored quantized values are constants of their own.
   bool passes_codes(const Graph& graph, const Node& node, int32_t source) {
     if (!options_.passes_codes || node.outputs[0] == kNoValue) return false;
     if (is_quantize(node) || clamps_at_zero(graph, node)) return true;

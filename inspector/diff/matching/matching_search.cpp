@@ -190,7 +190,7 @@ class Matcher {
     return true;
   }
 
-  // By another operator: one may have been put in the other's place, or something stands between it and its reader.
+  // By another operator: one may have replaced the other, or a node is between it and its consumer.
   bool are_made_otherwise(int32_t x, int32_t y) const {
     return !a_.value(x).is_constant && !b_.value(y).is_constant && a_.op_of(x) != b_.op_of(y);
   }
@@ -373,7 +373,7 @@ class Matcher {
            (node_a.constants == node_b.constants && inputs_agree(node_a, node_b));
   }
 
-  // Whatever the operators: another one was put in that place.
+  // Whatever the operators: another one replaced it.
   bool are_made_of_the_same(const FlatValue& value_a, const FlatValue& value_b) const {
     if (value_b.producer < 0 || have_other_sizes(*value_a.type, *value_b.type)) return false;
     const FlatNode &node_a = a_.node(value_a.producer), &node_b = b_.node(value_b.producer);

@@ -274,7 +274,7 @@ PX_AVX2_ENTRY void dispatch(const typename Source::Stored* a, const typename Sou
   return run_groups<Source, Run, T, false, false>(a, b, count, filter, result, buckets);
 }
 
-// Differences of one tensor lie in few buckets: one comparison a bucket and 32 elements is cheaper than 32 increments.
+// Differences of one tensor are in few buckets: one comparison a bucket and 32 elements is cheaper than 32 increments.
 PX_AVX2_ENTRY void count_buckets(const uint8_t* buckets, int64_t count, int64_t* histogram) {
   const int64_t whole = count / 32 * 32;
   __m256i low = _mm256_set1_epi8(-1),

@@ -234,7 +234,7 @@ PX_AVX512_ENTRY void run_float64(const double* a, const double* b, int64_t count
   result.any_flagged = any != 0;
 }
 
-// Differences of one tensor lie in few buckets: one comparison a bucket and 64 elements is cheaper than 64 increments.
+// Differences of one tensor are in few buckets: one comparison a bucket and 64 elements is cheaper than 64 increments.
 PX_AVX512_ENTRY void count_buckets(const uint8_t* buckets, int64_t count, int64_t* histogram) {
   const int64_t whole = count / 64 * 64;
   __m512i low = _mm512_set1_epi8(-1),

@@ -59,10 +59,10 @@ double sum_of(const BlockResult::Lanes& lanes) {
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-// Tensors up to this size, where speed matters less than the last digits, are summed in double throughout.
+// Tensors up to this size, where speed counts less than the last digits, are summed in double throughout.
 constexpr int64_t kSmall = int64_t{1} << 14;
 
-// The element types that a kernel reads as they lie; others are decoded to double block by block.
+// The element types that a kernel reads directly; others are decoded to double block by block.
 enum class Path : uint8_t { float32, float64, float16, bfloat16, decoded };
 
 class FloatRange {

@@ -38,7 +38,7 @@ std::vector<double> sampled_magnitudes(const TensorView& view) {
 
 // Magnitude of a tensor's ordinary elements. Masks hold numbers like -10000 that are no magnitude of anything: what
 // exceeds a low quantile of the others 16384 times, and is large by itself, is left out. (Where a mask was applied, a
-// Softmax gives next to nothing beside its ordinary elements.)
+// Softmax gives nearly nothing compared with its ordinary elements.)
 double ordinary_rms(const TensorView& view) {
   constexpr double kOutlier = 16384, kSmallestMask = 256;
   std::vector<double> magnitudes = sampled_magnitudes(view);

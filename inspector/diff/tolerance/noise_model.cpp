@@ -27,11 +27,11 @@ DType real_part(DType dtype) {
 
 double epsilon_of(DType dtype) { return dtype == DType::undefined ? 0 : float_limits(dtype).epsilon; }
 
-// Codes of eight bits leave some hundredths of a value's size to chance, whose sums are bounded (uniform errors, no
-// tails) and whose estimates are close.
+// Quantization to eight bits leaves some hundredths of a value's size to chance, whose sums are bounded (uniform
+// errors, no tails) and whose estimates are close.
 constexpr double kMarginOfCodes = 6;
 constexpr double kMostOfCodes = 0.06;     // of the size: coarser steps, and what nobody compared, are not believed
-constexpr double kUnknownOfCodes = 0.03;  // where nobody knows what the codes were made of
+constexpr double kUnknownOfCodes = 0.03;  // where nobody knows the source of the quantized values
 
 // The largest error that is taken over from a value that nobody compared.
 double most_believed(DType coarsest, double rms) {
@@ -151,7 +151,7 @@ void NoiseModel::add_inputs(const std::string& prefix, const Graph& graph, const
   }
 }
 
-// Output `position` of a body that stands at `place` (static).
+// Output `position` of a body at `place` (static).
 void NoiseModel::add_body_output(const Graph& body, size_t position, const std::string& place, Added& value) const {
   if (position >= body.outputs.size()) return;
   const std::string name = escape_name(body.values[static_cast<size_t>(body.outputs[position])].name);

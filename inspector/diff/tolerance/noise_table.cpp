@@ -130,8 +130,8 @@ constexpr NoiseRow kUnknown = {"", Spread::unknown, kRoomy};
 
 // A tensor of a million normal deviates holds one of 5; the rest is room for estimates that are too low. 16-bit types
 // hardly add up errors of long sums (they are summed in float32), so that their estimates are too high rather than too
-// low. What was compared bounds the estimates behind it; through values that were not (outputs alone, fused ones) they
-// would grow by a factor an operator, and after some dozens anything would pass.
+// low. Compared values bound the later estimates; through values that were not (outputs alone, fused ones) they would
+// grow by a factor an operator, and after some dozens anything would pass.
 constexpr NoiseMargin kMargins[] = {
     {DType::float64, 16, 64, 4096},
     {DType::float32, 16, 16, 1024},

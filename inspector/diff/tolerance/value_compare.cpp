@@ -43,7 +43,7 @@ void merge(std::optional<Metrics>& into, const Metrics& metrics) {
   into = merged;
 }
 
-// Walks two values side by side; stops at the first place where they cannot be compared.
+// Walks two values side by side; stops at the first element where they cannot be compared.
 class PairWalk {
  public:
   PairWalk(const CompareContext& context, ValueComparison& result) : context_(context), result_(result) {}
