@@ -48,7 +48,7 @@ int64_t lowest_offset(const Block& block, std::span<const Block> placed) {
   return offset;
 }
 
-// Places all in the order they come, and answers the size of the whole.
+// Assigns offsets to all in their order, and returns the size of the whole.
 int64_t pack(std::vector<Block>& blocks) {
   std::vector<Block> placed;
   placed.reserve(blocks.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace of a run, and the places of a planned one.
+// The trace of a run, and the offsets of a planned one.
 #include "runtime/device/run_memory.h"
 
 #include <utility>

@@ -22,7 +22,7 @@ using storage::to_storage;
 using storage::visit_storage;
 
 #if defined(__x86_64__)
-// Halves by the processor's own conversion (F16C), which rounds as ONNX does; the loops that storage.h's formulas make
+// Float16 by the processor's own conversion (F16C), which rounds as ONNX does; the loops that storage.h's formulas make
 // take three times as long. Eight or sixteen at a time; returns where it ended.
 __attribute__((target("avx2,f16c"))) int64_t load_halves(const Float16* source, float* out, int64_t count) {
   int64_t i = 0;

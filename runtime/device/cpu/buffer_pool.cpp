@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Size classes with at most an eighth of waste; idle buffers are given back when they outgrow what is in use. In a
-// planned run a buffer lies where the plan says, if that place is free.
+// planned run a buffer is where the plan says, if that range is free.
 #include "runtime/device/cpu/buffer_pool.h"
 
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stage of radix r takes groups of m * r elements apart into r groups of m. Loops run over the signals and over what
-// earlier stages have taken apart, so they are vector code from the first or second stage on.
+// A stage of radix r splits groups of m * r elements into r groups of m. Loops run over the signals and over the groups
+// of earlier stages, so they are vector code from the first or second stage on.
 #include "runtime/device/cpu/fourier.h"
 
 #include <algorithm>

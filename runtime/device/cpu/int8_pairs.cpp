@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block in float first, which counts what lies near half way.
+// A block in float first, which counts the numbers near half way.
 #include "runtime/device/cpu/int8_pairs.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ T in_double(const CodePairs& pairs, T a, T b) {
   return static_cast<T>(static_cast<int32_t>(std::clamp(rounded, low, low + 255.0)));
 }
 
-// How many lie near half way, each of which has a mark.
+// The number of results near half way, each of which has a mark.
 template <class T, bool kProduct, bool kOne>
 int32_t combine_block(const PairFactors& given, int64_t count, const T* a, const T* b, T* y, uint8_t* marks) {
   int32_t near = 0;

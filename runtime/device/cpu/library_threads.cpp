@@ -54,7 +54,7 @@ LibraryThreads::LibraryThreads(int count) : before_(wanted_threads) { wanted_thr
 LibraryThreads::~LibraryThreads() { wanted_threads = before_; }
 
 InvalidOperations::InvalidOperations() : before_(std::exchange(invalid_elsewhere, &elsewhere_)) {
-  has_own_library_threads();  // so that the trial comes before what is watched
+  has_own_library_threads();  // so that the probe comes before the watched calls
   std::feclearexcept(FE_INVALID);
 }
 InvalidOperations::~InvalidOperations() { invalid_elsewhere = before_; }

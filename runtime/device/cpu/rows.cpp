@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts: where the rows of a tensor along one axis begin and how far apart their elements stand.
+// Layouts: where the rows of a tensor along one axis begin and the stride of their elements.
 #include "runtime/device/cpu/rows.h"
 
 namespace parallax::runtime {

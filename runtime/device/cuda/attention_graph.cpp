@@ -55,7 +55,7 @@ const std::byte* first_matrix(const std::byte* data, DType dtype, const EvenPlac
   return data + byte_size(dtype, places.start);
 }
 
-// All that lies side by side begins at a multiple of what is read at once, and no sample stands for others.
+// Contiguous runs begin at a multiple of a load's size, and no sample is broadcast.
 bool can_be_read(const std::byte* data, DType dtype, const EvenPlaces& at, int64_t samples) {
   for (const int64_t stride : {at.column == 1 ? at.row : at.column, at.head_stride, at.sample_stride}) {
     if (stride < 1 || stride % kHalvesAtOnce != 0) return false;
@@ -154,7 +154,7 @@ std::optional<AttentionPlaces> suits_cudnn(const LibraryAttention& attention, si
   const auto v = even_places(problem.v, problem.keys, samples, heads);
   const auto y = even_places(problem.y, problem.queries, samples, heads);
   if (!q.has_value() || !k.has_value() || !v.has_value() || !y.has_value()) return std::nullopt;
-  // The numbers of a query, a key and a value lie side by side, and nothing is broadcast but heads of keys and values.
+  // The numbers of a query, a key and a value are contiguous, and nothing is broadcast but heads of keys and values.
   if (q->column != 1 || k->row != 1 || v->column != 1 || y->column != 1) return std::nullopt;
   if (q->heads != heads || y->heads != heads || k->heads != v->heads) return std::nullopt;
   for (const auto& [data, places] : {std::pair{attention.q, *q},

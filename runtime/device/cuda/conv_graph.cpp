@@ -27,7 +27,7 @@ Ints dims_of(int64_t first, int64_t second, const Ints& places) {
   return dims;
 }
 
-// In the transpose y is the bigger one, and x goes by the windows' places in it.
+// In the transpose y is the bigger one, and x has the windows' positions in it.
 const Ints& windowed(const LibraryConv& conv) {
   return conv.is_transposed ? conv.problem.out_spatial : conv.problem.in_spatial;
 }

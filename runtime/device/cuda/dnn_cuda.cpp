@@ -42,7 +42,7 @@ Result<const CudnnPlan*> plan_of(Queue<Cuda>& queue, CudaDnn& dnn, CudnnKey key,
   // The oldest plan may be dropped, whose kernels have to have run.
   if (dnn.plans.is_full()) PX_TRY(queue.synchronize());
   CudnnChoice made = choose({.handle = dnn.handle});
-  cudaGetLastError();  // what engines that were refused left behind is not for the next launch to tell
+  cudaGetLastError();  // errors of refused engines must not show at the next launch
   return dnn.plans.keep(std::move(key), std::move(made))->plan.get();
 }
 

@@ -23,7 +23,7 @@ Status checked(cublasStatus_t status) {
   return execution_error(std::string("cuda: cuBLAS: ") + cublas().cublasGetStatusString(status));
 }
 
-// The distance between neighbors where the matrices of a batch stand evenly apart, else -1.
+// The distance between neighbors where the matrices of a batch have an even stride, else -1.
 int64_t even_distance(const Ints& offsets) {
   const int64_t distance = offsets.size() < 2 ? 0 : offsets[1] - offsets[0];
   for (int64_t i = 1; i < offsets.size(); ++i) {
@@ -84,7 +84,7 @@ uint32_t alignment_of(const std::byte* address) {
   return bits == 0 ? kFullAlignment : static_cast<uint32_t>(std::min<uintptr_t>(kFullAlignment, bits & (~bits + 1)));
 }
 
-// One product as cublasLt is told of it: its first operand is our b, its second our a.
+// The description of one product for cublasLt: its first operand is our b, its second our a.
 struct Described {
   Operation operation;
   Layout first, second, result;
@@ -288,7 +288,7 @@ Result<bool> library_product(Queue<Cuda>& queue, const LibraryProduct& product) 
   if (!type.has_value() || !suits(product)) return false;
   CudaLibrary& library = queue.library();
   if (library.workspace == nullptr && cudaMalloc(&library.workspace, kWorkspaceBytes) != cudaSuccess) {
-    cudaGetLastError();  // told here, and not by the next launch
+    cudaGetLastError();  // reported here, and not by the next launch
     return out_of_memory("cuda: no memory for the workspace of cublasLt");
   }
   const bool keeps = product.pre_activation.dtype != DType::undefined;

@@ -225,7 +225,7 @@ Result<std::unique_ptr<Recording>> Queue<Cuda>::end_recording() {
   cudaError_t error = cudaStreamEndCapture(stream_->handle, &recording->graph);
   if (error == cudaSuccess) error = cudaGraphInstantiate(&recording->executable, recording->graph, 0);
   if (error == cudaSuccess) return std::unique_ptr<Recording>(std::move(recording));
-  cudaGetLastError();  // told here, and not by the next launch
+  cudaGetLastError();  // reported here, and not by the next launch
   return cuda_error("cannot record", error);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sorts and running sums of rows by CUB, whose headers are read here alone: they take long to compile. Keys of 8 and 16
-// bits lie in 32, of which only these are looked at, so that there are two types of keys. CUB says of the radix sorts
-// that they are stable (device_radix_sort.cuh, block_radix_sort.cuh), so their result is but one. DeviceSegmentedSort
-// is not used: without dynamic parallelism it waits for the stream (dispatch_segmented_sort.cuh, SortWithPartitioning).
+// bits are stored in 32, of which only these are compared, so that there are two types of keys. CUB says of the radix
+// sorts that they are stable (device_radix_sort.cuh, block_radix_sort.cuh), so their result is but one.
+// DeviceSegmentedSort is not used: without dynamic parallelism it waits for the stream (dispatch_segmented_sort.cuh,
+// SortWithPartitioning).
 #include <algorithm>
 
 #include <cub/block/block_load.cuh>
@@ -23,7 +24,7 @@ namespace {
 
 Status checked(cudaError_t error) {
   if (error == cudaSuccess) return {};
-  cudaGetLastError();  // told here, and not by the next launch
+  cudaGetLastError();  // reported here, and not by the next launch
   return execution_error(std::string("cuda: CUB: ") + cudaGetErrorString(error));
 }
 
@@ -49,7 +50,7 @@ struct Rows {
   cudaStream_t stream;
 };
 
-// A block for each row. What fills the block up behind a row has the largest key, and stays behind equal ones.
+// A block for each row. The padding of the block after a row has the largest key, and stays after equal ones.
 template <class Key, int kThreads, int kItems>
 __global__ void sort_short_rows(Rows<Key> problem) {
   using Load = cub::BlockLoad<Key, kThreads, kItems, cub::BLOCK_LOAD_WARP_TRANSPOSE>;

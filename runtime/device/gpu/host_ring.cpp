@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions count bytes for ever; the place in the block is what remains of them.
+// Positions count bytes for ever; the offset in the block is the remainder.
 #include "runtime/device/gpu/host_ring.h"
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Few bits each, so that every type and TF32 has them exactly; the large and the small ones are normal in halves.
+// Few bits each, so that every type and TF32 has them exactly; the large and the small ones are normal in float16.
 constexpr std::array<float, EpilogueProbe::kRows> kValues = {std::numeric_limits<float>::quiet_NaN(),
                                                              kInfinity,
                                                              -kInfinity,
@@ -39,7 +39,7 @@ Tensor tensor_of(DType dtype, const Shape& shape, const std::vector<float>& valu
   return tensor;
 }
 
-// Neighbors in the type are one apart.
+// Neighbors in the type differ by one.
 int64_t place_among_numbers(DType dtype, const std::byte* element) {
   int64_t place = 0;
   storage::visit_storage(dtype, [&](auto* type) {

@@ -26,8 +26,8 @@ Side side_of(const MatrixPlaces& places, int64_t rows, int64_t columns) {
 
 Status refused() { return execution_error("oneDNN refused a product of attention"); }
 
-// Rows a multiple of 2 KiB apart share few sets of the nearest caches: products on such operands took a fifth longer
-// than on packed ones.
+// Rows with a stride of a multiple of 2 KiB share few sets of the nearest caches: products on such operands took a
+// fifth longer than on packed ones.
 bool is_worth_packing(int64_t row, int64_t size, int64_t rows) { return row % 512 == 0 && row > size && rows > 16; }
 
 // The rows next to each other.

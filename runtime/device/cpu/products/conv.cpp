@@ -45,7 +45,7 @@ memory::desc row_major(const memory::dims& dims) {
 
 memory::desc any_layout(const memory::dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
 
-// [batch, channels, spatial...] whose elements lie channels last.
+// [batch, channels, spatial...] in channels-last order.
 memory::desc channels_last(const memory::dims& dims) {
   memory::dims strides(dims.size(), 1);
   int64_t stride = dims[1];
@@ -77,7 +77,7 @@ memory::dims filter_dims(const ConvProblem& problem) {
                  problem.kernel);
 }
 
-// The filters as ONNX stores them, described to oneDNN; those of the transpose lie with inputs before outputs.
+// The filters as ONNX stores them, described to oneDNN; those of the transpose have inputs before outputs.
 memory::desc stored_filters(const ConvProblem& problem, bool transposed) {
   if (!transposed) return row_major(filter_dims(problem));
   const int64_t taps = product(problem.kernel);

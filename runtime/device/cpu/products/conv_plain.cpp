@@ -33,7 +33,7 @@ void finish_planes(int64_t channels, int64_t size, const float* bias, const Acti
 
 // ---- Depthwise ----
 
-// One channel with zeros around it; with steps of 2 the even and the odd columns lie apart, so that neighboring
+// One channel with zeros around it; with steps of 2 the even and the odd columns are separate, so that neighboring
 // outputs read neighbors.
 struct PaddedPlane {
   int64_t step = 1;

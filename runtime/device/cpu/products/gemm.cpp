@@ -69,7 +69,7 @@ bool is_row_of_weights(const GemmProblem& problem) {
          problem.alpha == 1.0 && problem.beta == 0.0;
 }
 
-// A single row reads each weight once: from the model file's pages as their vectors lie there, from panels a quarter to
+// A single row reads each weight once: from the model file's pages as its vectors are stored, from panels a quarter to
 // twice as fast. With AVX2 alone those are the panels of more rows, made at the second run: a single one is over sooner
 // without. Whether b is copied does not change a bit: panels are summed in the order of rows of b.
 bool may_use_float_panels(const GemmProblem& problem) {
@@ -77,9 +77,9 @@ bool may_use_float_panels(const GemmProblem& problem) {
          problem.k * problem.n >= kFewNumbers;
 }
 
-// Elsewhere a copy is read no faster from memory but where the vectors of weights lie across the lines of the cache, as
-// they do within most model files: by some 6 %. From the caches, as in a recurrent network, columns that stand one
-// after the other are summed in half the time in panels; they are chosen by the shape alone.
+// Elsewhere a copy is read no faster from memory but where the vectors of weights cross the lines of the cache, as they
+// do within most model files: by some 6 %. From the caches, as in a recurrent network, columns that are contiguous are
+// summed in half the time in panels; they are chosen by the shape alone.
 bool worth_panels_for_row(const GemmProblem& problem, const float* b) {
   constexpr int64_t kBeyondCaches = 1 << 20;
   if (!is_row_of_weights(problem)) return false;
@@ -118,7 +118,7 @@ class Tiling {
   int64_t rows_ = 0, columns_ = 0, across_ = 0, count_ = 0;
 };
 
-// Rows of b that lie multiples of a page apart fall on each other in the caches, so their part is copied first.
+// Rows of b with a stride of multiples of a page collide in the caches, so their part is copied first.
 bool rows_collide(const GemmProblem& problem) { return !problem.transpose_b && problem.n % 256 == 0; }
 
 bool multiply_tile(const GemmProblem& problem, const Tile& tile, const float* a, const float* b, float* c) {

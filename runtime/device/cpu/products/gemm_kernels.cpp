@@ -17,8 +17,8 @@ constexpr int64_t kStripColumns = 4096;  // of float sums: long runs of each row
 constexpr int64_t kDepths = 8;           // rows of b walked at once: their sums are loaded and stored once
 constexpr int64_t kSharedColumns = 512;  // of kDepths rows of b, which stay near while each row of a reads them
 
-// Partial sums of a dot product (more than 16: GCC takes a loop of so few apart before it would make vectors of it),
-// and the columns that are summed side by side: their eight vectors of AVX2 hide how long an addition takes.
+// Partial sums of a dot product (more than 16: GCC unrolls a loop of so few before it would make vectors of it), and
+// the columns that are summed at once: their eight vectors of AVX2 hide how long an addition takes.
 constexpr int64_t kDotLanes = 32;
 constexpr int64_t kDotColumns = 2;
 
@@ -30,8 +30,8 @@ inline float total_of(float* sums, const float* a, const float* b, int64_t rest)
 }
 static_assert(kDotLanes == 32);  // as total_of() has it
 
-// out[column - begin] = the product of a and that column of b, whose k numbers stand one after the other. A sum has the
-// same order whichever columns are beside it.
+// out[column - begin] = the product of a and that column of b, whose k numbers are contiguous. A sum has the same order
+// whichever columns are next to it.
 void dots(const float* a, const float* b, int64_t k, int64_t begin, int64_t end, float* out) {
   vectorised(begin, end, [=](int64_t first, int64_t last) {
     const int64_t whole = k / kDotLanes * kDotLanes, rest = k - whole;

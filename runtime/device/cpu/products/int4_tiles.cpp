@@ -29,7 +29,7 @@ constexpr int64_t kPanelsAtOnce = 2;         // by one thread, for each tile of 
 constexpr int64_t kUnitBytes = kNibbleUnit / 2;
 constexpr int64_t kColumnsAtOnce = kTransposeLanes<uint8_t>;
 
-// The codes, scales and zeros of one unit of some columns.
+// The quantized values, scales and zeros of one unit of some columns.
 struct UnitColumns {
   uint8_t bytes[kUnitBytes][kColumnsAtOnce];
   float scales[kColumnsAtOnce] = {};
@@ -53,7 +53,7 @@ void load_unit(const NibbleMatrix& b, int64_t column, int64_t count, int64_t k, 
   }
 }
 
-// Rows [k, k + depth) of the transposed matrix, both multiples of a unit; columns behind the last one are zeros.
+// Rows [k, k + depth) of the transposed matrix, both multiples of a unit; columns after the last one are zeros.
 void unpack_panel(const NibbleMatrix& b, int64_t column, int64_t k, int64_t depth, float* panel) {
   vectorised(0, depth / kNibbleUnit, [&b, column, k, panel](int64_t begin, int64_t end) {
     for (int64_t first = 0; first < kNibblePanelColumns; first += kColumnsAtOnce) {

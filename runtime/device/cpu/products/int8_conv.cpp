@@ -80,7 +80,7 @@ std::shared_ptr<BytePanels> panels_of_matrix(Queue<Cpu>& queue, const GemmProble
   });
 }
 
-// The left side as uint8 with some bytes behind it; `copy` owns it where it is one.
+// The left side as uint8 with some bytes after it; `copy` owns it where it is one.
 const uint8_t* unsigned_rows(const Codes& a, int64_t rows, int64_t k, std::unique_ptr<AlignedBytes>& copy) {
   const auto* const codes = reinterpret_cast<const uint8_t*>(a.data);
   if (!a.is_signed && k % 4 == 0) return codes;
@@ -104,7 +104,8 @@ struct ReadyByteConv {
   std::shared_ptr<ByteFilters> filters;  // instead, where there is one for each channel
 };
 
-// The taps of a filter as runs of bytes of the image: along the last axis all at once where they lie side by side.
+// The taps of a filter as runs of bytes of the im2col buffer: along the last axis all at once where they are
+// contiguous.
 struct TapRuns {
   explicit TapRuns(const ConvProblem& problem) {
     const int64_t rank = problem.spatial_rank();
@@ -168,7 +169,7 @@ std::shared_ptr<ReadyByteConv> ready_conv(Queue<Cpu>& queue, const ConvProblem& 
   return queue.weights().get<ReadyByteConv>(key.text(), [&] { return make_ready_conv(queue, problem, filters); });
 }
 
-// Rows [first, last) of sums or codes, `columns` of them from channel `channel` on, to where y has them.
+// Rows [first, last) of sums or quantized values, `columns` of them from channel `channel` on, to where y has them.
 void turn_rows(const ConvProblem& problem, const ByteResult& y, int64_t image, int64_t channel, int64_t columns,
                int64_t first, int64_t last, const std::byte* rows) {
   const int64_t places = product(problem.out_spatial), size = element_size(y.dtype);
@@ -207,7 +208,7 @@ void multiply_group(const ConvProblem& problem, const ReadyByteConv& ready, cons
       });
 }
 
-// ---- One filter a channel: lines of the result, turned some at a time ----
+// ---- One filter a channel: lines of the result, transposed some at a time ----
 
 void filter_image(const ConvProblem& problem, const ReadyByteConv& ready, const uint8_t* padded, int32_t zero,
                   const ByteResult& y, int64_t image) {

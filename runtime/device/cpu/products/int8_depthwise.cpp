@@ -106,7 +106,7 @@ PX_BYTE_LINES void lace(const uint8_t* const (&lines)[4], int64_t columns, int64
   }
 }
 
-// Lanes of 128 bits of four vectors turned: channels in their order.
+// Lanes of 128 bits of four vectors transposed: channels in their order.
 PX_BYTE_LINES void store_in_order(const __m512i (&sums)[4], int32_t* to) {
   const __m512i a = _mm512_maskz_shuffle_i32x4(kAllFours, sums[0], sums[1], 0x44);
   const __m512i b = _mm512_maskz_shuffle_i32x4(kAllFours, sums[0], sums[1], 0xEE);
@@ -159,7 +159,7 @@ void ByteFilterLine::run(const uint8_t* first, const int32_t* starts, const Byte
   for (int64_t block = 0; block < filters.blocks(); ++block) {
     for (int64_t four = 0; four < fours; ++four) {
       const uint8_t* lines[4];
-      for (int64_t line = 0; line < 4; ++line) {  // those behind the filter meet zeros in it
+      for (int64_t line = 0; line < 4; ++line) {  // those after the filter meet zeros in it
         const int64_t tap = 4 * four + line < filters.lines ? 4 * four + line : 0;
         lines[line] = first + block * kChannelBlock + tap * filters.line_bytes;
       }

@@ -54,7 +54,7 @@ void flip(const std::byte* from, int64_t count, std::byte* to) {
 
 double work_of_bytes(double multiply_adds) { return multiply_adds / kTimesFloat; }
 
-// Codes of the signedness that is asked for; `memory` owns them where they are a copy.
+// Quantized values of the signedness that is asked for; `memory` owns them where they are a copy.
 struct Side {
   const std::byte* data = nullptr;
   int32_t zero = 0;
@@ -147,7 +147,7 @@ std::shared_ptr<WeightPanels> kept_weight_panels(Queue<Cpu>& queue, const Codes&
 
 // ---- Products ----
 
-// c [m, n] = a [m, k] b [k, n] of codes, all dense.
+// c [m, n] = a [m, k] b [k, n] of quantized values, all dense.
 Status code_product(Queue<Cpu>& queue, int64_t m, int64_t n, int64_t k, const Codes& a, const Codes& b, int32_t* c) {
   if (!has_exact_bytes()) {
     const Numbers rows = PX_TRY(packed_rows(queue, a, m, k));
@@ -201,7 +201,7 @@ void copy_every(const uint8_t* from, int64_t any_step, int64_t count, uint8_t* t
   });
 }
 
-// The numbers of one channel of x that one tap of the filters meets, one for each place of y.
+// The numbers of one channel of x that one tap of the filters meets, one for each position of y.
 class PatchRow {
  public:
   PatchRow(const ConvProblem& problem, uint8_t padding, int64_t tap) : problem_(problem), padding_(padding) {
@@ -271,7 +271,7 @@ class PatchRow {
   std::vector<Reach> reaches_;  // by axis
 };
 
-// All of one group: [channels of a group * taps, places].
+// All of one group: [channels of a group * taps, positions].
 void write_patches(const ConvProblem& problem, int32_t zero, const std::byte* group, std::byte* to) {
   const int64_t taps = product(problem.kernel), places = product(problem.out_spatial);
   const int64_t plane = product(problem.in_spatial);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turned as a whole, then copied line by line into its frame.
+// Transposed as a whole, then copied line by line into its frame.
 #include "runtime/device/cpu/products/int8_im2col.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void move_up(uint8_t* codes, int64_t count) {
   });
 }
 
-// [places, channels] of an image that is [channels, places] or so already.
+// [positions, channels] of an input that is [channels, positions] or so already.
 void turn_image(const ConvProblem& problem, const uint8_t* image, bool is_signed, uint8_t* to) {
   const int64_t channels = problem.in_channels, places = product(problem.in_spatial);
   parallel_for((places + kPlacesAtOnce - 1) / kPlacesAtOnce, channels * kPlacesAtOnce / 16 + 1,

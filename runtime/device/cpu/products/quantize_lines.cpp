@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In float alone: quotients that are clamped before they are rounded, and differences of codes, are exact there, so the
-// results are those of the definition.
+// In float alone: quotients that are clamped before they are rounded, and differences of quantized values, are exact
+// there, so the results are those of the definition.
 #include "runtime/device/cpu/products/quantize_lines.h"
 
 #include <algorithm>

@@ -44,7 +44,7 @@ PX_AVX2 inline __m256i sixteen_numbers(const std::byte* codes, bool is_signed, _
   return _mm256_sub_epi16(is_signed ? _mm256_cvtepi8_epi16(loaded) : _mm256_cvtepu8_epi16(loaded), zero);
 }
 
-// As many codes as there are, and behind them such that stand for 0.
+// The quantized values, followed by zeros.
 class FilledCodes {
  public:
   FilledCodes(const std::byte* codes, int64_t count, int32_t zero) {
