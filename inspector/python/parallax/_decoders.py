@@ -177,8 +177,8 @@ def _check_decoder(model: Model, others: set[str | None]) -> None:
     inputs, outputs = [info.name for info in model.inputs], [info.name for info in model.outputs]
     if "logits" not in outputs or not {"input_ids", "decoder_input_ids"} & set(inputs):
         raise Unsupported(
-            f"'{model.path}' is no decoder: its inputs are {', '.join(inputs)} and its outputs {', '.join(outputs)}; there "
-            "must be input_ids (or decoder_input_ids) and logits"
+            f"'{model.path}' is no decoder: its inputs are {', '.join(inputs)} and its outputs {', '.join(outputs)}; "
+            "there must be input_ids (or decoder_input_ids) and logits"
         )
     unknown = [name for name in inputs if name not in _FED and name not in others]
     if unknown:

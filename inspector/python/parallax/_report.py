@@ -239,7 +239,7 @@ def _plain_table(heads: list[str], rows: list[list[object]]) -> str:
     """A table in the notebook's own style; long ones scroll."""
     style = ' style="text-align:left;padding:2px 12px 2px 2px"'
     head = "".join(f"<th{style}>{_text(name)}</th>" for name in heads)
-    body = "".join("<tr>" + "".join(f"<td{style}>{_text(_figures(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return (
-        f'<div style="max-height:22em;overflow:auto"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+    lines = ("".join(f"<td{style}>{_text(_figures(cell))}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div style="max-height:22em;overflow:auto">{table}</div>'

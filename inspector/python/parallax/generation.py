@@ -193,7 +193,8 @@ class Generation(_Document):
         if first is None:
             return "" if self.comparison is None and not is_expected else "no token differs"
         names = ("expected", "generated") if is_expected else ("A", "B")
-        tokens = [f"{'no token' if first[side] < 0 else first[side]} {name}" for side, name in zip("ab", names, strict=True)]
+        sides = zip("ab", names, strict=True)
+        tokens = [f"{'no token' if first[side] < 0 else first[side]} {name}" for side, name in sides]
         tie = ", a near tie" if first["near_tie"] else ""
         return f"tokens differ from step {first['step']} of row {first['row']}: {', '.join(tokens)}{tie}"
 
@@ -239,7 +240,8 @@ class Generator:
     ) -> None:
         if threads is not None:
             set_threads(threads)
-        request: dict[str, Any] = {"model": _models_of("model", model), "all_logits": all_logits, "observe_all": observe_all}
+        request: dict[str, Any] = {"model": _models_of("model", model)}
+        request |= {"all_logits": all_logits, "observe_all": observe_all}
         if against is not None:
             request["against"] = _models_of("against", against)
         if isinstance(roles, Mapping):
@@ -249,7 +251,7 @@ class Generator:
         elif isinstance(roles, (str, os.PathLike)):
             request["map"] = os.fspath(roles)
         elif roles is not None:
-            raise UsageError(f"roles is {shown(roles)}; it must be {{role: name of an input or output}}, or a JSON file of it")
+            raise UsageError(f"roles is {shown(roles)}; it must be {{role: name of an input or output}}, or a JSON file")
         executors = executor.split(",") if isinstance(executor, str) else executor
         arguments.set_names(request, executor=executors)
         request["executors"] = request.pop("executor")
@@ -315,7 +317,8 @@ class Generator:
         arguments.set_texts(request, capture=capture, dump=dump)
         given = [name for name, value in (("capture", capture), ("only", only), ("policy", policy)) if value]
         if given and not self._has_two_sides and (dump is None or given == ["policy"]):
-            needs = "Generator(executor=(A, B)) or Generator(against=...) makes two" + ("" if given[0] == "policy" else ", or give dump")
+            needs = "Generator(executor=(A, B)) or Generator(against=...) makes two"
+            needs += "" if given[0] == "policy" else ", or give dump"
             raise UsageError(f"{given[0]} is given and there is one side, so that nothing is compared; {needs}")
         if on_step is not None:
             if not callable(on_step):
@@ -369,7 +372,9 @@ def generate(
 
 
 _OPENING = ("against", "cache", "roles", "rewrite", "fallback", "memory_limit", "observe_all", "all_logits", "threads")
-_OTHERS = ("executor", "tokenizer", "prompt", "expect", "capture", "only", "dump", "policy", "on_step", "attention_mask")
+_OTHERS = (
+    "executor", "attention_mask", "tokenizer", "prompt", "expect", "capture", "only", "dump", "policy", "on_step",
+)  # fmt: skip
 
 
 def _models_of(name: str, source: Any) -> Any:
@@ -385,7 +390,7 @@ def _rows(name: str, given: Any) -> list[list[int]]:
     rule = "it must be [rows, positions] of whole numbers"
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise UsageError(f"{name} is {shown(given)}; {rule}")
-    rows = given.tolist() if hasattr(given, "tolist") else [row.tolist() if hasattr(row, "tolist") else row for row in given]
+    rows = _plain(given) if hasattr(given, "tolist") else [_plain(row) for row in given]
     if rows and not isinstance(rows[0], (list, tuple)):
         rows = [rows]
     try:
@@ -394,11 +399,16 @@ def _rows(name: str, given: Any) -> list[list[int]]:
         raise UsageError(f"{name} has elements that are no whole numbers; {rule}") from None
 
 
+def _plain(values: Any) -> Any:
+    return values.tolist() if hasattr(values, "tolist") else values
+
+
 def _masks(given: Any) -> list[list[int]]:
     masks = _rows("attention_mask", given)
     for at, mask in enumerate(masks):
         if not set(mask) <= {0, 1}:
-            raise UsageError(f"attention_mask has {max(mask, key=abs)} in row {at}; it must be 1 for a token and 0 for padding")
+            other = next(number for number in mask if number not in (0, 1))
+            raise UsageError(f"attention_mask has {other} in row {at}; it must be 1 for a token and 0 for padding")
         if 1 not in mask:
             raise UsageError(f"attention_mask has no 1 in row {at}; at least one token of a row must be no padding")
     return masks

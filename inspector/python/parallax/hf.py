@@ -172,8 +172,8 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
             return None
         if not isinstance(cache, KeptCache):
             raise UsageError(
-                f"the cache is a {type(cache).__name__}; it must be one of this model: new_cache() makes one, results have "
-                "one with return_dict_in_generate=True"
+                f"the cache is a {type(cache).__name__}; it must be one of this model: new_cache() makes one, results "
+                "have one with return_dict_in_generate=True"
             )
         if cache.decoder is not self._decoder:
             raise UsageError("the cache is another model's; it must be one of this model, as new_cache() makes it")
@@ -198,8 +198,8 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
             tokens = input_ids[:, max(0, input_ids.shape[1] - missing) :]
         if tokens.shape[1] == 0:
             raise UsageError(
-                f"the cache holds {done} positions and there are {input_ids.shape[1]} tokens; at least one must follow those "
-                "that it holds"
+                f"the cache holds {done} positions and there are {input_ids.shape[1]} tokens; at least one must follow "
+                "those that it holds"
             )
         return {
             name: tokens, "attention_mask": attention_mask, "encoder_outputs": encoder_outputs, _CACHE: cache,
@@ -284,7 +284,9 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
 
 def _refuse(name: str, value: Any) -> None:
     if value is not None and value is not False:
-        reason = "the models return logits alone" if name in _NOT_RETURNED else _REASONS.get(name, "the models do not take it")
+        reason = _REASONS.get(name, "the models do not take it")
+        if name in _NOT_RETURNED:
+            reason = "the models return logits alone"
         raise UsageError(f"{name} is given; {reason}. Leave it out")
 
 
@@ -303,7 +305,7 @@ def from_onnx(source: Any, config: Any = None, *, executor: str = "cpu", **optio
     """
     models = find_models(source)
     if config is None and not isinstance(source, (str, os.PathLike)):
-        raise UsageError("config is missing; models that are no folder need a configuration of transformers, or its folder")
+        raise UsageError("config is missing; models without a folder need a configuration of transformers, or its folder")
     settings, generation_settings = _configs(source if config is None else config)
     if settings.is_encoder_decoder != ("encoder" in models):
         kind = "an encoder-decoder" if settings.is_encoder_decoder else "a decoder-only"

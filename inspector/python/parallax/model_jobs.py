@@ -133,14 +133,16 @@ class HalfAudit(_Document):
 
     def to_pandas(self) -> Any:
         """Returns a pandas.DataFrame, a row for each node. Needs pandas."""
-        return _package("pandas").DataFrame([{**row, "source": (row["source"] or {}).get("operator")} for row in self.nodes])
+        rows = [{**row, "source": (row["source"] or {}).get("operator")} for row in self.nodes]
+        return _package("pandas").DataFrame(rows)
 
     def __repr__(self) -> str:
         to, inputs, verification = self._document["to"], self._document["inputs"], self._document["verification"]
         counts = ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
         return (
-            f"<parallax.HalfAudit to {to} on {inputs} input set{'' if inputs == 1 else 's'}: {counts}; {len(self.keep)} nodes to "
-            f"keep, relative error {float(verification['kept']['rel_l2']):.3g} with them: {verification['verdict']}>"
+            f"<parallax.HalfAudit to {to} on {inputs} input set{'' if inputs == 1 else 's'}: {counts}; "
+            f"{len(self.keep)} nodes to keep, relative error {float(verification['kept']['rel_l2']):.3g} with them: "
+            f"{verification['verdict']}>"
         )
 
     def _repr_html_(self) -> str:
@@ -243,8 +245,8 @@ def audit_fp16(
     if callable(inputs):
         if whole("until_stable", until_stable) < 1:
             raise UsageError(
-                f"inputs is a function and until_stable is {shown(until_stable)}; it must be the number of sets in a row that "
-                "add no node, after which the function is asked no more"
+                f"inputs is a function and until_stable is {shown(until_stable)}; it must be the number of sets in a row "
+                "that add no node, after which the function is asked no more"
             )
         following = _asked(inputs)
     else:
@@ -277,8 +279,8 @@ def _listed(inputs: Iterable[Any]) -> Callable[[int], Any]:
         inputs = [inputs]
     if not isinstance(inputs, Iterable):
         raise UsageError(
-            f"inputs is {shown(inputs)}; it must be a list of input sets, each a mapping of arrays by name, the path of a data "
-            "set or None for generated ones, or a function that returns the next one"
+            f"inputs is {shown(inputs)}; it must be a list of input sets, each a mapping of arrays by name, the path of a "
+            "data set or None for generated ones, or a function that returns the next one"
         )
     left = iter(inputs)
 

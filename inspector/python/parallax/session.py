@@ -31,8 +31,8 @@ class Session:
 
     ``executor``: "cpu", "reference", "reference:double" or "cuda". ``rewrite``: patterns applied before planning, as in
     Model.rewrite, or "none". ``threads`` sets the number for the whole process. ``fallback``: an executor for nodes that
-    this one has no kernel for. ``memory_limit``: bytes of weights and values, or "2GiB". ``alias_outputs``: outputs may share memory
-    with inputs, weights and each other. ``states``: (input, output) or (input, output, axis) of values that the session
+    this one has no kernel for. ``memory_limit``: bytes of weights and values, or "2GiB". ``alias_outputs``: outputs may
+    share memory with inputs, weights and each other. ``states``: (input, output) or (input, output, axis) of values that the session
     keeps: the output of a run is the input of the next, longer along the axis (2 where none is given), and neither is
     given nor returned; reset_states() comes first. Calls from several threads are made one after another; clone() gives
     each thread a session of its own. Raises UsageError, Unsupported, InvalidModel, IoError, OutOfMemory.
@@ -133,7 +133,8 @@ class Session:
             raise UsageError(f"which is {shown(which)}; it must be a state's position, or its input's name")
         position = whole("which", which)
         if self._state_count and not 0 <= position < self._state_count:
-            raise UsageError(f"state {position} is not there; it must be 0 to {self._state_count - 1}, or an input's name")
+            last = self._state_count - 1
+            raise UsageError(f"state {position} is not there; it must be 0 to {last}, or the name of its input")
         return position
 
     def clone(self) -> Session:
@@ -190,5 +191,6 @@ def _bindings(states: Any) -> list[tuple[str, str] | tuple[str, str, int]]:
         names = row[:2] if isinstance(row, (tuple, list)) else ()
         if len(names) != 2 or len(row) > 3 or not all(isinstance(name, str) for name in names):
             raise UsageError(f"states has {row!r}; each must be {rule}")
-        bindings.append((names[0], names[1], whole("an axis of states", row[2])) if len(row) == 3 else (names[0], names[1]))
+        a, b = names
+        bindings.append((a, b, whole("an axis of states", row[2])) if len(row) == 3 else (a, b))
     return bindings
