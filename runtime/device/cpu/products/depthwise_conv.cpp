@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "inspector/base/check.h"
 #include "inspector/base/thread_pool.h"
+#include "runtime/device/cpu/products/conv_activations.h"
 #include "runtime/device/cpu/products/float_panels.h"
-#include "runtime/device/cpu/products/swish.h"
 #include "runtime/device/cpu/weight_cache.h"
 
 #if defined(__x86_64__)
@@ -69,12 +70,18 @@ std::vector<int64_t> offsets_along(const ConvProblem& problem, int64_t first, in
   return offsets;
 }
 
+// What is stored lies between the bounds or is NaN.
+struct Bounds {
+  float lowest = -std::numeric_limits<float>::infinity();
+  float highest = std::numeric_limits<float>::infinity();
+};
+
 #if defined(__x86_64__)
 
 // The sums of kOutputs outputs and kVectors * 8 channels. taps: [taps, kAtOnce] of what each reads, from channel 0 on.
 template <size_t kOutputs, size_t kVectors>
 PX_DEPTHWISE_INLINE void add_up(const float* const* taps, int64_t tap_count, const float* filters, int64_t channels,
-                                int64_t channel, const float* bias, float* y) {
+                                int64_t channel, const float* bias, Bounds bounds, float* y) {
   __m256 sums[kOutputs][kVectors];
   PX_EACH
   for (size_t v = 0; v < kVectors; ++v) {
@@ -95,22 +102,25 @@ PX_DEPTHWISE_INLINE void add_up(const float* const* taps, int64_t tap_count, con
         sums[output][v] = _mm256_fmadd_ps(_mm256_loadu_ps(from + v * 8), factors[v], sums[output][v]);
     }
   }
+  // Of an operand that is NaN and one that is not, minimum and maximum give the second.
+  const __m256 lowest = _mm256_set1_ps(bounds.lowest), highest = _mm256_set1_ps(bounds.highest);
   PX_EACH
   for (size_t output = 0; output < kOutputs; ++output) {
     PX_EACH
     for (size_t v = 0; v < kVectors; ++v)
-      _mm256_storeu_ps(y + static_cast<int64_t>(output) * channels + channel + v * 8, sums[output][v]);
+      _mm256_storeu_ps(y + static_cast<int64_t>(output) * channels + channel + v * 8,
+                       _mm256_min_ps(highest, _mm256_max_ps(lowest, sums[output][v])));
   }
 }
 
 template <size_t kOutputs>
 PX_DEPTHWISE void add_up_outputs(const float* const* taps, int64_t tap_count, const float* filters, int64_t channels,
-                                 const float* bias, float* y) {
+                                 const float* bias, Bounds bounds, float* y) {
   int64_t channel = 0;
   for (; channel + 16 <= channels; channel += 16)
-    add_up<kOutputs, 2>(taps, tap_count, filters, channels, channel, bias, y);
+    add_up<kOutputs, 2>(taps, tap_count, filters, channels, channel, bias, bounds, y);
   if (channel + 8 <= channels) {
-    add_up<kOutputs, 1>(taps, tap_count, filters, channels, channel, bias, y);
+    add_up<kOutputs, 1>(taps, tap_count, filters, channels, channel, bias, bounds, y);
     channel += 8;
   }
   for (size_t output = 0; output < kOutputs; ++output) {
@@ -119,7 +129,8 @@ PX_DEPTHWISE void add_up_outputs(const float* const* taps, int64_t tap_count, co
       for (int64_t tap = 0; tap < tap_count; ++tap)
         sum = __builtin_fmaf(taps[tap * kAtOnce + static_cast<int64_t>(output)][each], filters[tap * channels + each],
                              sum);
-      y[static_cast<int64_t>(output) * channels + each] = sum;
+      sum = sum < bounds.lowest ? bounds.lowest : sum;
+      y[static_cast<int64_t>(output) * channels + each] = sum > bounds.highest ? bounds.highest : sum;
     }
   }
 }
@@ -127,14 +138,14 @@ PX_DEPTHWISE void add_up_outputs(const float* const* taps, int64_t tap_count, co
 #else
 
 template <size_t kOutputs>
-void add_up_outputs(const float* const*, int64_t, const float*, int64_t, const float*, float*) {
+void add_up_outputs(const float* const*, int64_t, const float*, int64_t, const float*, Bounds, float*) {
   PX_CHECK(has_float_panels());
 }
 
 #endif
 
 using AddUp = void (*)(const float* const* taps, int64_t tap_count, const float* filters, int64_t channels,
-                       const float* bias, float* y);
+                       const float* bias, Bounds bounds, float* y);
 constexpr AddUp kAddUp[kAtOnce] = {add_up_outputs<1>, add_up_outputs<2>, add_up_outputs<3>, add_up_outputs<4>};
 
 template <class Apply>
@@ -172,13 +183,15 @@ class LineOfOutputs {
         taps_(static_cast<size_t>(row_taps_ * column_taps_ * kAtOnce)) {}
 
   template <class Apply>
-  void run(int64_t line, const float* x, const float* addend, const Apply& apply, bool finishes, float* y) {
+  void run(int64_t line, const float* x, const float* addend, const Apply& apply, bool finishes, Bounds bounds,
+           float* y) {
     const int64_t width = conv_.problem.out_spatial.back();
     for (int64_t column = 0; column < width;) {
       const int64_t count = std::min(kAtOnce, width - column);
       find_taps(line, column, count, x);
       float* const to = y + column * channels_;
-      kAddUp[count - 1](taps_.data(), row_taps_ * column_taps_, conv_.filters->data(), channels_, conv_.bias, to);
+      kAddUp[count - 1](taps_.data(), row_taps_ * column_taps_, conv_.filters->data(), channels_, conv_.bias, bounds,
+                        to);
       if (finishes)
         finish_outputs(count * channels_, addend == nullptr ? nullptr : addend + column * channels_, apply, to);
       column += count;
@@ -233,8 +246,16 @@ void run_depthwise_conv(const DepthwiseConv& conv, const float* x, const Addend&
   const ConvProblem& problem = conv.problem;
   const int64_t width = problem.out_spatial.back(), channels = problem.out_channels;
   const int64_t lines = product(problem.out_spatial) / width, inputs = product(problem.in_spatial) * channels;
-  const Activation& activation = addend.values == nullptr ? problem.activation : addend.activation;
-  const bool finishes = addend.values != nullptr || activation.kind != Activation::Kind::none;
+  const bool has_addend = addend.values != nullptr;
+  Activation activation = has_addend ? addend.activation : problem.activation;
+  Bounds bounds;
+  if (!has_addend && are_bounds(activation)) {
+    const bool is_clip = activation.kind == Activation::Kind::clip;
+    bounds.lowest = is_clip ? activation.alpha : 0.0F;
+    if (is_clip) bounds.highest = activation.beta;
+    activation = {};
+  }
+  const bool finishes = has_addend || activation.kind != Activation::Kind::none;
   visit_activation_of_conv(activation, [&](auto apply) {
     parallel_for(problem.batch * lines, width * channels * (product(problem.kernel) + 4) / 16,
                  [&](int64_t begin, int64_t end) {
@@ -242,7 +263,7 @@ void run_depthwise_conv(const DepthwiseConv& conv, const float* x, const Addend&
                    for (int64_t line = begin; line < end; ++line) {
                      const int64_t at = line * width * channels;
                      const float* const others = addend.values == nullptr ? nullptr : addend.values + at;
-                     outputs.run(line % lines, x + line / lines * inputs, others, apply, finishes, y + at);
+                     outputs.run(line % lines, x + line / lines * inputs, others, apply, finishes, bounds, y + at);
                    }
                  });
   });

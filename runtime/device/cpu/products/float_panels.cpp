@@ -121,8 +121,16 @@ PX_FMA void multiply_tile(const PanelRows& a, const PanelRun& run, int64_t row, 
   }
   for (int64_t segment = run.segment_begin; segment < run.segment_end; ++segment) {
     const float* rows[kRows];
+    bool is_padding = a.offsets != nullptr;  // in all rows
     PX_WRITTEN_OUT
-    for (size_t i = 0; i < kRows; ++i) rows[i] = start_of(a, segment, row + static_cast<int64_t>(i)) + run.depth_begin;
+    for (size_t i = 0; i < kRows; ++i) {
+      rows[i] = start_of(a, segment, row + static_cast<int64_t>(i)) + run.depth_begin;
+      is_padding = is_padding && rows[i] == a.zeros + run.depth_begin;
+    }
+    if (is_padding) {
+      line += run.depth * kLine;
+      continue;
+    }
     int64_t at = 0;
     for (; at + kSteps <= run.depth; at += kSteps, line += kSteps * kLine) {
       PX_WRITTEN_OUT

@@ -10,8 +10,8 @@
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/cpu/buffer_pool.h"
 #include "runtime/device/cpu/library_threads.h"
+#include "runtime/device/cpu/products/conv_activations.h"
 #include "runtime/device/cpu/products/float_panels.h"
-#include "runtime/device/cpu/products/swish.h"
 #include "runtime/device/cpu/weight_cache.h"
 
 namespace parallax::runtime {
@@ -181,13 +181,6 @@ class Finish {
   Activation activation_;
   float* y_;
 };
-
-// Relu and Clip of a sum without an addend are bounds, which need no finish.
-bool are_bounds(const Activation& activation) {
-  const bool is_clip = activation.kind == Activation::Kind::clip;
-  return activation.kind == Activation::Kind::relu ||
-         (is_clip && !std::isnan(activation.alpha) && !std::isnan(activation.beta));
-}
 
 PanelEpilogue epilogue_of(const PanelConv& conv, bool has_addend) {
   PanelEpilogue epilogue;
