@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/compare/compare.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/diff/tolerance/value_compare.h"
 #include "inspector/exec/value_path.h"
 
@@ -26,7 +27,6 @@ constexpr ExpectedTolerance kTolerances[] = {
 };
 constexpr ExpectedTolerance kNarrowTolerance = {DType::undefined, 0.25,
                                                 0.25};  // 8 bits and fewer: one unit in the last place
-constexpr double kSmallestAtol = 1e-7;
 
 DType element_type(const Value& value) {
   if (value.is_tensor()) return value.tensor().dtype();
@@ -59,7 +59,8 @@ Limit default_limit(const Value& value) {
   const auto* row = std::find_if(std::begin(kTolerances), std::end(kTolerances),
                                  [dtype](const ExpectedTolerance& row_) { return row_.dtype == dtype; });
   const ExpectedTolerance& tolerance = row == std::end(kTolerances) ? kNarrowTolerance : *row;
-  return {tolerance.rtol, std::max(kSmallestAtol, tolerance.atol_relative_to_rms * rms_of(value)), LimitSource::table};
+  return {tolerance.rtol, std::max(thresholds::kSmallestExpectedAtol, tolerance.atol_relative_to_rms * rms_of(value)),
+          LimitSource::table};
 }
 
 Limit wider(Limit limit, const LimitsByPath& carried, const std::string& path) {

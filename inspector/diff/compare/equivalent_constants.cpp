@@ -9,6 +9,7 @@
 #include "inspector/diff/matching/unmatch.h"
 #include "inspector/diff/tolerance/judge.h"
 #include "inspector/diff/tolerance/paths.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/diff/tolerance/value_compare.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
@@ -169,7 +170,8 @@ bool WrittenOtherwise::may_be_written_so(const ValueComparison& constant, const 
   const auto& metrics = constant.metrics;
   if (!dtype.has_value() || !is_floating(*dtype) || !metrics.has_value()) return false;
   // Computed by different programs: folded by an exporter, or by an optimizer.
-  if (metrics->max_abs <= kFoldedAlike * metrics->rms_a || metrics->max_rel <= kFoldedAlike) return true;
+  if (metrics->max_abs <= thresholds::kFoldedAlike * metrics->rms_a || metrics->max_rel <= thresholds::kFoldedAlike)
+    return true;
   return half_in_b_.contains(static_path(constant.b)) && dtype == DType::float32 && cannot_be_half(*metrics);
 }
 

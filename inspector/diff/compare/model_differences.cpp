@@ -10,14 +10,13 @@
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/tolerance/noise_table.h"
 #include "inspector/diff/tolerance/paths.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/diff/tolerance/value_compare.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
-
-constexpr float kHidesScore = -1e9F;  // and less: what masks add to scores, beyond what scores are
 
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
@@ -156,7 +155,7 @@ Value ModelDifferences::as_held_in_half(const Value& a, const Value& b) const {
   const std::span<const float> elements = wide.as<float>();
   Tensor held;
   for (size_t index = 0; index < elements.size(); ++index) {
-    if (!(elements[index] <= kHidesScore)) continue;
+    if (!(elements[index] <= thresholds::kMaskedScore)) continue;
     const double other = element_as_double(half, static_cast<int64_t>(index));
     if (!(other <= -far)) continue;
     if (!held.defined()) {

@@ -9,6 +9,7 @@
 #include "inspector/diff/localize/blame_roots.h"
 #include "inspector/diff/localize/explanation.h"
 #include "inspector/diff/tolerance/paths.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
 
@@ -20,8 +21,6 @@ using diff::NodeInstance;
 using diff::NodeJudgement;
 using diff::Root;
 using diff::RootFinder;
-
-constexpr size_t kExplained = 8;  // causes that rules are asked about, best first
 
 void fill_node(const Node& node, Cause& cause) {
   cause.node = node.display_name;
@@ -61,8 +60,8 @@ class ExecutionBlame {
     const bool may_be_rounding = causes_.empty() && is_auto && run_one_model(request_) && !finder_.found_roots();
     if (may_be_rounding) PX_TRY(finder_.judge_both_sides());
     const std::vector<Root> roots = finder_.take_roots();
-    for (size_t index = 0; index < std::min(roots.size(), diff::kMostCauses); ++index) {
-      causes_.push_back(PX_TRY(cause_of(roots[index], causes_.size() < kExplained)));
+    for (size_t index = 0; index < std::min(roots.size(), thresholds::kMostCauses); ++index) {
+      causes_.push_back(PX_TRY(cause_of(roots[index], causes_.size() < thresholds::kExplainedCauses)));
     }
     const bool all_right = finder_.unjudged().empty() && finder_.judged() > 0;
     if (causes_.empty() && may_be_rounding && all_right) {

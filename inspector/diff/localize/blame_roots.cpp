@@ -9,13 +9,12 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/tolerance/paths.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
-
-constexpr int64_t kInstancesJudged = 64;  // of one node in a body, when it is wrong that often
 
 // Bit by bit, where that is cheap.
 bool same_payload(const Value& a, const Value& b) {
@@ -141,7 +140,7 @@ Status RootFinder::judge(const Candidate& candidate) {
   const std::pair key{candidate.instance.place, candidate.instance.node};
   if (holds_root(candidate)) return {};
   const auto earlier = roots_.find(key);
-  if (earlier != roots_.end() && earlier->second.wrong >= kInstancesJudged) return {};
+  if (earlier != roots_.end() && earlier->second.wrong >= thresholds::kJudgedInstances) return {};
   const Finding finding = PX_TRY(find(candidate));
   const auto known = roots_.find(key);
   if (known != roots_.end()) ++known->second.judged;

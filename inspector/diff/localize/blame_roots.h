@@ -12,7 +12,6 @@
 namespace parallax::diff {
 
 // A node that is wrong, in one or many of its instances.
-inline constexpr size_t kMostCauses = 100;  // that are listed
 
 struct Root {
   NodeInstance instance;  // the first that is wrong

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/compare/sampled_elements.h"
+#include "inspector/diff/tolerance/thresholds.h"
 
 namespace parallax::diff {
 namespace {
@@ -59,12 +60,12 @@ size_t farthest_projection(const TensorStatistics& a, const TensorStatistics& b)
 // rounded differently might, too, but move a signed sum by no more than the sum of their possible errors, which is at
 // most sqrt(count) l2 times that (Cauchy and Schwarz).
 bool must_be_reordered(const TensorStatistics& a, const TensorStatistics& b, DType dtype) {
-  constexpr double kRoundings = 4;
   const double root = std::sqrt(static_cast<double>(a.count));
   const bool same_elements = a.min == b.min && a.max == b.max && a.zeros == b.zeros &&
                              std::abs(a.l2 - b.l2) <= kSumsInDouble * a.l2 &&
                              std::abs(a.mean - b.mean) * root <= kSumsInDouble * a.l2;
-  return same_elements && distance_of(a, b, farthest_projection(a, b)) > kRoundings * rounding_of(dtype) * root * a.l2;
+  return same_elements && distance_of(a, b, farthest_projection(a, b)) >
+                              thresholds::kReorderedRoundings * rounding_of(dtype) * root * a.l2;
 }
 
 // The statistic that moved most, in relation to the size of the elements.
@@ -89,8 +90,7 @@ std::string difference_between(const TensorStatistics& a, const TensorStatistics
   };
   const Figure& most = *std::ranges::max_element(figures, {}, moved);
   if (must_be_reordered(a, b, dtype)) return "equal moments, other projections: the same elements in another order";
-  constexpr double kSame = 1e-6;  // too little to be seen in seven digits
-  if (moved(most) < kSame) {
+  if (moved(most) < thresholds::kSameStatistics) {
     const size_t farthest = farthest_projection(a, b);
     return fmt::format(
         "moments that agree to {:.1g}, and a signed sum of the elements that is {:.9g} in A and {:.9g} in B",

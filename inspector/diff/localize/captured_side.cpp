@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/tolerance/paths.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
 
 namespace parallax::diff {
 namespace {
 
-constexpr int kLongestChain = 64;  // nodes fused into one, or left out of a capture, one after the other
 constexpr int64_t kMostComputedBytes = int64_t{256} << 20;  // kept of values that were not captured
 
 }  // namespace
@@ -77,7 +77,7 @@ Result<FoundValue> CapturedSide::find(const GraphSites& start, const std::string
 
 Result<FoundValue> CapturedSide::compute_absent(const GraphSites& place, const std::string& prefix, ValueId id,
                                                 int depth) const {
-  if (depth >= kLongestChain) return FoundValue{};
+  if (depth >= thresholds::kLongestFusedChain) return FoundValue{};
   const std::string path = prefix + escape_name(value_at(*place.graph, id).name);
   if (const auto known = computed_.find(path); known != computed_.end()) return known->second;
   const auto failed = not_computed_.find(path);

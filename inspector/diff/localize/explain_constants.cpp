@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/localize/explanation.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/opset/op_schema.h"
 #include "inspector/tensor/elements.h"
 
@@ -105,10 +106,9 @@ std::vector<double> finite_doubles(const WhyEvidence& evidence, const Value& val
 // The number that comes nearest to the captured result, by least squares in one unknown (Gauss-Newton).
 std::optional<double> fitted(const WhyEvidence& evidence, const Number& number) {
   constexpr int kSteps = 12;
-  constexpr double kRelativeStep = 1e-4;
   double at = number.value;
   for (int step = 0; step < kSteps; ++step) {
-    const double by = kRelativeStep * std::max(std::abs(at), 1e-6);
+    const double by = thresholds::kFitStep * std::max(std::abs(at), 1e-6);
     const auto here = number.result_with(at), beside = number.result_with(at + by);
     if (!here.has_value() || !beside.has_value()) return std::nullopt;
     const std::vector<double> f = finite_doubles(evidence, *here), g = finite_doubles(evidence, *beside);

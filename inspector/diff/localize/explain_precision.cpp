@@ -9,6 +9,7 @@
 
 #include "inspector/diff/localize/explanation.h"
 #include "inspector/diff/tolerance/noise_table.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -100,7 +101,6 @@ std::optional<std::string> why_stored_narrow(const WhyEvidence& evidence) {
 }
 
 std::optional<std::string> why_computed_narrow(const WhyEvidence& evidence) {
-  constexpr double kAlike = 0.9;
   if (!is_float32(evidence)) return std::nullopt;
   const Narrow* like = nullptr;
   for (const Narrow& type : kNarrowTypes) {
@@ -111,7 +111,7 @@ std::optional<std::string> why_computed_narrow(const WhyEvidence& evidence) {
     if (evidence.is_reproduced_by(*candidate))
       return fmt::format("its result is what inputs rounded to {} give", type.what);
     const Likeness likeness = likeness_of(evidence, *candidate);
-    if (likeness.cosine > kAlike && likeness.ratio > 0.5 && likeness.ratio < 2)
+    if (likeness.cosine > thresholds::kNarrowPatternShare && likeness.ratio > 0.5 && likeness.ratio < 2)
       return fmt::format("its error has the pattern of inputs rounded to {}", type.what);
     if (like == nullptr && likeness.ratio > 0.25 && likeness.ratio < 4) like = &type;
   }
@@ -123,10 +123,9 @@ std::optional<std::string> why_computed_narrow(const WhyEvidence& evidence) {
 }
 
 std::optional<std::string> why_accumulation(const WhyEvidence& evidence) {
-  constexpr double kBeyond = 16;
   const Spread spread = noise_row_of(evidence.node().op_type, evidence.node().domain).spread;
   const bool sums = spread == Spread::adds || spread == Spread::dots || spread == Spread::normalizes;
-  if (!sums || evidence.judgement().introduced > kBeyond) return std::nullopt;
+  if (!sums || evidence.judgement().introduced > thresholds::kAccumulationFactor) return std::nullopt;
   return fmt::format(
       "its error is {:.2g} times what the table expects of sums of this length: another order or type of "
       "accumulation, perhaps",

@@ -9,14 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
-
-constexpr double kBudgetMs = 400;  // for trying out explanations of one node
-constexpr double kGroupMs = 1600;  // and for all other nodes of its group
-constexpr double kNear = 1.5;      // severities: within rounding, with room for that of a second computation
 
 // From what proves most to what only describes.
 constexpr WhyRule kRules[] = {
@@ -114,9 +111,9 @@ template <class Answer>
 NodeExplanation answer_of_members(const WhyEvidence& evidence, const Answer& answer_for) {
   if (evidence.group() == nullptr) return {};
   constexpr std::string_view kOwn = "its result";
-  double left_ms = kGroupMs;
+  double left_ms = thresholds::kGroupExplanationMs;
   for (size_t member = evidence.group()->members().size() - 1; member-- > 0 && left_ms > 0;) {
-    const WhyEvidence inner(evidence, member, std::min(left_ms, kBudgetMs));
+    const WhyEvidence inner(evidence, member, std::min(left_ms, thresholds::kExplanationMs));
     const Node& node = inner.node();
     if (node.op_type == "Constant") continue;
     std::string answer = answer_for(inner);
@@ -186,7 +183,7 @@ WhyEvidence::WhyEvidence(const CapturedSide& side, const NodeInstance& instance,
       letter_(letter),
       earlier_(earlier),
       alone_(alone),
-      budget_ms_(kBudgetMs) {
+      budget_ms_(thresholds::kExplanationMs) {
   const Value& expected = judgement.expected;
   const Value& actual = judgement.actual;
   if (!expected.is_tensor() || !actual.is_tensor() || !(expected.tensor().shape() == actual.tensor().shape())) return;
@@ -234,7 +231,7 @@ Value WhyEvidence::captured(const std::string& path) const {
 bool WhyEvidence::is_reproduced_by(const Value& candidate) const {
   if (candidate.is_absent()) return false;
   const Distance distance = distance_between(rounded_like(candidate, actual()), actual(), judgement_.limit);
-  return distance.severity <= kNear && 2 * distance.severity < judgement_.introduced;
+  return distance.severity <= thresholds::kNearRounding && 2 * distance.severity < judgement_.introduced;
 }
 
 bool WhyEvidence::is_reproduced_by(std::span<const double> elements) const {

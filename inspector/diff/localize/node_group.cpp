@@ -5,11 +5,10 @@
 #include <algorithm>
 
 #include "inspector/diff/localize/node_judge.h"
+#include "inspector/diff/tolerance/thresholds.h"
 
 namespace parallax::diff {
 namespace {
-
-constexpr size_t kLargestGroup = 128;
 
 // A result between the nodes of one graph that nobody captured; what an enclosing graph computed is taken as given.
 bool is_inner(const Graph& graph, ValueId id, const FoundValue& found) {
@@ -40,7 +39,7 @@ Status NodeGroup::collect(const NodeInstance& root, const CapturedSide::Computed
   for (size_t read = 0; read < computed.reads.size(); ++read) {
     if (!is_inner(graph, computed.reads[read], computed.inputs[read])) continue;
     PX_TRY(add(value_at(graph, computed.reads[read]).producer, found));
-    if (found.size() >= kLargestGroup) return {};
+    if (found.size() >= thresholds::kLargestGroup) return {};
   }
   for (const auto& [node, member] : found) {
     const bool is_known = std::ranges::none_of(member.inputs, [](const FoundValue& i) { return i.value.is_absent(); });
@@ -57,7 +56,7 @@ Status NodeGroup::collect(const NodeInstance& root, const CapturedSide::Computed
 Status NodeGroup::add(NodeId start, std::unordered_map<NodeId, Member>& found) const {
   const Graph& graph = *root_.place->graph;
   std::vector<NodeId> waiting{start};
-  while (!waiting.empty() && found.size() < kLargestGroup) {
+  while (!waiting.empty() && found.size() < thresholds::kLargestGroup) {
     const NodeId node = waiting.back();
     waiting.pop_back();
     if (found.contains(node)) continue;

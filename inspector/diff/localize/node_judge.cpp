@@ -11,6 +11,7 @@
 #include "inspector/diff/localize/control_flow_copies.h"
 #include "inspector/diff/tolerance/judge.h"
 #include "inspector/diff/tolerance/noise_model.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
 #include "inspector/tensor/elements.h"
@@ -40,11 +41,10 @@ Magnitude magnitude_of_value(const Value& value, const ValueDef& definition) {
 
 // Rounding the result is always allowed, of operators too that only move elements: a kernel may go through float32.
 Limit at_least_rounding(Limit limit, const Magnitude& magnitude) {
-  constexpr double kUnits = 8;
   if (!is_floating(magnitude.dtype)) return limit;
   const double epsilon = float_limits(magnitude.dtype).epsilon;
-  limit.rtol = std::max(limit.rtol, std::min(kUnits * epsilon, 0.25));
-  limit.atol = std::max(limit.atol, kUnits * epsilon * magnitude.rms);
+  limit.rtol = std::max(limit.rtol, std::min(thresholds::kAlwaysAllowedUlps * epsilon, thresholds::kLargestRtol));
+  limit.atol = std::max(limit.atol, thresholds::kAlwaysAllowedUlps * epsilon * magnitude.rms);
   return limit;
 }
 
@@ -110,23 +110,25 @@ bool is_near_tie(const Value& expected, const Value& actual, const std::vector<V
 // error is no more than a change of its inputs in the last place makes (Higham, Accuracy and Stability, section 1.5).
 void allow_backward_error(const CapturedSide& side, const NodeInstance& instance, NodeJudgement& judgement) {
   constexpr int kRounds = 3;
-  constexpr double kUlps = 2, kMargin = 8, kFar = 64;
   if (judgement.computed.inputs.empty()) return;
   std::vector<Value> others;
   for (uint32_t round = 0; round < kRounds; ++round) {
     const uint32_t seed = 0x9E3779B9U * (round + 1);
-    const auto outputs = judgement.group != nullptr ? judgement.group->run_nudged(seed, kUlps)
-                                                    : side.replay(instance, instance.definition(),
-                                                                  nudged(judgement.computed.inputs, seed, kUlps));
+    const auto outputs = judgement.group != nullptr
+                             ? judgement.group->run_nudged(seed, thresholds::kBackwardUlps)
+                             : side.replay(instance, instance.definition(),
+                                           nudged(judgement.computed.inputs, seed, thresholds::kBackwardUlps));
     if (!outputs.ok() || judgement.output >= outputs->size()) return;
     others.push_back(rounded_like((*outputs)[judgement.output], judgement.actual));
     if (round > 0 || is_exact(judgement.actual)) continue;
     // One pass shows whether more are relevant: a well-conditioned node's error stays what it is.
     const double moved = distance_between(judgement.expected, others[0], judgement.limit).severity;
-    if (std::isfinite(judgement.introduced) && judgement.introduced > kFar * std::max(1.0, moved)) return;
+    if (std::isfinite(judgement.introduced) &&
+        judgement.introduced > thresholds::kBeyondBackward * std::max(1.0, moved))
+      return;
   }
   if (is_exact(judgement.actual)) {
-    for (const double ulps : {kUlps, -kUlps}) {
+    for (const double ulps : {thresholds::kBackwardUlps, -thresholds::kBackwardUlps}) {
       const auto outputs = side.replay(instance, instance.definition(), pulled_apart(judgement.computed.inputs, ulps));
       if (!outputs.ok() || judgement.output >= outputs->size()) return;
       others.push_back((*outputs)[judgement.output]);
@@ -139,8 +141,8 @@ void allow_backward_error(const CapturedSide& side, const NodeInstance& instance
     const Distance moved = distance_between(judgement.expected, other, judgement.limit);
     if (moved.metrics.has_value() && std::isfinite(moved.metrics->rmse)) rmse = std::max(rmse, moved.metrics->rmse);
   }
-  if (kMargin * rmse <= judgement.limit.atol) return;
-  judgement.limit.atol = kMargin * rmse;
+  if (thresholds::kBackwardMargin * rmse <= judgement.limit.atol) return;
+  judgement.limit.atol = thresholds::kBackwardMargin * rmse;
   judgement.limit.from = LimitSource::noise;
   judgement.introduced = distance_between(judgement.expected, judgement.actual, judgement.limit).severity;
 }

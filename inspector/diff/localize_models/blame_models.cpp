@@ -29,6 +29,7 @@
 #include "inspector/diff/tolerance/judge.h"
 #include "inspector/diff/tolerance/paths.h"
 #include "inspector/diff/tolerance/quantization.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
 
@@ -36,15 +37,10 @@ namespace parallax {
 namespace {
 
 using diff::Instance;
-using diff::kSameDefinition;
 using diff::ModelRoot;
 using diff::ModelSide;
 using diff::PlacedNode;
 using diff::Region;
-
-constexpr size_t kMostInstances = 24;     // of one value in bodies that are looked at
-constexpr size_t kMostUncaptured = 1024;  // values that were fused away and are looked at
-constexpr double kUnseen = 1e-6;          // of a value's size: what comes of such a value is no other
 
 class ModelBlame {
  public:
@@ -195,8 +191,9 @@ void ModelBlame::add_held(const ValueMatch& match) {
 // A value that was fused away was not compared: it is examined where a value computed from it differs.
 bool ModelBlame::may_look_at(const ValueMatch& match) {
   if (!a_->captured_paths(match.a).empty()) return true;
-  if (effects_.readers(match.a).empty() || effects_.leaves_nothing(match.a, kUnseen)) return false;
-  return ++uncaptured_ <= kMostUncaptured;
+  if (effects_.readers(match.a).empty() || effects_.leaves_nothing(match.a, thresholds::kUnseenDifference))
+    return false;
+  return ++uncaptured_ <= thresholds::kMostUncaptured;
 }
 
 // Examines values whose influence seemed to be absorbed, where a differing value is computed from them in either model:
@@ -214,7 +211,7 @@ Status ModelBlame::look_at_unseen() {
     if (match.is_extra || is_settled(match) || same_.contains(match.a) || !is_suspect(match)) continue;
     const bool is_captured = !a_->captured_paths(match.a).empty();
     if (is_captured && !values_.is_unmatched(match.a)) continue;  // it was looked at
-    if (!is_captured && ++uncaptured_ > kMostUncaptured) {
+    if (!is_captured && ++uncaptured_ > thresholds::kMostUncaptured) {
       unjudged_ = "too many values were fused away";
       break;
     }
@@ -285,7 +282,7 @@ Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& pa
     Region region = PX_TRY(regions_.read(in_a, in_b, instance));
     const Limit limit = limit_at(diff::path_in(instance, a_->static_path(in_a)));
     const diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
-    if (!(introduced.relative_rms > kSameDefinition) || is_stored_alike(in_a, in_b, region)) continue;
+    if (!(introduced.relative_rms > thresholds::kSameDefinition) || is_stored_alike(in_a, in_b, region)) continue;
     region.nodes_a.push_back(a);
     region.nodes_b.push_back(b);
     ModelRoot root;
@@ -318,7 +315,7 @@ bool ModelBlame::may_agree_by_chance(const ValueMatch& match, const Value& value
 Status ModelBlame::look_at(const ValueMatch& match) {
   size_t seen = 0;
   for (const std::string& path : a_->instance_paths(match.a)) {
-    if (++seen > kMostInstances) break;
+    if (++seen > thresholds::kMostModelInstances) break;
     auto is_root = look_at(match, path);
     if (is_root.ok() && !*is_root) continue;
     if (is_root.ok()) break;
@@ -350,10 +347,10 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   if (plain.has_value() && !plain->guilty.empty()) return add_roots_of_codes(match, path, *plain), true;
   if (plain.has_value()) region = plain->region;
   diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
-  if (!(introduced.relative_rms > kSameDefinition) && introduced.severity > 1)
+  if (!(introduced.relative_rms > thresholds::kSameDefinition) && introduced.severity > 1)
     introduced.relative_rms = diff::apart_in_some_elements(regions_, match, instance, region, limit);
   same_.erase(match.a);
-  if (!(introduced.relative_rms > kSameDefinition)) {
+  if (!(introduced.relative_rms > thresholds::kSameDefinition)) {
     same_.insert(match.a);
     return false;
   }
@@ -401,7 +398,7 @@ bool ModelBlame::agrees_past(const ValueMatch& match, const Instance& instance) 
       const auto region = regions_.run_past(id, other, instance, match);
       if (!region.ok()) return false;
       const auto distance = diff::relative_distance(region->expected, region->found, limit_at(a_->static_path(id)));
-      if (!(distance.relative_rms <= kSameDefinition)) return false;
+      if (!(distance.relative_rms <= thresholds::kSameDefinition)) return false;
       is_any_same = true;
       continue;
     }

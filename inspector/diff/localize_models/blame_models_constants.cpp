@@ -14,6 +14,7 @@
 #include "inspector/diff/localize_models/blame_models_explain.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -84,7 +85,8 @@ class ConstantWalk {
   bool look_behind_other_form(int32_t x, int32_t y, int depth) {
     OtherForm form{.above_a = above(a_, x)};
     const Value made = with_a_values(y, y, form);
-    if (made.is_absent() || relative_distance(a_.constant(x), made, {}).relative_rms > kSameDefinition) return false;
+    if (made.is_absent() || relative_distance(a_.constant(x), made, {}).relative_rms > thresholds::kSameDefinition)
+      return false;
     const size_t before = guilty_.size();
     for (const auto& [of_a, of_b] : form.taken) {
       if (!differ(of_a, of_b)) continue;
@@ -343,7 +345,7 @@ std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, cons
   std::vector<Cause> result;
   const ConstantCauses causes(a, b, effects, values);
   for (const ValueMatch& match : matching.values) {
-    if (result.size() < kMostCauses && causes.has_diverged(match)) causes.add(match, result);
+    if (result.size() < thresholds::kMostCauses && causes.has_diverged(match)) causes.add(match, result);
   }
   return result;
 }
@@ -352,7 +354,7 @@ void add_unexplained_constants(const ModelSide& a, const ModelSide& b, const Mod
                                const Effects& effects, const ComparedValues& values, std::vector<Cause>& causes) {
   const ConstantCauses of_constants(a, b, effects, values);
   for (const ValueMatch& match : matching.values) {
-    if (match.is_extra || causes.size() >= kMostCauses || !of_constants.has_diverged(match)) continue;
+    if (match.is_extra || causes.size() >= thresholds::kMostCauses || !of_constants.has_diverged(match)) continue;
     const bool is_handed_out = effects.is_handed_out(match.a);
     const bool is_unread = is_handed_out && effects.readers(match.a).empty();
     const bool is_unfelt = !is_handed_out && !of_constants.is_felt(match);

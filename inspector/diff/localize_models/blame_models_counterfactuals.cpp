@@ -12,6 +12,7 @@
 #include "inspector/diff/localize_models/blame_models_explain.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
+#include "inspector/diff/tolerance/thresholds.h"
 
 namespace parallax::diff {
 namespace {
@@ -111,7 +112,7 @@ std::vector<Guilty> behind_few(const ModelSide& a, const ModelSide& b, const Mod
 }  // namespace
 
 bool Trials::is_same(const Value& expected, const Result<Value>& found) const {
-  return found.ok() && relative_distance(expected, *found, limit_).relative_rms <= kSameDefinition;
+  return found.ok() && relative_distance(expected, *found, limit_).relative_rms <= thresholds::kSameDefinition;
 }
 
 bool Trials::agrees_with(const RegionRunner::Constants& constants) const {
@@ -119,11 +120,11 @@ bool Trials::agrees_with(const RegionRunner::Constants& constants) const {
 }
 
 bool Trials::brings_near(const RegionRunner::Constants& constants) const {
-  constexpr double kNear = 0.02;  // of the two's difference
   const auto found = runner_.run_with(target_.a, target_.b, instance_, constants);
   if (!found.ok()) return false;
   const double apart = relative_distance(region_.expected, region_.found, limit_).relative_rms;
-  return std::isfinite(apart) && relative_distance(region_.expected, *found, limit_).relative_rms <= kNear * apart;
+  return std::isfinite(apart) &&
+         relative_distance(region_.expected, *found, limit_).relative_rms <= thresholds::kCounterfactualShare * apart;
 }
 
 Value Trials::made_in_a(int32_t in_a, int32_t in_b) const {

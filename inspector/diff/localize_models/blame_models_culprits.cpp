@@ -17,13 +17,12 @@
 #include "inspector/diff/localize_models/blame_models_parts.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/opset/opset_registry.h"
 #include "inspector/model/random_operators.h"
 
 namespace parallax::diff {
 namespace {
-
-constexpr size_t kMostTried = 48;  // nodes of a region in which single differences are tried
 
 // Two of its kind make different things of the same.
 bool draws_without_seed(const Node& node) {
@@ -198,7 +197,7 @@ class Explanation {
     const size_t differences =
         parts.changed.size() + parts.replaced.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
     const size_t nodes = region_.nodes_a.size() + region_.nodes_b.size();
-    if (differences > 1 && nodes <= kMostTried) {
+    if (differences > 1 && nodes <= thresholds::kMostTriedNodes) {
       std::vector<Guilty> tried = guilty_by_trial(a_, b_, matching_, region_,
                                                   {parts.only_a, parts.only_b, parts.changed, parts.replaced}, trials_);
       if (!tried.empty()) return tried;

@@ -16,6 +16,7 @@
 #include "inspector/diff/localize_models/blame_models_parts.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/tolerance/quantization.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -40,8 +41,6 @@ std::vector<PlacedNode> dequantizers_of(const ModelSide& side, const std::vector
   }
   return found;
 }
-
-constexpr double kPartOfSize = 0.5;
 
 // The root mean square of the elements.
 double size_of(const Value& value) {
@@ -164,7 +163,8 @@ std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b
   result.region = plain.take();
   if (clamps) std::erase_if(is_in_a ? result.region.nodes_b : result.region.nodes_a, is_clamp);
   std::erase_if(is_in_a ? result.region.nodes_a : result.region.nodes_b, is_of_codes);
-  const Limit limit = known_limit.value_or(Limit{0, kPartOfSize * size_of(result.region.expected), LimitSource::table});
+  const Limit limit = known_limit.value_or(
+      Limit{0, thresholds::kLargestQuantizationShare * size_of(result.region.expected), LimitSource::table});
   const std::optional<Codes> ends = codes_held(side, is_in_a ? match.a : match.b);
   const auto severity = [&](const Region& made) {
     Value expected = made.expected, found = made.found;
@@ -185,11 +185,10 @@ std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b
     if (made.ok() && severity(*made) > 1) beyond.emplace_back(dequantize, severity(*made));
   }
   // Where quantization cuts off most of a value, the limit is that of the rest.
-  constexpr double kFelt = 0.1;
   double largest = 0;
   for (const auto& [dequantize, alone] : beyond) largest = std::max(largest, alone);
   for (const auto& [dequantize, alone] : beyond) {
-    if (alone < kFelt * largest) continue;
+    if (alone < thresholds::kObservableShare * largest) continue;
     const auto quantised = result.runner.make(made_by(dequantize), is_in_a, instance);
     result.guilty.push_back(blame.of(dequantize, quantised.ok() ? *quantised : Value()));
   }

@@ -14,15 +14,14 @@
 #include "inspector/diff/localize/accumulated_rounding.h"
 #include "inspector/diff/localize/blame_roots.h"
 #include "inspector/diff/tolerance/paths.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
 
-constexpr double kSure = 0.6;  // confidence of a match from which on two values are surely the same
-
-bool is_sure(const ModelRoot& root) { return root.confidence >= kSure; }
+bool is_sure(const ModelRoot& root) { return root.confidence >= thresholds::kSureMatch; }
 
 // True where all values that show the root were compared with limits that a user gave, in all iterations, and pass.
 bool is_within_users_limits(const ModelRoot& root, const Comparison& comparison) {
@@ -156,7 +155,7 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
     causes.push_back(cause_of(root));
   }
   if (left.has_value()) causes.push_back(*std::move(left));
-  if (causes.size() > kMostCauses) causes.resize(kMostCauses);
+  if (causes.size() > thresholds::kMostCauses) causes.resize(thresholds::kMostCauses);
   for (size_t index = 0; index < causes.size(); ++index) causes[index].rank = static_cast<int32_t>(index) + 1;
   return causes;
 }

@@ -10,13 +10,11 @@
 #include "inspector/diff/localize/node_judge.h"
 #include "inspector/diff/matching/same_quantized_values.h"
 #include "inspector/diff/tolerance/quantization.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
-
-constexpr int kMostBetween = 96;
-constexpr double kNudge = 4;  // units in the last place of float32: more than a folded constant is off
 
 // The element type a graph declares, undefined where it does not.
 DType declared_dtype(const ValueSite& site) { return site.graph->values[static_cast<size_t>(site.value)].type.dtype; }
@@ -62,12 +60,11 @@ bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
   std::vector<double> elements(static_cast<size_t>(wide.element_count()));
   load_doubles(wide, 0, elements);
   store_doubles(*rounded, 0, elements);
-  constexpr double kPartOfRange = 1.0 / 8;
   const double largest = float_limits(narrow.dtype()).max_finite;
   for (int64_t index = 0; index < narrow.element_count(); ++index) {
     const double held = element_as_double(narrow, index), wanted = elements[static_cast<size_t>(index)];
     if (held == element_as_double(*rounded, index) || (std::isnan(held) && std::isnan(wanted))) continue;
-    const bool is_beyond = std::abs(wanted) >= largest && std::abs(held) >= kPartOfRange * largest;
+    const bool is_beyond = std::abs(wanted) >= largest && std::abs(held) >= thresholds::kClampedRange * largest;
     if (!is_beyond || std::signbit(held) != std::signbit(wanted)) return false;
   }
   return true;
@@ -297,7 +294,8 @@ Result<Value> RegionRunner::value_of(int32_t id, Walk& walk) const {
   if (returned >= 0) return value_of(returned, walk);
   Value value = PX_TRY(known(id, walk));
   const bool is_nudged = walk.nudge != 0 && !value.is_absent();
-  if (is_nudged) value = nudged_value(value, walk.nudge + static_cast<uint32_t>(id) * 0x632BE5ABU, kNudge);
+  if (is_nudged)
+    value = nudged_value(value, walk.nudge + static_cast<uint32_t>(id) * 0x632BE5ABU, thresholds::kNudgedUlps);
   if (value.is_absent()) value = PX_TRY(compute(id, walk));
   walk.values[id] = value;
   return value;
@@ -310,7 +308,7 @@ Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   if (placed.id == kNoNode) return usage_error(fmt::format("value '{}' was not captured", side.site(id).name));
   if (placed == walk.left_out) return pass_on(placed, walk);
   if (std::ranges::find(without_codes_, placed) != without_codes_.end()) return before_codes(id, placed, walk);
-  if (++walk.depth > kMostBetween) return usage_error("too many nodes lie between two values that match");
+  if (++walk.depth > thresholds::kLargestRegion) return usage_error("too many nodes lie between two values that match");
   auto outputs = placed == walk.replaced ? run_replacement(placed, walk)
                                          : side.replay(placed, [&](int32_t read) { return value_of(read, walk); });
   --walk.depth;

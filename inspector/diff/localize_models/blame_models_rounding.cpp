@@ -18,6 +18,7 @@
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/tolerance/paths.h"
 #include "inspector/diff/tolerance/quantization.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/tensor/elements.h"
 
@@ -136,7 +137,6 @@ void add_movement(const Region& region, const Region& moved, std::vector<double>
 double apart_in_some_elements(const RegionRunner& regions, const ValueMatch& match, const Instance& instance,
                               const Region& region, const Limit& limit) {
   constexpr uint32_t kRounds = 3;
-  constexpr double kMargin = 4;
   const auto is_float = [](const Value& value) { return value.is_tensor() && is_floating(value.tensor().dtype()); };
   if (!is_float(region.expected) || !is_float(region.found)) return 0;
   const Tensor &a = region.expected.tensor(), &b = region.found.tensor();
@@ -151,8 +151,9 @@ double apart_in_some_elements(const RegionRunner& regions, const ValueMatch& mat
     const double x = element_as_double(a, static_cast<int64_t>(index));
     const double y = element_as_double(b, static_cast<int64_t>(index));
     const double apart = std::abs(x - y), size = std::max(std::abs(x), std::abs(y));
-    if (!(apart > limit.atol + limit.rtol * std::abs(x)) || !(apart > kMargin * moved[index])) continue;
-    if (apart > kSameDefinition * size) largest = std::max(largest, apart / size);
+    if (!(apart > limit.atol + limit.rtol * std::abs(x)) || !(apart > thresholds::kNudgedMargin * moved[index]))
+      continue;
+    if (apart > thresholds::kSameDefinition * size) largest = std::max(largest, apart / size);
   }
   return largest;
 }

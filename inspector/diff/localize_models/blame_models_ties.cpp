@@ -8,13 +8,11 @@
 #include "inspector/diff/localize_models/blame_models_constants.h"
 #include "inspector/diff/localize_models/blame_models_explain.h"
 #include "inspector/diff/matching/same_quantized_values.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
-
-// In steps: the effect of factors rounded to float32 on numbers of up to 255 steps.
-constexpr double kNearMiddle = 2e-4;
 
 // The number of steps from zero, before rounding, of an element that a QuantizeLinear with one scale made.
 std::optional<double> unrounded(const PlacedNode& made, const std::vector<Value>& given, int64_t index) {
@@ -38,7 +36,7 @@ bool quantise_alike(const Region& region, const PlacedNode& made_a, const Placed
     if (!number.has_value()) number = unrounded(made_b, region.given_b, index);
     if (apart > 1 || !number.has_value()) return false;
     const double from_middle = std::abs(*number - std::floor(*number) - 0.5);
-    if (!(from_middle < kNearMiddle)) return false;
+    if (!(from_middle < thresholds::kNearTie)) return false;
   }
   return true;
 }

@@ -11,12 +11,11 @@
 #include "inspector/diff/localize_models/blame_models_ties.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/unmatch.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/placing_inputs.h"
 
 namespace parallax::diff {
 namespace {
-
-constexpr double kNoTrace = 1e-5;  // of a value's size: no more than rounding
 
 // Equal numbers say that what they were made of was equal; equal indices and conditions do not.
 bool holds_numbers(const ValueComparison& value) {
@@ -70,7 +69,7 @@ std::optional<double> ComparedValues::difference_of(int32_t id) const {
     double difference = std::numeric_limits<double>::infinity();
     // Compared with a mask of -1e9 everything is small: there, the difference itself.
     if (value.metrics.has_value() && std::isfinite(value.severity))
-      difference = value.metrics->rms_a > kMasked ? value.metrics->rmse : value.metrics->rel_l2;
+      difference = value.metrics->rms_a > thresholds::kMaskedSize ? value.metrics->rmse : value.metrics->rel_l2;
     largest = std::max(largest.value_or(0), difference);
   }
   return largest;
@@ -117,8 +116,8 @@ bool Unmatching::unmatch_wrong_pairs() {
     if (values_.has_diverged(match.a) && leaves_no_trace(match.a)) traceless.insert(match.a);
   }
   // No value computed from a wrong pair is a right pair and differs nevertheless.
-  const std::vector<bool> is_seen =
-      effects_.leading_to([&](int32_t id) { return values_.has_diverged(id) && !traceless.contains(id); }, kNoTrace);
+  const std::vector<bool> is_seen = effects_.leading_to(
+      [&](int32_t id) { return values_.has_diverged(id) && !traceless.contains(id); }, thresholds::kNoTrace);
   unmatch_where(false, kPairedWrongly,
                 [&](int32_t id) { return traceless.contains(id) && !is_seen[static_cast<size_t>(id)]; });
   unmatch_where(true, kEquivalentConstant, [&](int32_t id) { return is_written_otherwise(id); });
@@ -183,7 +182,7 @@ bool Unmatching::is_written_otherwise(int32_t constant) const {
     return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
       const int32_t made = ModelSide::site_read(*reader.place, output);
       if (made < 0 || values_.was_unmatched(made)) return true;
-      return is_other_operation(reader) && values_.difference_of(made).value_or(1) <= kNoTrace;
+      return is_other_operation(reader) && values_.difference_of(made).value_or(1) <= thresholds::kNoTrace;
     });
   });
 }
@@ -191,11 +190,14 @@ bool Unmatching::is_written_otherwise(int32_t constant) const {
 // Values computed from a truly wrong value are wrong as well, if a thousand times less. And B does something else with
 // its counterpart, or has only quantized it earlier.
 bool Unmatching::leaves_no_trace(int32_t id) {
-  constexpr double kGross = 1e-2, kExact = 1e-8;
-  if (!effects_.leaves_nothing(id, values_.difference_of(id).value_or(0) > kGross ? kNoTrace : kExact)) return false;
+  if (!effects_.leaves_nothing(id, values_.difference_of(id).value_or(0) > thresholds::kGrossDifference
+                                       ? thresholds::kNoTrace
+                                       : thresholds::kExactTrace))
+    return false;
   const int32_t in_b = matching_.b_of_a[static_cast<size_t>(id)];
   if (in_b >= 0 && holds_steps(b_, in_b) && !holds_steps(a_, id)) return true;
-  return effects_.is_made_up_for(id, kNoTrace, [&](const PlacedNode& reader) { return is_read_alike(reader); });
+  return effects_.is_made_up_for(id, thresholds::kNoTrace,
+                                 [&](const PlacedNode& reader) { return is_read_alike(reader); });
 }
 
 // By a node that B has, too, on what stands for what it reads here.

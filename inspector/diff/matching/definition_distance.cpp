@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/diff/tolerance/value_compare.h"
 #include "inspector/tensor/elements.h"
 
@@ -18,7 +19,7 @@ double relative_beside_masks(const Tensor& a, const Tensor& b) {
   int64_t count = 0;
   for (int64_t index = 0; index < a.element_count(); ++index) {
     const double x = element_as_double(a, index);
-    if (!(std::abs(x) <= kMasked)) continue;
+    if (!(std::abs(x) <= thresholds::kMaskedSize)) continue;
     largest = std::max(largest, std::abs(x - element_as_double(b, index)));
     squares += x * x;
     ++count;
@@ -43,15 +44,15 @@ RelativeDistance relative_distance(const Value& a, const Value& b, const Limit& 
   const bool same_class = metrics.nan_a == metrics.nan_b && metrics.inf_a == metrics.inf_b;
   if (!is_float || !same_class || metrics.rms_a == 0) return {metrics.severity, kInfinity};
   double relative = metrics.max_abs / metrics.rms_a;
-  const bool is_masked = metrics.rms_a > kMasked && a.is_tensor() && is_floating(a.tensor().dtype());
+  const bool is_masked = metrics.rms_a > thresholds::kMaskedSize && a.is_tensor() && is_floating(a.tensor().dtype());
   if (is_masked) relative = std::max(relative, relative_beside_masks(a.tensor(), b.tensor()));
   return {metrics.severity, relative};
 }
 
 bool differ_by_rounding(const Tensor& a, const Tensor& b) {
   if (!is_floating(a.dtype()) || a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
-  const RelativeDistance distance = relative_distance(a, b, {kFoldedAlike, 0, LimitSource::table});
-  return distance.relative_rms <= kFoldedAlike || distance.severity <= 1;
+  const RelativeDistance distance = relative_distance(a, b, {thresholds::kFoldedAlike, 0, LimitSource::table});
+  return distance.relative_rms <= thresholds::kFoldedAlike || distance.severity <= 1;
 }
 
 DType narrower(DType a, DType b) { return float_limits(a).epsilon > float_limits(b).epsilon ? a : b; }

@@ -7,12 +7,6 @@
 
 namespace parallax::diff {
 
-constexpr double kMasked = 1e4;  // sizes that no numbers but masks have
-
-// Definitions that mean the same part by the rounding of constants alone (weights folded in float32): this much of a
-// value's size, when the oracle runs both.
-constexpr double kSameDefinition = 2e-6;
-
 struct RelativeDistance {
   double severity = 0;      // in units of the limit
   double relative_rms = 0;  // 0 for what is exact and equal, infinite for what is exact and not
@@ -20,9 +14,6 @@ struct RelativeDistance {
 
 // Numbers beside a mask (-1e9) are measured by their own size, not by the mask's.
 RelativeDistance relative_distance(const Value& a, const Value& b, const Limit& limit);
-
-// A few units in the last place of float32, of the element's own size or of what is of ordinary size.
-constexpr double kFoldedAlike = 5e-7;
 
 // Constants computed by different programs (folded by an exporter, or by an optimiser): no more apart than that.
 bool differ_by_rounding(const Tensor& a, const Tensor& b);

@@ -10,6 +10,7 @@
 #include "inspector/diff/matching/matching_attributes.h"
 #include "inspector/diff/matching/matching_exchange.h"
 #include "inspector/diff/matching/matching_likeness.h"
+#include "inspector/diff/tolerance/thresholds.h"
 
 namespace parallax::diff {
 namespace {
@@ -305,8 +306,6 @@ class Matcher {
 
   bool judge_names() {
     constexpr size_t kFewNames = 3;
-    // The share of values paired by content whose names agree: where a node was inserted, its name may have moved.
-    constexpr double kSureNames = 0.9;
     size_t equal = 0, all = 0;
     for (size_t id = 0; id < a_.flat.values.size(); ++id) {
       const auto a = static_cast<int32_t>(id);
@@ -315,7 +314,8 @@ class Matcher {
       ++all;
       equal += a_.value(a).site->name == b_.value(b).site->name ? 1 : 0;
     }
-    names_are_sure_ = all >= kFewNames && kSureNames * static_cast<double>(all) <= static_cast<double>(equal + 1);
+    names_are_sure_ =
+        all >= kFewNames && thresholds::kSureNameShare * static_cast<double>(all) <= static_cast<double>(equal + 1);
     if (all >= kFewNames) return 2 * equal >= all;
     std::unordered_map<std::string_view, HashKey> ops;
     size_t known = 0, same = 0, producers = 0;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -40,12 +41,11 @@ std::vector<double> sampled_magnitudes(const TensorView& view) {
 // exceeds a low quantile of the others 16384 times, and is large by itself, is left out. (Where a mask was applied, a
 // Softmax gives nearly nothing compared with its ordinary elements.)
 double ordinary_rms(const TensorView& view) {
-  constexpr double kOutlier = 16384, kSmallestMask = 256;
   std::vector<double> magnitudes = sampled_magnitudes(view);
   if (magnitudes.empty()) return 0;
   const auto low = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 16);
   std::nth_element(magnitudes.begin(), low, magnitudes.end());
-  const double outlier = std::max(kOutlier * *low, kSmallestMask);
+  const double outlier = std::max(thresholds::kMaskRatio * *low, thresholds::kSmallestMask);
   double sum = 0, ordinary = 0;
   for (const double magnitude : magnitudes) {
     if (magnitude > outlier) continue;

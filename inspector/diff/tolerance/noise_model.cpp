@@ -11,12 +11,11 @@
 #include "inspector/diff/tolerance/noise_table.h"
 #include "inspector/diff/tolerance/paths.h"
 #include "inspector/diff/tolerance/quantization.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
 
 namespace parallax::diff {
 namespace {
-
-constexpr double kStoring = 0.5;  // epsilons: two executions rounding a result to its type, each by itself
 
 double squared(double value) { return value * value; }
 
@@ -26,12 +25,6 @@ DType real_part(DType dtype) {
 }
 
 double epsilon_of(DType dtype) { return dtype == DType::undefined ? 0 : float_limits(dtype).epsilon; }
-
-// Quantization to eight bits leaves some hundredths of a value's size to chance, whose sums are bounded (uniform
-// errors, no tails) and whose estimates are close.
-constexpr double kMarginOfCodes = 6;
-constexpr double kMostOfCodes = 0.06;     // of the size: coarser steps, and what nobody compared, are not believed
-constexpr double kUnknownOfCodes = 0.03;  // where nobody knows the source of the quantized values
 
 // The largest error that is taken over from a value that nobody compared.
 double most_believed(DType coarsest, double rms) {
@@ -92,7 +85,8 @@ struct NoiseModel::Inputs {
   void add(const State& state, size_t position) {
     any_known = true;
     const double rms = state.magnitude.rms;
-    const double most = state.is_quantised ? kMostOfCodes * rms : most_believed(state.coarsest, rms);
+    const double most =
+        state.is_quantised ? thresholds::kMostQuantizationError * rms : most_believed(state.coarsest, rms);
     const double carried = state.is_compared || rms == 0 ? state.carried : std::min(state.carried, most);
     any_quantised = any_quantised || state.is_quantised;
     any_estimated = any_estimated || state.is_estimated;
@@ -298,7 +292,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   if (value.is_estimated) state.magnitude.rms = rms = inputs.rms_of_result(value.row->spread, value.is_product);
   state.coarsest = coarser(inputs.coarsest, own_type);
   if (!inputs.any_known || value.kind == Kind::passed_on) {  // made of integers or nothing; into and out of bodies
-    state.error = std::sqrt(squared(kStoring * epsilon) + squared(inputs.relative_max)) * rms;
+    state.error = std::sqrt(squared(thresholds::kStoringError * epsilon) + squared(inputs.relative_max)) * rms;
     if (has_unseen_history) state.error = std::max(state.error, unknown_history);
     state.carried = inputs.any_known || has_unseen_history ? state.error : 0;
     return state;
@@ -306,11 +300,9 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   state.error = error_of(*value.row, inputs, state, epsilon);
   const bool is_narrowed = counts_casts_ && value.row->own_rounding == 0 && epsilon > epsilon_of(inputs.held);
   if (has_unseen_history) state.error = std::max(state.error, unknown_history);
-  // Estimated magnitudes, of what was fused away or left out, may be far too large.
-  constexpr double kRoomOfEstimates = 4;
   state.is_estimated = value.is_estimated;
   if (inputs.any_estimated && !inputs.any_quantised && !value.is_estimated && rms > 0)
-    state.error = std::min(state.error, kRoomOfEstimates * most_believed(state.coarsest, rms));
+    state.error = std::min(state.error, thresholds::kEstimatedMagnitudeRoom * most_believed(state.coarsest, rms));
   if (value.row->spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
   // Every executor computes the same correctly rounded result from equal operands: there is no error to propagate,
   // though a fused kernel may round differently here. So a mask built by (1 - m) * -1e9 stays without error.
@@ -324,14 +316,15 @@ NoiseModel::State NoiseModel::state_of_codes(State state, const Added& value, co
   const State* before =
       value.before_codes.has_value() ? find(value.before_codes->prefix, value.before_codes->escaped_name) : nullptr;
   if (value.is_estimated) state.magnitude.rms = before != nullptr ? before->magnitude.rms : value.held_size;
-  const double rms = state.magnitude.rms, own = std::min(value.step / std::sqrt(12.0), kMostOfCodes * rms);
+  const double rms = state.magnitude.rms,
+               own = std::min(value.step / std::sqrt(12.0), thresholds::kMostQuantizationError * rms);
   double inherited = 0;
   if (before != nullptr) {
     Inputs floats;
     floats.add(*before, 0);
     inherited = floats.error_max;
   } else if (!value.is_of_held_codes) {
-    inherited = kUnknownOfCodes * rms;
+    inherited = thresholds::kUnknownQuantizationError * rms;
   }
   state.is_quantised = true;
   state.is_estimated = value.is_estimated;
@@ -343,7 +336,7 @@ NoiseModel::State NoiseModel::state_of_codes(State state, const Added& value, co
 
 double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const {
   const double wide_epsilon = std::min(epsilon, epsilon_of(DType::float32));  // narrow types are computed in float32
-  const double own = std::sqrt(squared(kStoring * epsilon) + squared(row.own_rounding * wide_epsilon));
+  const double own = std::sqrt(squared(thresholds::kStoringError * epsilon) + squared(row.own_rounding * wide_epsilon));
   switch (row.spread) {
     case Spread::moves:
       return inputs.error_max == 0 ? 0 : std::sqrt(squared(inputs.error_max) + squared(own * output.magnitude.rms));
@@ -356,10 +349,9 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
     case Spread::adds: {
       const double terms = std::max(1.0, inputs.count_max / std::max(1.0, output.magnitude.count));
       const double summing = wide_epsilon * std::sqrt(terms) / 8;
-      // An operand that is this much larger than all that it leaves is a mask of -1e9 added to scores: it rounds none
-      // of those.
-      constexpr double kMask = 16384, kSmallRms = 0.25;
-      const bool is_masked = inputs.rms_max > kMask * std::max(output.magnitude.rms, kSmallRms);
+      // A mask of -1e9 that is added to scores rounds none of those that it leaves.
+      const bool is_masked =
+          inputs.rms_max > thresholds::kMaskRatio * std::max(output.magnitude.rms, thresholds::kSmallestMaskedRms);
       const double rounded = is_masked ? output.magnitude.rms : std::max(output.magnitude.rms, inputs.rms_max);
       return std::sqrt(inputs.error_squared + squared(std::max(own, summing) * rounded));
     }
@@ -440,22 +432,20 @@ Limit NoiseModel::limit_of(int64_t number, const std::string& path) {
   if (number < 0) return {};
   resolve(number);
   const State& state = states_.at(path);
-  const double margin = state.is_quantised ? kMarginOfCodes : noise_margin_of(state.coarsest).margin;
-  // An error that cancellation has blown up says nothing of elements that have none: the relative part stays below 1/4.
-  constexpr double kLargestRtol = 0.25;
+  const double margin = state.is_quantised ? thresholds::kQuantizedMargin : noise_margin_of(state.coarsest).margin;
   const double rms = state.magnitude.rms;
-  const double rtol = rms > 0 ? std::min(margin * state.error / rms, kLargestRtol) : 0;
+  const double rtol = rms > 0 ? std::min(margin * state.error / rms, thresholds::kLargestRtol) : 0;
   // Below the least normal number a rounding is a step of fixed size, however small the value; narrow types are summed
   // in float32, others in steps of their own.
   const bool rounds = state.error > 0 && state.coarsest != DType::undefined;
   const FloatLimits limits = float_limits(rounds ? state.coarsest : DType::float32);
-  const double steps = limits.epsilon > epsilon_of(DType::float32) ? kStoring : 4 * kStoring;
+  const double steps =
+      limits.epsilon > epsilon_of(DType::float32) ? thresholds::kStoringError : 4 * thresholds::kStoringError;
   const double step = rounds ? steps * limits.min_normal * limits.epsilon : 0;
   return {rtol, margin * std::max(state.error, step), LimitSource::table};
 }
 
 void NoiseModel::found_difference(const std::string& path, double rmse) {
-  constexpr double kRoom = 3;  // elements of one tensor differ unequally
   const auto state = states_.find(path);
   if (state == states_.end()) return;
   // The estimate that resolve() has put among those of bodies may be this very value's.
@@ -464,8 +454,9 @@ void NoiseModel::found_difference(const std::string& path, double rmse) {
   state->second.is_compared = true;
   if (is_largest) in_body->second.is_compared = true;
   // Some elements may differ by a rounding where any do, however few they are.
-  const double rounding = rmse == 0 ? 0 : kStoring * epsilon_of(state->second.coarsest) * state->second.magnitude.rms;
-  const double found = std::min(std::max(kRoom * rmse, rounding), state->second.error);
+  const double rounding =
+      rmse == 0 ? 0 : thresholds::kStoringError * epsilon_of(state->second.coarsest) * state->second.magnitude.rms;
+  const double found = std::min(std::max(thresholds::kFoundDifferenceRoom * rmse, rounding), state->second.error);
   // Nothing was to be carried on, and yet they differ: one of the sides does not round where the other does.
   const bool differs_unexpectedly = state->second.carried == 0 && rmse > 0;
   if (!(found < state->second.carried) && !differs_unexpectedly) return;

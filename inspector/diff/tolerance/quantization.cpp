@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "inspector/diff/tolerance/noise_table.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/opset/opset_registry.h"
 #include "inspector/tensor/elements.h"
@@ -135,12 +136,10 @@ double size_of_held_codes(const Graph& graph, const Node& dequantize) {
 }
 
 Value as_codes_hold_it(const Value& wide, const Value& held, const Codes& codes) {
-  // As a part of the range: the excess of another input's largest numbers over those that a scale was made for.
-  constexpr double kRoom = 1.0 / 8;
   if (!wide.is_tensor() || !held.is_tensor() || !std::isfinite(codes.highest)) return wide;
   const Tensor &floats = wide.tensor(), &ends = held.tensor();
   if (!is_floating(floats.dtype()) || !is_floating(ends.dtype()) || !(floats.shape() == ends.shape())) return wide;
-  const double room = kRoom * (codes.highest - codes.lowest);
+  const double room = thresholds::kSaturationRoom * (codes.highest - codes.lowest);
   std::vector<double> elements(static_cast<size_t>(floats.element_count()));
   load_doubles(floats, 0, elements);
   bool is_any_beyond = false;

@@ -9,13 +9,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kTooManyToBeEqual = 16;  // elements; fewer may well be all equal
 
 bool is_exact(DType dtype) { return !is_floating(dtype) && !is_complex(dtype); }
 
@@ -92,7 +92,7 @@ class PairWalk {
     }
     const Metrics metrics = compare_views(a, b, {result_.limit.rtol, result_.limit.atol}, nullptr, held);
     const bool is_uniform = metrics.all_equal_a && metrics.all_equal_b;
-    if (is_uniform && !is_exact(a.dtype()) && metrics.count >= kTooManyToBeEqual) is_suspicious_ = true;
+    if (is_uniform && !is_exact(a.dtype()) && metrics.count >= thresholds::kSuspiciouslyEqual) is_suspicious_ = true;
     note_flush(metrics, held);
     merge(result_.metrics, metrics);
     return true;
@@ -174,7 +174,8 @@ void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool
     severity = std::max(severity, severity_of(a.projections[k], b.projections[k], element * root));
   }
   const bool is_uniform = a.min == a.max && b.min == b.max && a.nan == 0 && b.nan == 0;
-  conclude_value(severity, is_uniform && !is_exact && a.count >= kTooManyToBeEqual && !context.is_constant_like,
+  conclude_value(severity,
+                 is_uniform && !is_exact && a.count >= thresholds::kSuspiciouslyEqual && !context.is_constant_like,
                  result);
   if (result.verdict == Verdict::pass && is_other_order && !is_uniform) {
     result.verdict = Verdict::mistrusted;

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Thresholds of comparison and diagnosis: every number that decides, each with where it comes from. "Set on
+// tests/diagnosis" means that it separates the healthy from the faulty pairs of that set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace parallax::thresholds {
+
+// ---- The noise model of auto ----
+
+// Epsilons of the result's type: two executions that round a result, each by itself, differ by half a unit each (IEEE
+// 754, rounding to nearest).
+inline constexpr double kStoringError = 0.5;
+// Standard deviations that a quantized value may be off: sums of uniform errors have no tails, and their estimates are
+// close. Set on the quantized pairs of tests/diagnosis.
+inline constexpr double kQuantizedMargin = 6;
+// Of a value's size: the largest error of 8-bit quantization that is believed; coarser steps, and values that nobody
+// compared, are not. A uniform step of 1/5 of the size has this deviation (step / sqrt(12)).
+inline constexpr double kMostQuantizationError = 0.06;
+// Of a value's size, where the source of the quantized values is not known: half of the largest that is believed.
+inline constexpr double kUnknownQuantizationError = 0.03;
+// Estimated magnitudes, of values that were fused away or left out, may be this much too large. Set on the fused pairs
+// of tests/diagnosis.
+inline constexpr double kEstimatedMagnitudeRoom = 4;
+// An operand that is this much larger than the result, or an element this much above a low quantile of the others, is a
+// mask (-1e9) and no magnitude. 2^14: beyond the ratio of ordinary elements of one tensor.
+inline constexpr double kMaskRatio = 16384;
+// Results smaller than this count as this large where masks are recognized.
+inline constexpr double kSmallestMaskedRms = 0.25;
+// An error that cancellation has magnified says nothing of elements without cancellation: the relative part of a limit
+// stays below this.
+inline constexpr double kLargestRtol = 0.25;
+// The elements of one tensor differ unequally: a difference found at an input may be this much larger in others. Three
+// standard deviations.
+inline constexpr double kFoundDifferenceRoom = 3;
+// No element below this is a mask.
+inline constexpr double kSmallestMask = 256;
+// Of the range of quantized values: the excess of another input's largest numbers over those that a scale was
+// calibrated for.
+inline constexpr double kSaturationRoom = 1.0 / 8;
+// Elements: that many computed floats that are all equal are mistrusted; fewer may well be equal.
+inline constexpr int64_t kSuspiciouslyEqual = 16;
+// The least absolute tolerance of outputs against a test data set, as ONNX's backend tests use it.
+inline constexpr double kSmallestExpectedAtol = 1e-7;
+// Scores at or below it are hidden by a mask: the number that exporters write for minus infinity.
+inline constexpr float kMaskedScore = -1e9F;
+
+// ---- Two definitions of one value ----
+
+// Sizes that no numbers but masks have.
+inline constexpr double kMaskedSize = 1e4;
+// Of a value's size, when the oracle runs both: definitions that mean the same part by the rounding of constants alone
+// (weights folded in float32: a few 2^-24, accumulated).
+inline constexpr double kSameDefinition = 2e-6;
+// Constants that different programs folded: a few units in the last place of float32 (2^-23 each), of the element's own
+// size or of ordinary size.
+inline constexpr double kFoldedAlike = 5e-7;
+// The share of values paired by content whose names agree, from which on names are trusted: an inserted node may have
+// moved some.
+inline constexpr double kSureNameShare = 0.9;
+// Confidence of a match from which on two values are surely the same. Set on tests/diagnosis.
+inline constexpr double kSureMatch = 0.6;
+
+// ---- Causes within one model ----
+
+// Units in the last place that rounding the result of any node may cost: a kernel may go through a narrower type and
+// back.
+inline constexpr double kAlwaysAllowedUlps = 8;
+// Units in the last place by which inputs are moved to bound the backward error (Higham, Accuracy and Stability of
+// Numerical Algorithms, section 1.5).
+inline constexpr double kBackwardUlps = 2;
+// The error of a node may be this many times what moved inputs do to it: three random moves see about an eighth of the
+// worst case.
+inline constexpr double kBackwardMargin = 8;
+// A node whose error is this many times what the first move does is not ill-conditioned: no more moves are tried.
+inline constexpr double kBeyondBackward = 64;
+// Severity up to which a changed definition explains a result: within rounding, with room for that of a second
+// computation.
+inline constexpr double kNearRounding = 1.5;
+// Share of a narrow computation's errors that must be those seen, before the narrow type is named.
+inline constexpr double kNarrowPatternShare = 0.9;
+// Errors up to this many times the table's may be another order or type of accumulation.
+inline constexpr double kAccumulationFactor = 16;
+// Relative step of the difference quotient in a fit of one constant (the square root of float32's epsilon, rounded
+// down).
+inline constexpr double kFitStep = 1e-4;
+// Roundings an element by which a signed sum of the same elements may move; beyond, they are in another order.
+inline constexpr double kReorderedRoundings = 4;
+// Relative change of a moment that seven printed digits do not show.
+inline constexpr double kSameStatistics = 1e-6;
+
+// ---- Causes between two models ----
+
+// Of a value's size: a difference this small makes no other result.
+inline constexpr double kUnseenDifference = 1e-6;
+// Of the difference of two definitions: a counterfactual that leaves no more than this has explained it.
+inline constexpr double kCounterfactualShare = 0.02;
+// Of a value's size: what quantization may take from it before more than rounding is suspected.
+inline constexpr double kLargestQuantizationShare = 0.5;
+// Of the largest effect of a quantization: effects below it are not listed beside it.
+inline constexpr double kObservableShare = 0.1;
+// Units in the last place of float32 by which all that is read is moved: more than a folded constant is off.
+inline constexpr double kNudgedUlps = 4;
+// Of a narrow type's largest number: constants beyond its range are clamped to a number at least this large.
+inline constexpr double kClampedRange = 1.0 / 8;
+// An element may differ by this many times what moved inputs do to it.
+inline constexpr double kNudgedMargin = 4;
+// Quantization steps from the middle of two: factors rounded to float32 (2^-24) have this effect on numbers of up to
+// 255 steps, with a margin of ten.
+inline constexpr double kNearTie = 2e-4;
+// Of a value's size: an effect that is no more than rounding.
+inline constexpr double kNoTrace = 1e-5;
+// Of a value's size: values further apart leave a trace above kNoTrace when they are truly wrong.
+inline constexpr double kGrossDifference = 1e-2;
+// The trace that smaller differences may leave.
+inline constexpr double kExactTrace = 1e-8;
+
+// ---- Limits of effort: counts and milliseconds, beyond which a search stops and says so ----
+
+// For explanations of one node.
+inline constexpr double kExplanationMs = 400;
+// For all other nodes of its group.
+inline constexpr double kGroupExplanationMs = 1600;
+// Causes that get an explanation, the best ranked.
+inline constexpr size_t kExplainedCauses = 8;
+// Instances of one node in a body that are judged, when it is wrong that often.
+inline constexpr int64_t kJudgedInstances = 64;
+// Causes that are listed.
+inline constexpr size_t kMostCauses = 100;
+// Nodes fused into one, or left out of a capture, one after the other.
+inline constexpr int kLongestFusedChain = 64;
+// Nodes that are judged as one.
+inline constexpr size_t kLargestGroup = 128;
+// Instances of one value in bodies that are compared.
+inline constexpr size_t kMostModelInstances = 24;
+// Values that were fused away and are computed.
+inline constexpr size_t kMostUncaptured = 1024;
+// Nodes of a region in which single differences are tried.
+inline constexpr size_t kMostTriedNodes = 48;
+// Nodes of a region.
+inline constexpr int kLargestRegion = 96;
+
+}  // namespace parallax::thresholds
