@@ -66,24 +66,25 @@ Result<std::vector<NamedValue>> read_data_set(const Graph& graph, const std::vec
   return values;
 }
 
-Result<std::vector<NamedValue>> read_source(const Graph& graph, const std::string& source,
+Result<std::vector<NamedValue>> read_source(const Graph& graph, const InputRequest& request,
                                             std::vector<NamedValue>& expected) {
+  const std::string &source = request.source, &option = request.source_option;
   std::error_code error;
   if (fs::is_directory(source, error)) {
     auto inputs = PX_TRY(read_data_set(graph, graph.inputs, source, "input_"));
     expected = PX_TRY(read_data_set(graph, graph.outputs, source, "output_"));
     if (inputs.empty() && expected.empty()) {
       return usage_error(fmt::format(
-          "folder '{}' holds no input_N.pb: --inputs takes a test_data_set_N folder, a .npz or a .safetensors file",
-          source));
+          "folder '{}' holds no input_N.pb: {} takes a test_data_set_N folder, a .npz or a .safetensors file", source,
+          option));
     }
     return inputs;
   }
   if (source.ends_with(".npz")) return read_npz(source);
   if (source.ends_with(".safetensors")) return read_safetensors(source);
-  if (!fs::exists(source, error)) return io_error(fmt::format("--inputs: there is no '{}'", source));
+  if (!fs::exists(source, error)) return io_error(fmt::format("{}: there is no '{}'", option, source));
   return usage_error(
-      fmt::format("--inputs '{}': expected a test_data_set_N folder, a .npz or a .safetensors file", source));
+      fmt::format("{} '{}': expected a test_data_set_N folder, a .npz or a .safetensors file", option, source));
 }
 
 Status check_request_names(const Graph& graph, const InputRequest& request) {
@@ -352,7 +353,7 @@ Result<InputSet> make_inputs(const Model& model, const InputRequest& request) {
   InputSet set;
   ValuesByName given;
   if (!request.source.empty()) {
-    for (NamedValue& value : PX_TRY(read_source(graph, request.source, set.expected))) {
+    for (NamedValue& value : PX_TRY(read_source(graph, request, set.expected))) {
       if (!has_name(graph, graph.inputs, value.name))
         return unknown_input(graph, "'" + request.source + "'", value.name);
       given[value.name] = std::move(value.value);

@@ -22,7 +22,8 @@ struct OtherSizes {
 };
 
 struct InputRequest {
-  std::string source;  // --inputs: a test_data_set_N folder, a .npz or a .safetensors file; empty: generate
+  std::string source;                      // a test_data_set_N folder, a .npz or a .safetensors file; empty: generate
+  std::string source_option = "--inputs";  // which names `source`, for messages
   std::vector<std::pair<std::string, std::string>> files;  // --input name=F.npy, taking precedence
   std::map<std::string, Value> values;  // in memory, by the input's name; precedence as of `files`, and over these
   uint64_t seed = 0;
