@@ -35,16 +35,11 @@ class Branch {
   }
 
  private:
-  // A weight that the enclosing graph does not hold: before anything is renamed.
-  bool is_kept(const ValueDef& value) const {
-    return value.input_index < 0 && value.initializer_index >= 0 && !request_.sources.contains(value.name);
-  }
-
   // `visible` maps names that the graphs around `graph` have changed.
   void rename_values(Graph& graph, const NameMap& visible, bool is_root) {
     NameMap deeper = visible;
     for (ValueDef& value : graph.values) {
-      if (is_root ? is_source(value) && !is_kept(value) : value.is_outer) {
+      if (is_root ? is_source(value) : value.is_outer) {
         const auto found = visible.find(value.name);
         if (found != visible.end()) value.name = found->second;
         continue;
@@ -56,7 +51,7 @@ class Branch {
       deeper[value.name] = name;
       value.name = name;
     }
-    for (size_t index = 0; index < graph.initializers.size(); ++index)
+    for (size_t index = 0; !is_root && index < graph.initializers.size(); ++index)
       graph.initializers[index].name = value_at(graph, graph.initializer_values[index]).name;
     for (Node& node : graph.nodes) {
       for (const Graph* inner : bodies_of(node)) rename_values(const_cast<Graph&>(*inner), deeper, false);
@@ -69,11 +64,7 @@ class Branch {
     const auto [known, is_new] = ids_.emplace(value.name, static_cast<ValueId>(body_->values.size()));
     if (!is_new) return known->second;
     ValueDef& taken = body_->values.emplace_back();
-    if (is_kept(value_at(request_.model->graph, old))) {
-      taken = value;
-      body_->initializers.push_back(old_.initializers[static_cast<size_t>(value.initializer_index)]);
-      body_->initializer_values.push_back(known->second);
-    } else if (is_source(value)) {
+    if (is_source(value)) {
       taken.name = value.name;
       taken.type = enclosing_.types.at(value.name);
       taken.is_outer = true;
@@ -102,7 +93,7 @@ class Branch {
     const ValueId old = passed == request_.passed.end() ? graph.find_value(name) : graph.find_value(passed->second);
     if (passed == request_.passed.end() && !is_source(value_at(graph, old))) return take_value(old);
     const ValueId from = take_value(old);
-    const ValueId to = add_value(*body_, name, value_at(*body_, from).type);
+    const ValueId to = add_value(*body_, name, enclosing_.types.at(value_at(*body_, from).name));
     body_->nodes.push_back(make_node("pass " + name, "Identity", {from}, {to}));
     return to;
   }

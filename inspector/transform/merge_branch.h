@@ -22,7 +22,7 @@ struct EnclosingGraph {
 
 struct BranchRequest {
   const Model* model = nullptr;
-  // Initializer -> name in the enclosing graph. Inputs have the same name there; other initializers stay in the body.
+  // Initializer -> name in the enclosing graph. Inputs have the same name there.
   std::map<std::string, std::string, std::less<>> sources;
   std::map<std::string, std::string, std::less<>> passed;  // output that the model lacks -> input that it is
 };

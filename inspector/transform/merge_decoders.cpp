@@ -21,12 +21,15 @@ namespace parallax::transform {
 namespace {
 
 constexpr int64_t kIrOfInnerInitializers = 4;  // initializers need not be inputs as well (onnx/docs/IR.md)
-constexpr size_t kSmallConstantBytes = 64;     // eight int64: what patterns of rewrites look at
 constexpr uint32_t kUsedByFirst = 1, kUsedByLater = 2;
 
 // How exporters name a past after its present.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPastOfPresent = {
     {{"present_key_values", "past_key_values"}, {"present", "past_key_values"}, {"present", "past"}}};
+
+// Parts of the names of caches, and the least rank of one whose name says nothing: [batch, heads, length, size].
+constexpr std::array<std::string_view, 4> kCacheWords = {"past", "present", "cache", "updated"};
+constexpr size_t kRankOfCaches = 4;
 
 std::string past_of(const Graph& graph, const std::string& output) {
   for (const auto& [present, past] : kPastOfPresent) {
@@ -50,6 +53,33 @@ const ValueDef* output_of(const Graph& graph, std::string_view name) {
   return id == kNoValue || !value_at(graph, id).is_graph_output ? nullptr : &value_at(graph, id);
 }
 
+bool is_cache(const ValueDef& input) {
+  const TypeInfo& type = input.type;
+  if (type.kind != TypeInfo::Kind::tensor || !is_floating(type.dtype)) return false;
+  const bool has_name = std::ranges::any_of(
+      kCacheWords, [&](std::string_view word) { return input.name.find(word) != std::string::npos; });
+  return has_name || (type.dims.has_value() && type.dims->size() >= kRankOfCaches);
+}
+
+// The first cache among the inputs of `graph` that is no input of `other`.
+const ValueDef* cache_of_one(const Graph& graph, const Graph& other) {
+  for (const ValueId id : graph.inputs) {
+    const ValueDef& input = value_at(graph, id);
+    if (is_cache(input) && input_of(other, input.name) == nullptr) return &input;
+  }
+  return nullptr;
+}
+
+// Whether a copy of one model is the other, as far as its nodes and interface tell.
+bool have_same_nodes(const Graph& a, const Graph& b) {
+  const auto has_same_names = [&](const std::vector<ValueId>& of_a, const std::vector<ValueId>& of_b) {
+    return std::ranges::equal(of_a, of_b,
+                              [&](ValueId x, ValueId y) { return value_at(a, x).name == value_at(b, y).name; });
+  };
+  return has_same_names(a.inputs, b.inputs) && has_same_names(a.outputs, b.outputs) &&
+         std::ranges::equal(a.nodes, b.nodes, {}, &Node::op_type, &Node::op_type);
+}
+
 std::string_view domain_of(const OpsetImport& import) {
   return import.domain.empty() ? std::string_view("ai.onnx") : std::string_view(import.domain);
 }
@@ -70,6 +100,7 @@ class Merger {
   }
 
   Result<MergedDecoders> merge() {
+    PX_TRY(check_order());
     PX_TRY(check_operator_sets());
     PX_TRY(check_interface());
     result_.condition = condition_;
@@ -87,6 +118,25 @@ class Merger {
   }
 
  private:
+  // A cache is what the later decoder reads and the first one does not.
+  Status check_order() const {
+    if (cache_of_one(later_.graph, first_.graph) != nullptr) return {};
+    if (const ValueDef* cache = cache_of_one(first_.graph, later_.graph))
+      return usage_error(fmt::format(
+          "'{}' reads the cache '{}' and '{}' reads none; the decoder of the first step, which reads none, must be the "
+          "first of the two. Swap the models",
+          first_.path, cache->name, later_.path));
+    if (have_same_nodes(first_.graph, later_.graph))
+      return usage_error(fmt::format(
+          "'{}' and '{}' have the same nodes and inputs, as one model given twice; the second must be the decoder of "
+          "later steps, which reads a cache that the first one does not. Name both decoders",
+          first_.path, later_.path));
+    return usage_error(fmt::format(
+        "'{}' reads no cache that '{}' does not read, too; the second model must be the decoder of later steps, with "
+        "inputs such as past_key_values.0.key. Name the decoder that reads the cache",
+        later_.path, first_.path));
+  }
+
   Status check_operator_sets() const {
     for (const OpsetImport& import : first_.opset_imports) {
       const int64_t version = first_.opset_version(import.domain), other = later_.opset_version(import.domain);
@@ -108,8 +158,7 @@ class Merger {
       const ValueDef& output = value_at(later_.graph, id);
       if (output_of(first_.graph, output.name) != nullptr) continue;
       return unsupported(fmt::format(
-          "output '{}' of '{}' is not among those of '{}'; the decoder of the first step must give all of them. Are "
-          "the two models in the wrong order?",
+          "output '{}' of '{}' is not among those of '{}'; the decoder of the first step must give all of them",
           output.name, later_.path, first_.path));
     }
     std::set<std::string_view> seen;
@@ -253,7 +302,6 @@ class Merger {
     for (const auto& [name, type] : enclosing_.types) taken.insert(name);
     WeightPool pool;
     std::map<const Model*, std::vector<std::pair<std::string, size_t>>> uses;
-    const auto is_small = [](const StoredTensor& stored) { return stored.tensor.size_bytes() <= kSmallConstantBytes; };
     for (const Model* model : {&later_, &first_}) {
       for (size_t index = 0; index < model->graph.initializers.size(); ++index) {
         const ValueDef& value = value_at(model->graph, model->graph.initializer_values[index]);
@@ -263,26 +311,19 @@ class Merger {
             static_cast<int64_t>(stored.tensor.size_bytes());
         uses[model].emplace_back(value.name,
                                  pool.add(stored, value.type, model == &later_ ? kUsedByLater : kUsedByFirst));
-        if (is_small(stored)) taken.insert(value.name);
       }
     }
     std::vector<std::string> names;
     for (WeightPool::Weight& weight : pool.weights()) {
-      count(weight, is_small(weight.stored));
-      if (is_small(weight.stored)) {
-        names.emplace_back();
-        continue;
-      }
       weight.stored.name = take_name(weight.stored.name, taken);
       names.push_back(weight.stored.name);
+      count(weight);
       enclosing_.types[weight.stored.name] = weight.type;
       graph.initializer_values.push_back(add_value(graph, weight.stored.name, weight.type));
       graph.initializers.push_back(std::move(weight.stored));
     }
     for (const auto& [model, pairs] : uses) {
-      for (const auto& [name, index] : pairs) {
-        if (!names[index].empty()) add_source(*model, name, names[index]);
-      }
+      for (const auto& [name, index] : pairs) add_source(*model, name, names[index]);
     }
     add_sparse_weights(graph, taken);
   }
@@ -307,12 +348,11 @@ class Merger {
     return name;
   }
 
-  void count(const WeightPool::Weight& weight, bool in_each_branch) {
+  void count(const WeightPool::Weight& weight) {
     WeightCounts& counts = result_.weights;
     const bool by_both = weight.users == (kUsedByFirst | kUsedByLater);
     ++(by_both ? counts.shared : weight.users == kUsedByFirst ? counts.only_first : counts.only_second);
-    counts.merged_bytes +=
-        static_cast<int64_t>(weight.stored.tensor.size_bytes()) * (by_both && in_each_branch ? 2 : 1);
+    counts.merged_bytes += static_cast<int64_t>(weight.stored.tensor.size_bytes());
   }
 
   void add_source(const Model& model, const std::string& name, const std::string& merged) {

@@ -12,8 +12,7 @@
 
 namespace parallax::transform {
 
-// Two weights are one where their content is equal: type, shape and bytes. Constants of a few bytes (shapes, axes,
-// epsilons) stay in each branch that reads them, where rewrites see their values.
+// Two weights are one where their content is equal: type, shape and bytes.
 struct WeightCounts {
   int64_t shared = 0;  // read by both branches
   int64_t only_first = 0;
@@ -43,9 +42,10 @@ struct MergedDecoders {
 // to those of inputs that both read: a cache of length 0 fits. Outputs are those of `first`. Names of `later` stay;
 // where the two use a name for different things, the branch of `first` gets another one.
 //
-// Errors: usage, where the condition is the name of an input. Unsupported, where the operator sets differ, a shared
-// input or output differs in type, `later` has an output that `first` lacks, or an output that `later` lacks has no
-// past among its inputs.
+// Errors: usage, where the condition is the name of an input, and where `later` reads no cache that `first` does not
+// read: the models are swapped, or one is given twice. Unsupported, where the operator sets differ, a shared input or
+// output differs in type, `later` has an output that `first` lacks, or an output that `later` lacks has no past among
+// its inputs.
 Result<MergedDecoders> merge_decoders(const Model& first, const Model& later, const std::string& condition);
 
 }  // namespace parallax::transform

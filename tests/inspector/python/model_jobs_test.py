@@ -54,8 +54,10 @@ def test_merged_decoders_share_weights_and_run(tmp_path: Path) -> None:
 
 def test_merging_what_does_not_fit_is_refused() -> None:
     first, later = decoders()
-    with pytest.raises(parallax.Unsupported, match="wrong order"):
-        parallax.merge_decoders(later, model_of([], [floats("x", 1)], [floats("x", 1)]))
+    with pytest.raises(parallax.UsageError, match="Swap the models"):
+        parallax.merge_decoders(later, first)
+    with pytest.raises(parallax.UsageError, match="one model given twice"):
+        parallax.merge_decoders(first, first)
     with pytest.raises(parallax.UsageError, match="is an input"):
         parallax.merge_decoders(first, later, condition="x")
 
@@ -90,7 +92,7 @@ def test_a_function_is_asked_until_nothing_is_new() -> None:
     assert 4 <= len(asked) <= 6
     with pytest.raises(parallax.UsageError, match="until_stable"):
         parallax.audit_fp16(overflowing(), get_input)
-    with pytest.raises(parallax.UsageError, match="an input set is a int"):
+    with pytest.raises(parallax.UsageError, match="an input set is 3"):
         parallax.audit_fp16(overflowing(), [3])
 
 

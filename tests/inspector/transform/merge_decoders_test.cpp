@@ -35,7 +35,6 @@ std::string decoder(const std::string& graph, const std::string& more = "", int 
 }
 
 // logits = x * w + s, present.0.key = x * k, present.0.encoder.key = e * w. `h` is a weight here, a result in kLater.
-// 128 bytes: too many to be stored in both branches.
 const std::string kZeros =
     "data_type: 1 dims: 32 float_data: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
     "0, 0, 0, 0, 0, 0]";
@@ -120,12 +119,12 @@ TEST(MergeDecoders, StoresEachWeightOnceByContent) {
   const auto result = merged(decoder(kFirstGraph), decoder(kLaterGraph));
   ASSERT_TRUE(result.ok()) << result.error().message;
   const Graph& graph = result->model->graph;
-  ASSERT_EQ(graph.initializers.size(), 1U);  // 2, 3, 5 and 7 stay in the branches
+  ASSERT_EQ(graph.initializers.size(), 5U);  // zeros, 2, 3, 5, 7
   EXPECT_EQ(graph.initializers[0].name, "big");
   EXPECT_EQ(result->weights.shared, 2);
   EXPECT_EQ(result->weights.only_first, 2);
   EXPECT_EQ(result->weights.only_second, 1);
-  EXPECT_EQ(result->weights.merged_bytes, 128 + 5 * 4);
+  EXPECT_EQ(result->weights.merged_bytes, 128 + 4 * 4);
   EXPECT_EQ(result->passed_through, std::vector<std::string>{"present.0.encoder.key"});
   EXPECT_EQ(input_names(graph), (std::vector<std::string>{"x", "past_key_values.0.key", "past_key_values.0.encoder.key",
                                                           "unused", "e", "use_cache_branch"}));
@@ -189,13 +188,16 @@ TEST(MergeDecoders, RenamesFunctionsOfOneName) {
   };
   const std::string graph = "node { op_type: 'f' domain: 'own' input: 'x' output: 'y' } input { " + floats("x", "n") +
                             " } output { " + floats("y", "n") + " }";
-  const auto result = merged(decoder(graph, with_function("Neg")), decoder(graph, with_function("Exp")), "later");
+  const std::string past = " input { " + floats("past", "n") + " }";
+  const auto result =
+      merged(decoder(graph, with_function("Neg")), decoder(graph + past, with_function("Exp")), "later");
   ASSERT_TRUE(result.ok()) << result.error().message;
   ASSERT_EQ(result->model->functions.size(), 2U);
   EXPECT_NE(result->model->functions[0]->name, result->model->functions[1]->name);
   for (const bool later : {false, true}) {
     const auto outputs = outputs_of(result->model, "reference",
                                     {{"x", Tensor::from<float>(Shape{1}, std::array<float, 1>{0})},
+                                     {"past", Tensor::from<float>(Shape{1}, std::array<float, 1>{0})},
                                      {"later", Tensor::from<bool>(Shape{1}, std::array<bool, 1>{later})}});
     ASSERT_EQ(outputs.size(), 1U);
     EXPECT_EQ(numbers(outputs[0]), std::vector<float>{later ? 1.0F : -0.0F});
@@ -230,9 +232,12 @@ TEST(MergeDecoders, RefusesWhatDoesNotFitTogether) {
   expect_refusal(merged(decoder(kFirstGraph, "", 20), decoder(kLaterGraph, "", 18)), ErrorCode::unsupported,
                  "ai.onnx of opset 20");
   expect_refusal(merged(decoder(kFirstGraph), decoder(kLaterGraph), "x"), ErrorCode::usage, "is an input");
-  expect_refusal(merged(decoder(kLaterGraph), decoder(kFirstGraph)), ErrorCode::unsupported, "wrong order");
+  expect_refusal(merged(decoder(kLaterGraph), decoder(kFirstGraph)), ErrorCode::usage, "Swap the models");
+  expect_refusal(merged(decoder(kFirstGraph), decoder(kFirstGraph)), ErrorCode::usage, "one model given twice");
+  expect_refusal(merged(decoder(kLaterGraph), decoder(kLaterGraph)), ErrorCode::usage, "one model given twice");
   const std::string other = "node { op_type: 'Neg' input: 'x' output: 'logits' } input { " + floats("x", "batch,1") +
-                            " } output { " + floats("logits", "batch,1") + " }";
+                            " } input { " + floats("past", "batch,1") + " } output { " + floats("logits", "batch,1") +
+                            " }";
   expect_refusal(merged(decoder(kFirstGraph), decoder(other)), ErrorCode::unsupported, "'present.0.key'");
 }
 
