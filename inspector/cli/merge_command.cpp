@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `parallax merge-decoders`.
-#include "inspector/base/log.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
@@ -20,8 +19,9 @@ class MergeDecodersCommand final : public Command {
                    "name of the new input, bool [1]: true with a cache (default: use_cache_branch)")
         ->type_name("NAME");
     verify_ = app.add_option("--verify", request_.data,
-                             "run both branches and both models on reference and cpu, bit by bit; where a folder of "
-                             "test_data_set_N is given, compare with its outputs too")
+                             "run both branches and both models on reference and cpu, bit by bit; where a folder is "
+                             "given, compare with its outputs too: a test_data_set_N, or one that holds some, with the "
+                             "inputs of the merged model (show lists them), the condition last")
                   ->type_name("[DIR]")
                   ->expected(0, 1);
     common_.declare(app, true);
@@ -30,7 +30,6 @@ class MergeDecodersCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     request_.verify = verify_->count() > 0;
-    request_.message = [](const std::string& sentence) { log_info(sentence); };
     const MergeResult result = PX_TRY(merge_decoder_files(request_, executor_factory()));
     print(common_.json ? merge_to_json(result) + "\n" : merge_to_text(result));
     return result.passed() ? 0 : 1;

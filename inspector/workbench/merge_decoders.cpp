@@ -103,12 +103,24 @@ class Verifier {
   Verifier(const MergeRequest& request, const MergeResult& result, const ExecutorFactory& make_executor)
       : request_(request), result_(result), make_executor_(make_executor) {}
 
+  // Whether the data are those of the merged model, which is not written yet.
+  Status check_data() {
+    folders_ = PX_TRY(data_sets());
+    for (const std::string& folder : folders_) {
+      const InputSet set = PX_TRY(make_inputs(*result_.merged.model, data_request(folder)));
+      if (set.expected.empty())
+        return usage_error(fmt::format(
+            "--verify: '{}' holds no outputs; it must hold those of the merged model, for its inputs", folder));
+    }
+    return {};
+  }
+
   Result<std::vector<MergeCheck>> verify(const std::shared_ptr<const Model>& first,
                                          const std::shared_ptr<const Model>& later) {
     merged_ = PX_TRY(import_model(request_.output));
     PX_TRY_CONTEXT(first->path, compare_branch(first, false));
     PX_TRY_CONTEXT(later->path, compare_branch(later, true));
-    for (const std::string& folder : PX_TRY(data_sets())) PX_TRY_CONTEXT(folder, compare_data(folder));
+    for (const std::string& folder : folders_) PX_TRY_CONTEXT(folder, compare_data(folder));
     return std::move(checks_);
   }
 
@@ -134,10 +146,19 @@ class Verifier {
     return {};
   }
 
+  static InputRequest data_request(const std::string& folder) {
+    InputRequest request;
+    request.source = folder;
+    request.source_option = "--verify";
+    return request;
+  }
+
   Result<std::vector<std::string>> data_sets() const {
     std::vector<std::string> folders;
     if (request_.data.empty()) return folders;
     std::error_code error;
+    if (!fs::is_directory(request_.data, error))
+      return io_error(fmt::format("--verify: there is no folder '{}'", request_.data));
     for (fs::directory_iterator entry(request_.data, error), end; !error && entry != end; entry.increment(error)) {
       if (entry->is_directory() && entry->path().filename().string().starts_with("test_data_set"))
         folders.push_back(entry->path().string());
@@ -154,10 +175,8 @@ class Verifier {
       run.model = request_.output;
       run.model_in_memory = merged_;
       run.executors = {executor};
-      run.inputs.source = folder;
+      run.inputs = data_request(folder);
       const RunResult result = PX_TRY(run_models(run, make_executor_));
-      if (!result.comparison)
-        return usage_error("the data set holds no outputs; --verify compares the merged model with them");
       MergeCheck check{executor, folder, false, 0, {}};
       for (const auto& value : result.comparison->expected) {
         ++check.outputs;
@@ -172,6 +191,7 @@ class Verifier {
   const MergeResult& result_;
   const ExecutorFactory& make_executor_;
   std::shared_ptr<const Model> merged_;
+  std::vector<std::string> folders_;
   std::vector<MergeCheck> checks_;
 };
 
@@ -189,9 +209,10 @@ Result<MergeResult> merge_decoder_files(const MergeRequest& request, const Execu
   MergeResult result;
   result.output = request.output;
   result.merged = PX_TRY(transform::merge_decoders(*first, *later, request.condition));
+  Verifier verifier(request, result, make_executor);
+  if (request.verify) PX_TRY(verifier.check_data());
   PX_TRY(export_model(*result.merged.model, request.output));
-  if (request.message) request.message(fmt::format("{} is written", request.output));
-  if (request.verify) result.checks = PX_TRY(Verifier(request, result, make_executor).verify(first, later));
+  if (request.verify) result.checks = PX_TRY(verifier.verify(first, later));
   return result;
 }
 

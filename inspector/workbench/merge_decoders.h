@@ -17,10 +17,11 @@ struct MergeRequest {
   std::string output;
   std::string condition = "use_cache_branch";
   bool verify = false;
-  std::string data;  // a test_data_set_N folder of the merged model, or a folder that holds some; empty: none
+  // A test_data_set_N folder with the inputs of the merged model, the condition among them, and its outputs; or a
+  // folder that holds some; empty: none.
+  std::string data;
   std::vector<std::string> executors = {"reference", "cpu"};
   uint64_t seed = 0;  // of generated inputs
-  MessageCallback message;
 };
 
 // One branch against its model on one executor, bit by bit; or the merged model against the outputs of a data set, by
@@ -40,7 +41,8 @@ struct MergeResult {
   bool passed() const;
 };
 
-// Writes `output` before it verifies what was written. Errors: as of merge_decoders, usage, io, as of the runs.
+// Reads the data, writes `output`, and verifies what was written. Nothing is written where the request is wrong.
+// Errors: as of merge_decoders, usage, io, as of the runs.
 Result<MergeResult> merge_decoder_files(const MergeRequest& request, const ExecutorFactory& make_executor);
 
 // {"output", "condition", "weights", "passed_through", "renamed", "verification"}

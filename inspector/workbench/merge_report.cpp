@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/memory_limit.h"
 #include "inspector/workbench/merge_decoders.h"
 
 namespace parallax {
@@ -16,8 +17,6 @@ MergeJson json_of(const MergeCheck& check) {
           {"outputs", check.outputs},
           {"different", check.different}};
 }
-
-double megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 }  // namespace
 
@@ -44,10 +43,11 @@ std::string merge_to_json(const MergeResult& result) {
 std::string merge_to_text(const MergeResult& result) {
   const transform::WeightCounts& weights = result.merged.weights;
   std::string text = fmt::format(
-      "wrote {}: '{}' chooses the branch\nweights  {} shared, {} of the first decoder alone, {} of the second; {:.1f} "
-      "MB, {:.1f} + {:.1f} MB before\n",
+      "wrote {}: '{}' chooses the branch\nweights  {} shared, {} of the first decoder alone, {} of the second; {}, {} "
+      "+ "
+      "{} before\n",
       result.output, result.merged.condition, weights.shared, weights.only_first, weights.only_second,
-      megabytes(weights.merged_bytes), megabytes(weights.first_bytes), megabytes(weights.second_bytes));
+      bytes_text(weights.merged_bytes), bytes_text(weights.first_bytes), bytes_text(weights.second_bytes));
   if (!result.merged.passed_through.empty())
     text += fmt::format("passed through with a cache: {}\n", fmt::join(result.merged.passed_through, ", "));
   if (!result.checks) return text;

@@ -79,13 +79,53 @@ class MergeDecoders(ProgramTest):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("different: logits", done.stdout)
 
+    def test_text_names_the_file_once_and_small_sizes_exactly(self):
+        done = self.merge()
+        self.assertEqual(done.stdout.count("merged.onnx"), 1)
+        self.assertIn("80 B, 80 B + 80 B before", done.stdout)
+        self.assertEqual(done.stderr, "")
+
+    def test_order_and_repetition_are_refused(self):
+        (self.folder / "copy.textproto").write_text(decoder())
+        for first, later, words in (
+            ("later", "first", "'later.textproto' reads the cache 'past_key_values.0.key' and 'first.textproto' reads none"),
+            ("later", "first", "Swap the models"),
+            ("first", "first", "as one model given twice"),
+            ("later", "later", "as one model given twice"),
+            ("first", "copy", "as one model given twice"),
+            ("first", "m", "'m.textproto' reads no cache that 'first.textproto' does not read, too"),
+        ):
+            with self.subTest((first, later)):
+                done = self.run_program("merge-decoders", f"{first}.textproto", f"{later}.textproto", "-o", "new.onnx", "--verify")
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                self.assertIn(words, done.stderr)
+                self.assertFalse((self.folder / "new.onnx").exists())
+
+    def test_data_are_read_before_anything_is_written(self):
+        self.assertEqual(self.merge().returncode, 0)
+        for source, folder in (("merged.onnx", "part"), ("later.textproto", "of_later")):
+            done = self.run_program("extract", source, "--to", "logits", "present.0.key", "-o", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        (self.folder / "empty").mkdir()
+        (self.folder / "merged.onnx").unlink()
+        for code, data, words in ((5, "nowhere", "--verify: there is no folder 'nowhere'"), (2, "empty", "--verify takes a test_data_set_N"),
+                                  (2, "of_later", "no input_2.pb for 'use_cache_branch'")):
+            with self.subTest(data):
+                done = self.merge("--verify", data)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(words, done.stderr)
+                self.assertNotIn("--inputs", done.stderr)
+                self.assertFalse((self.folder / "merged.onnx").exists())
+        self.assertEqual(self.merge("--verify", "part").returncode, 0)
+
     def test_refusals_are_one_sentence_and_write_nothing(self):
+        (self.folder / "plain.textproto").write_text(decoder())
         (self.folder / "first.textproto").write_text(decoder(opset=18))
         for code, words, arguments in (
             (3, "ai.onnx of opset 18 and 'later.textproto' of opset 17", ("first.textproto", "later.textproto")),
-            (3, "wrong order", ("m.textproto", "later.textproto")),
+            (3, "the decoder of the first step must give all of them", ("m.textproto", "later.textproto")),
             (5, "missing.onnx", ("missing.onnx", "later.textproto")),
-            (2, "an input", ("first.textproto", "first.textproto", "--condition", "x")),
+            (2, "an input", ("plain.textproto", "later.textproto", "--condition", "x")),
         ):
             done = self.run_program("merge-decoders", *arguments, "-o", "new.onnx")
             self.assertEqual(done.returncode, code, done.stderr)
