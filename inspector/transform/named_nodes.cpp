@@ -5,6 +5,7 @@
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
 #include "inspector/transform/precision_groups.h"
+#include "inspector/transform/to_half.h"
 
 namespace parallax::transform {
 namespace {
@@ -31,15 +32,12 @@ class NodeFinder {
     return attribute == "else_branch" ? ".else//" : ".body[*]//";
   }
 
-  Status check() const {
+  std::vector<size_t> unused() const {
+    std::vector<size_t> entries;
     for (size_t entry = 0; entry < entries_.size(); ++entry) {
-      if (used_[entry]) continue;
-      return usage_error(
-          fmt::format("--keep '{}' matches no node; it must be a node's name, its path in a body, or a glob over these "
-                      "(parallax show MODEL lists the nodes)",
-                      entries_[entry]));
+      if (!used_[entry]) entries.push_back(entry);
     }
-    return {};
+    return entries;
   }
 
   std::set<NodeKey> take() { return std::move(found_); }
@@ -68,8 +66,15 @@ class NodeFinder {
 Result<std::set<NodeKey>> find_named_nodes(const Model& model, const std::vector<std::string>& entries) {
   NodeFinder finder(entries);
   if (!entries.empty()) finder.visit(model.graph, "");
-  PX_TRY(finder.check());
+  if (const auto unused = finder.unused(); !unused.empty())
+    return usage_error(fmt::format("--keep '{}' matches no node; {}", entries[unused.front()], kNodesToKeep));
   return finder.take();
+}
+
+std::vector<size_t> entries_without_node(const Model& model, const std::vector<std::string>& entries) {
+  NodeFinder finder(entries);
+  if (!entries.empty()) finder.visit(model.graph, "");
+  return finder.unused();
 }
 
 }  // namespace parallax::transform

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "inspector/base/result.h"
@@ -40,6 +41,13 @@ struct HalfConversion {
       infinite_weights;  // whose elements beyond the range are infinite now, as a mask's lowest float
   DeferredTensors deferred;
 };
+
+// What an entry of HalfRequest::keep must be, for messages.
+inline constexpr std::string_view kNodesToKeep =
+    "it must be a node's name, its path in a body, or a glob over these (parallax show MODEL lists the nodes)";
+
+// Indices of the entries of HalfRequest::keep that name no node of the model.
+std::vector<size_t> entries_without_node(const Model& model, const std::vector<std::string>& entries);
 
 // float32 tensors become `to`: weights, Constants, values, types named by attributes, in bodies and functions too.
 // Casts stand on edges between both types, at most one for each value; operators that only move elements take the side

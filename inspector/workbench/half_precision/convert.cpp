@@ -2,6 +2,7 @@
 // The steps of `convert`, and its result as JSON and text.
 #include "inspector/workbench/half_precision/convert.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/memory_limit.h"
 #include "inspector/base/text.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"
@@ -55,6 +57,29 @@ Result<HalfVerification> verify_conversion(const ConvertRequest& request, const 
   return judge_outputs(compare_outputs(model->graph, original, outputs), request.tolerance);
 }
 
+bool has_nothing_to_convert(const transform::HalfConversion& conversion) {
+  return conversion.converted == 0 && conversion.kept == 0 && conversion.without_half.empty() &&
+         conversion.weight_bytes == conversion.weight_bytes_before;
+}
+
+bool is_control(char character) {
+  const auto byte = static_cast<unsigned char>(character);
+  return byte < 0x20 || byte == 0x7F;
+}
+
+// Adds the nodes of the file to those that the options name.
+Status keep_nodes_of_file(const std::string& file, const std::vector<KeepLine>& lines, const Model& model,
+                          std::vector<std::string>& keep) {
+  std::vector<std::string> nodes;
+  for (const KeepLine& line : lines) nodes.push_back(line.node);
+  const std::vector<size_t> unknown = transform::entries_without_node(model, nodes);
+  if (!unknown.empty())
+    return usage_error(fmt::format("--keep-file '{}', line {}: '{}' matches no node; {}", file,
+                                   lines[unknown.front()].line, nodes[unknown.front()], transform::kNodesToKeep));
+  keep.insert(keep.end(), nodes.begin(), nodes.end());
+  return {};
+}
+
 nlohmann::ordered_json distance_json(double value) {
   if (std::isfinite(value)) return value;
   return "inf";
@@ -68,16 +93,23 @@ Result<DType> parse_half_type(const std::string& text) {
   return usage_error(fmt::format("--to is '{}'; it must be float16 or bfloat16", text));
 }
 
-Result<std::vector<std::string>> read_keep_file(const std::string& path) {
+Result<std::vector<KeepLine>> read_keep_file(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return io_error(fmt::format("--keep-file: there is no file '{}'", path));
   const std::string text = PX_TRY_CONTEXT("--keep-file", read_file(path));
-  std::vector<std::string> entries;
+  std::vector<KeepLine> entries;
+  size_t number = 0;
   for (std::string_view line : split(text, '\n')) {
+    ++number;
     constexpr std::string_view kBlanks = " \t\r";
     const size_t begin = line.find_first_not_of(kBlanks);
     if (begin == std::string_view::npos) continue;
-    entries.emplace_back(line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1));
+    line = line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
+    if (std::ranges::any_of(line, is_control))
+      return usage_error(fmt::format(
+          "--keep-file '{}' is no text: line {} holds control characters; it must hold one node on each line", path,
+          number));
+    entries.push_back({number, std::string(line)});
   }
   return entries;
 }
@@ -85,17 +117,20 @@ Result<std::vector<std::string>> read_keep_file(const std::string& path) {
 Result<ConvertResult> convert_model(const ConvertRequest& request, const ExecutorFactory& make_executor) {
   if (request.model_in_memory == nullptr) PX_TRY(keep_inputs(request.output, {request.model}));
   transform::HalfRequest half = request.half;
+  std::vector<KeepLine> lines;
   if (!request.keep_file.empty()) {
     PX_TRY(keep_inputs(request.output, {request.keep_file}));
-    for (std::string& entry : PX_TRY(read_keep_file(request.keep_file))) half.keep.push_back(std::move(entry));
+    lines = PX_TRY(read_keep_file(request.keep_file));
   }
   const auto model = request.model_in_memory != nullptr ? request.model_in_memory : PX_TRY(import_model(request.model));
+  PX_TRY(keep_nodes_of_file(request.keep_file, lines, *model, half.keep));
   PX_TRY(keep_weights(*model, request.output));
   InputSet inputs;
   if (!request.verify.empty()) {
     InputRequest source;
     source.source = request.verify;
-    inputs = PX_TRY_CONTEXT("--verify", make_inputs(*model, source));
+    source.source_option = "--verify";
+    inputs = PX_TRY(make_inputs(*model, source));
     for (const std::string& note : inputs.notes) {
       if (request.message) request.message(note);
     }
@@ -134,12 +169,13 @@ std::string convert_to_json(const ConvertResult& result) {
 
 std::string convert_to_text(const ConvertResult& result) {
   const transform::HalfConversion& conversion = result.conversion;
-  std::string text = fmt::format(
-      "{}: {} nodes in {}, {} kept in float32, {} without {}\ncasts {} ({} before), weights {:.1f} MB ({:.1f} MB "
-      "before)\n",
-      result.output, conversion.converted, name_of(result.to), conversion.kept, conversion.without_half.size(),
-      name_of(result.to), conversion.casts, conversion.casts_before, static_cast<double>(conversion.weight_bytes) / 1e6,
-      static_cast<double>(conversion.weight_bytes_before) / 1e6);
+  std::string text =
+      has_nothing_to_convert(conversion)
+          ? fmt::format("{}: nothing to convert: no node reads or gives float32\n", result.output)
+          : fmt::format("{}: {} nodes in {}, {} kept in float32, {} without {}\n", result.output, conversion.converted,
+                        name_of(result.to), conversion.kept, conversion.without_half.size(), name_of(result.to));
+  text += fmt::format("casts {} ({} before), weights {} ({} before)\n", conversion.casts, conversion.casts_before,
+                      bytes_text(conversion.weight_bytes), bytes_text(conversion.weight_bytes_before));
   for (const transform::KeptWeight& weight : conversion.kept_weights)
     text += fmt::format("'{}' stays float32: it {}\n", weight.name, weight.reason);
   for (const transform::KeptWeight& weight : conversion.infinite_weights)

@@ -38,9 +38,14 @@ Result<ConvertResult> convert_model(const ConvertRequest& request, const Executo
 std::string convert_to_json(const ConvertResult& result);
 std::string convert_to_text(const ConvertResult& result);
 
-// The entries of a file that --keep-file names: one on each line, without the spaces around it; empty lines count for
-// nothing. Errors: io.
-Result<std::vector<std::string>> read_keep_file(const std::string& path);
+// An entry of a file that --keep-file names.
+struct KeepLine {
+  size_t line = 0;  // counted from 1
+  std::string node;
+};
+
+// One entry on each line, without the spaces around it; empty lines count for nothing. Errors: io, usage (no text).
+Result<std::vector<KeepLine>> read_keep_file(const std::string& path);
 
 // "float16" or "bfloat16". Errors: usage.
 Result<DType> parse_half_type(const std::string& text);

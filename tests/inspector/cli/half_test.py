@@ -53,6 +53,16 @@ class Half(ProgramTest):
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertEqual(self.run_program("check", "half.onnx").returncode, 0)
 
+    def test_a_model_in_half_precision_has_nothing_to_convert(self):
+        first = self.run_program("convert", CNN, "--to", "float16", "-o", "half.onnx")
+        self.assertIn("35 nodes in float16", first.stdout)
+        self.assertRegex(first.stdout, r"weights [\d.]+ (B|KiB) \([\d.]+ KiB before\)")
+        for to in ("float16", "bfloat16"):
+            done = self.run_program("convert", "half.onnx", "--to", to, "-o", "again.onnx")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("again.onnx: nothing to convert: no node reads or gives float32", done.stdout)
+        self.assertNotIn("nothing to convert", first.stdout)
+
     def test_kept_nodes_by_name_glob_and_file(self):
         (self.folder / "keep.txt").write_text("negate\n\n")
         for keep in (["--keep", "negate"], ["--keep", "neg*"], ["--keep-file", "keep.txt"]):
@@ -73,6 +83,12 @@ class Half(ProgramTest):
         self.refused(2, "m.textproto", "convert", "m.textproto", "--to", "float16", "-o", "m.textproto")
         self.refused(2, "--verify", *convert, "--tolerance", "1")
         self.refused(5, "no file 'none.txt'", *convert, "--keep-file", "none.txt")
+        (self.folder / "keep.bin").write_bytes(b"negate\n\x00\x01\xff")
+        self.refused(2, "--keep-file 'keep.bin' is no text: line 2 holds control characters", *convert, "--keep-file", "keep.bin")
+        (self.folder / "keep.txt").write_text("negate\n\nnobody\n")
+        self.refused(2, "--keep-file 'keep.txt', line 3: 'nobody' matches no node", *convert, "--keep-file", "keep.txt")
+        self.refused(5, "error: --verify: there is no 'nowhere'", *convert, "--verify", "nowhere")
+        self.assertFalse((self.folder / "half.onnx").exists())
         self.refused(5, "none.onnx", "convert", "none.onnx", "--to", "float16", "-o", "half.onnx")
         (self.folder / "old.textproto").write_text((self.folder / "m.textproto").read_text().replace("17", "12"))
         self.refused(3, "bfloat16 needs opset 13", "convert", "old.textproto", "--to", "bfloat16", "-o", "half.onnx")
