@@ -95,6 +95,13 @@ std::optional<std::string> unknown_options(const CLI::App& app) {
   return names.empty() ? std::nullopt : std::optional(names);
 }
 
+// The help that lists what the parser missed: of the verb where there is one.
+std::string see_help(const CLI::App& app) {
+  const auto verbs_given = app.get_subcommands();
+  return verbs_given.empty() ? " (see parallax --help)"
+                             : fmt::format(" (see parallax {} --help)", verbs_given.front()->get_name());
+}
+
 Error refuse_empty(const std::string& name) {
   return usage_error(fmt::format("{} is given an empty text: give it a value, or leave it out", name));
 }
@@ -119,9 +126,9 @@ int run(std::vector<std::string> arguments) {
     const auto unknown = unknown_options(app);
     const std::string sentence =
         unknown.has_value() ? "there is no option " + *unknown + " of " + app.get_name() : error.what();
-    return report_error(usage_error(sentence + " (see parallax --help)"), json);
+    return report_error(usage_error(sentence + see_help(program.app)), json);
   } catch (const CLI::ParseError& error) {
-    return report_error(usage_error(std::string(error.what()) + " (see parallax --help)"), json);
+    return report_error(usage_error(error.what() + see_help(program.app)), json);
   }
   const CLI::App* verb = program.app.get_subcommands().front();
   if (const auto name = empty_option(*verb)) return report_error(refuse_empty(*name), json);

@@ -116,9 +116,10 @@ class Messages(ProgramTest):
 
     def test_unknown_options_are_named_first(self):
         for verb in ("run", "dot", "blame", "diff"):
-            self.refused(f"{verb} --nosuch", f"there is no option --nosuch of {verb}")
-        self.refused("--nosuch", "there is no option --nosuch of parallax")
-        self.refused("run", "MODEL is required")
+            self.refused(f"{verb} --nosuch", f"there is no option --nosuch of {verb} (see parallax {verb} --help)")
+        self.refused("--nosuch", "there is no option --nosuch of parallax (see parallax --help)")
+        self.refused("run", "MODEL is required (see parallax run --help)")
+        self.refused("convert m.textproto --to", "(see parallax convert --help)")
 
     def test_what_excludes_each_other_says_so(self):
         self.passed("run m.textproto --with cpu --save-baseline kept.plx")
