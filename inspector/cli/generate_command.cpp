@@ -127,6 +127,7 @@ class GenerateCommand final : public Command {
     RunRequest mode;
     PX_TRY(mode_.apply(mode));
     mode.executors = request.executors;
+    mode.against = against_;
     PX_TRY(check_options(mode));
     request.options = mode.options;
     request.options.seed = settings_.seed;

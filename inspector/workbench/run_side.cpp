@@ -58,7 +58,16 @@ Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, con
   return import_model(request.against, options);
 }
 
+Status check_sides(const std::vector<std::string>& executors, bool has_against) {
+  if (executors.size() != 2 || executors[0] != executors[1] || has_against) return {};
+  return usage_error(fmt::format(
+      "--with names {} twice, and one executor with one model is no comparison; name two executors, or a second model "
+      "with --against (run --repeat N runs one executor against itself)",
+      executors[0]));
+}
+
 Status check_options(const RunRequest& request, const ExecutorFactory& make_executor) {
+  PX_TRY(check_sides(request.executors, request.has_against()));
   const bool has_double = any_executor(request, [](const std::string& name) { return name == "reference:double"; });
   const bool has_fast = any_executor(request, [](const std::string& name) { return !is_reference(name); });
   if (request.options.keep_casts && !has_double) return needs("--keep-casts", "reference:double");

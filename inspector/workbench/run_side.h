@@ -37,6 +37,8 @@ struct RunSide {
 Result<std::shared_ptr<const Model>> load_model(const RunRequest& request, const ImportOptions& options = {});
 Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, const ImportOptions& options = {});
 
+// Two sides differ in the executor or in the model, or nothing is compared. Errors: usage.
+Status check_sides(const std::vector<std::string>& executors, bool has_against);
 // What can be told before a model is read: whether there are these executors, and each option means something to one of
 // them. Errors: usage.
 Status check_options(const RunRequest& request, const ExecutorFactory& make_executor);
