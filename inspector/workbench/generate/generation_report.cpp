@@ -139,8 +139,9 @@ std::string expectation_text(const Generation& generation) {
     return fmt::format("as expected: {}\n", plural(generation.expected.size(), "sequence"));
   const auto& apart = generation.first_token_apart;
   if (!apart.has_value()) return "not as expected\n";
-  return fmt::format("not as expected at step {} of row {}: token {} and not {} (margin {:.4g})\n", apart->step,
-                     apart->row, apart->b, apart->a, apart->margin);
+  const auto name = [](int64_t token) { return token < 0 ? std::string("no token") : fmt::format("token {}", token); };
+  return fmt::format("not as expected at step {} of row {}: {} and not {} (margin {:.4g})\n", apart->step, apart->row,
+                     name(apart->b), name(apart->a), apart->margin);
 }
 
 std::string speed_text(const Generation& generation) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/leftovers.h"
+#include "inspector/base/memory_limit.h"
 #include "inspector/workbench/generate/language_model.h"
 #include "inspector/workbench/generate/runner.h"
 #include "inspector/workbench/generate/settings.h"
@@ -101,7 +102,8 @@ class Generator::Impl {
   bool has_two_sides() const { return request_.has_two_sides(); }
   const LanguageModel& model_b() const { return against_.has_value() ? *against_ : model_; }
   Result<ModelSide*> side(bool is_b, const SideOptions& options);
-  SideOptions options_for_request(const GenerationRequest& request) const;
+  SideOptions options_for_request(const GenerationRequest& request, bool has_padding) const;
+  Result<PromptBatch> make_batch(const GenerationRequest& request, const UsedSettings& settings) const;
   Result<Dumps> make_dumps(const GenerationRequest& request, const ModelSide& a, const ModelSide* b,
                            Generation& generation) const;
   Result<Generation> run(const GenerationRequest& request);
@@ -120,6 +122,7 @@ Status Generator::Impl::open() {
   if (request_.executors.empty() || request_.executors.size() > 2)
     return usage_error(
         fmt::format("{} executors are named; one runs the models, or two are compared", request_.executors.size()));
+  PX_TRY(check_sides(request_.executors, request_.has_against()));
   for (const std::string& name : request_.executors) PX_TRY(make_executor_(name));
   generate::RoleMap map =
       request_.map_file.empty() ? generate::RoleMap() : PX_TRY(generate::read_role_map(request_.map_file));
@@ -137,7 +140,7 @@ Status Generator::Impl::open() {
   if (request_.message) {
     for (const std::string& sentence : roles_text()) request_.message(sentence);
   }
-  const SideOptions options = options_for_request({});
+  const SideOptions options = options_for_request({}, false);
   PX_TRY(side(false, options));
   if (has_two_sides()) PX_TRY(side(true, options));
   return {};
@@ -163,12 +166,13 @@ RunRequest Generator::Impl::run_request() const {
 }
 
 // Where values are shown, they are those of the file's own graph.
-SideOptions Generator::Impl::options_for_request(const GenerationRequest& request) const {
+SideOptions Generator::Impl::options_for_request(const GenerationRequest& request, bool has_padding) const {
   const bool is_watched = has_two_sides() || request.observer != nullptr || !request.dump_directory.empty();
   SideOptions options;
   options.cache = request_.cache;
   if (has_two_sides() && options.cache == CacheMode::automatic) options.cache = CacheMode::copy;
-  options.last_position_only = !request_.all_logits && !is_watched;
+  const bool is_last_one_padding = has_padding && model_.pads_right();
+  options.last_position_only = !request_.all_logits && !is_watched && !is_last_one_padding;
   return options;
 }
 
@@ -227,12 +231,28 @@ Status Generator::Impl::conclude_run(const GenerationRequest& request, generate:
   return {};
 }
 
+Result<PromptBatch> Generator::Impl::make_batch(const GenerationRequest& request, const UsedSettings& settings) const {
+  PromptBatch batch = PX_TRY(generate::make_batch(model_, request, settings));
+  const int64_t limit = request_.options.memory_limit_bytes;
+  PX_TRY(generate::check_beams(model_, batch, settings, limit > 0 ? limit : physical_memory_bytes()));
+  if (!against_.has_value()) return batch;
+  PX_TRY(generate::check_padding(*against_, batch));
+  if (batch.decoder.has_padding() && model_.pads_right() != against_->pads_right()) {
+    const bool is_a = model_.pads_right();
+    return unsupported(fmt::format(
+        "'{}' takes padded prompts with the padding after their tokens and '{}' before them, so that their values have "
+        "other positions; two sides need one layout. Compare them on one prompt after the other",
+        is_a ? model_.title : against_->title, is_a ? against_->title : model_.title));
+  }
+  return batch;
+}
+
 Result<Generation> Generator::Impl::run(const GenerationRequest& request) {
   Generation generation;
   generation.model = report_;
   generation.settings = PX_TRY(generate::resolve_settings(request.settings, model_.defaults));
-  const PromptBatch batch = PX_TRY(generate::make_batch(model_, request, generation.settings));
-  const SideOptions options = options_for_request(request);
+  const PromptBatch batch = PX_TRY(make_batch(request, generation.settings));
+  const SideOptions options = options_for_request(request, batch.decoder.has_padding());
   ModelSide* const a = PX_TRY(side(false, options));
   ModelSide* const b = has_two_sides() ? PX_TRY(side(true, options)) : nullptr;
   generation.settings.cache = a->cache();

@@ -30,6 +30,7 @@ struct LanguageModel {
   int64_t vocabulary = 0;
 
   const Part& stepping() const { return later.has_value() ? *later : first; }
+  bool pads_right() const { return first.roles.pads_right || stepping().roles.pads_right; }
   bool has_cache() const { return !stepping().roles.past.empty(); }
 };
 

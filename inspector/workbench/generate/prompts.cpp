@@ -130,7 +130,12 @@ Result<Prompts> read_prompt_file(const std::string& path) {
         "'{}' holds no prompts; it must be a list of token ids, a list of such lists, or an object with 'input_ids'",
         path));
   prompts.ids = *std::move(ids);
-  if (const auto masks = lists_at(document, {"attention_mask"}); masks.has_value()) prompts.masks = *masks;
+  if (!document.is_object() || !document.contains("attention_mask")) return prompts;
+  auto masks = lists_of(document["attention_mask"]);
+  if (!masks.has_value())
+    return usage_error(fmt::format(
+        "'attention_mask' of '{}' is no list of integers; it must be a list of 1 and 0 for each prompt", path));
+  prompts.masks = *std::move(masks);
   return prompts;
 }
 
@@ -164,6 +169,10 @@ Result<std::vector<std::vector<int64_t>>> expected_tokens(const GenerationReques
   for (size_t index = 0; index < lists.size(); ++index) {
     const Ids& history = histories[index / static_cast<size_t>(settings.returned)];
     lists[index] = new_tokens(std::move(lists[index]), history, settings.pad, settings.eos, may_have_history);
+    if (lists[index].empty())
+      return usage_error(fmt::format(
+          "the expected sequence {} {}holds no new token; it must hold one id at least, as each generated one does",
+          index, request.expected_file.empty() ? "" : fmt::format("of '{}' ", request.expected_file)));
   }
   return lists;
 }

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/link.h"
+
 namespace parallax::generate {
 namespace {
 
@@ -206,6 +208,19 @@ Status pair_own_caches(const Model& model, ModelRoles& roles) {
   return {};
 }
 
+bool counts_from_the_left(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) {
+    if (node.domain == "com.microsoft" && node.op_type == "GroupQueryAttention") return true;
+    return std::ranges::any_of(bodies_of(node), [](const Graph* body) { return counts_from_the_left(*body); });
+  });
+}
+
+bool counts_from_the_left(const Model& model) {
+  return counts_from_the_left(model.graph) || std::ranges::any_of(model.functions, [](const auto& function) {
+           return counts_from_the_left(function->body);
+         });
+}
+
 Error without_ids(const Model& model) {
   return unsupported(fmt::format("'{}' is no decoder: no input is input_ids; --map names it", model.path));
 }
@@ -252,6 +267,7 @@ Result<ModelRoles> decoder_roles(const Model& model, const RoleMap& map) {
         "'{}' is no decoder: no output is logits, a float tensor [batch, sequence, vocabulary]; --map names it",
         model.path));
   PX_TRY(pair_own_caches(model, roles));
+  roles.pads_right = counts_from_the_left(model);
   return roles;
 }
 

@@ -41,11 +41,13 @@ struct CacheSlot {
 };
 
 struct ModelRoles {
-  std::vector<InputRole> inputs;                      // in the order of Graph::inputs
-  std::vector<CacheSlot> past, present;               // in the order of the graph
-  std::vector<int32_t> present_of_past;               // index into `present`, -1: the model does not return it
-  std::optional<size_t> logits;                       // index of an output
-  std::optional<size_t> hidden_states;                // of an encoder
+  std::vector<InputRole> inputs;         // in the order of Graph::inputs
+  std::vector<CacheSlot> past, present;  // in the order of the graph
+  std::vector<int32_t> present_of_past;  // index into `present`, -1: the model does not return it
+  std::optional<size_t> logits;          // index of an output
+  std::optional<size_t> hidden_states;   // of an encoder
+  // com.microsoft.GroupQueryAttention takes each row's tokens for the first ones: padding follows them.
+  bool pads_right = false;
   std::optional<size_t> input(InputRole role) const;  // the first input of that role
 };
 

@@ -7,6 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/checked_math.h"
+#include "inspector/base/memory_limit.h"
+
 namespace parallax::generate {
 namespace {
 
@@ -72,6 +75,21 @@ Status check_ids(const std::vector<int64_t>& ids, int64_t vocabulary, std::strin
   return {};
 }
 
+Status check_mask(size_t row, const std::vector<int64_t>& mask, const std::vector<int64_t>& prompt) {
+  if (mask.size() != prompt.size())
+    return usage_error(fmt::format("the mask of prompt {} has the length {}; it must be as long as the prompt, {}", row,
+                                   mask.size(), prompt.size()));
+  for (const int64_t number : mask) {
+    if (number != 0 && number != 1)
+      return usage_error(
+          fmt::format("the mask of prompt {} holds {}; it must hold 1 where a token counts and 0 where it is padding",
+                      row, number));
+  }
+  if (std::ranges::find(mask, 1) == mask.end())
+    return usage_error(fmt::format("the mask of prompt {} is 0 for all tokens; it must be 1 for one at least", row));
+  return {};
+}
+
 Status check_prompts(const LanguageModel& model, const GenerationRequest& request) {
   if (request.prompts.empty()) return usage_error("there is no prompt; --prompt-ids 1,2,3 gives one");
   const int64_t vocabulary =
@@ -85,12 +103,40 @@ Status check_prompts(const LanguageModel& model, const GenerationRequest& reques
   if (request.masks.size() != request.prompts.size())
     return usage_error(fmt::format("there are {} masks and {} prompts; each prompt needs one, or none does",
                                    request.masks.size(), request.prompts.size()));
-  for (size_t row = 0; row < request.masks.size(); ++row) {
-    if (request.masks[row].size() != request.prompts[row].size())
-      return usage_error(fmt::format("the mask of prompt {} has the length {}; it must be as long as the prompt, {}",
-                                     row, request.masks[row].size(), request.prompts[row].size()));
-  }
+  for (size_t row = 0; row < request.masks.size(); ++row)
+    PX_TRY(check_mask(row, request.masks[row], request.prompts[row]));
   return {};
+}
+
+// An id that an option gives must exist. One of the model's files must where it is fed: as an end token it ends no row.
+Status check_special_tokens(const LanguageModel& model, const GenerationSettings& options, const UsedSettings& used,
+                            bool feeds_padding) {
+  if (options.eos.has_value()) PX_TRY(check_ids(used.eos, model.vocabulary, "--eos"));
+  if (options.pad.has_value() || feeds_padding) PX_TRY(check_ids({used.pad}, model.vocabulary, "--pad"));
+  if (!model.encoder.has_value() && options.start_ids.has_value())
+    return usage_error(fmt::format(
+        "--start-ids is what the decoder of an encoder-decoder begins with, and '{}' has no encoder; leave it out",
+        model.title));
+  return {};
+}
+
+// Sequences that beams can be: at most the vocabulary to the power of their length.
+bool are_enough_sequences(int64_t vocabulary, int64_t length, int64_t beams) {
+  int64_t sequences = 1;
+  for (int64_t token = 0; token < length && sequences < beams && vocabulary > 1; ++token)
+    sequences = checked_mul(sequences, vocabulary).value_or(INT64_MAX);
+  return sequences >= beams;
+}
+
+// Bytes of the caches of all rows at their full length, and of the rows' logits and scores; absent: more than int64
+// counts.
+std::optional<int64_t> bytes_of_beams(const LanguageModel& model, int64_t rows, int64_t positions) {
+  constexpr int64_t kBytesOfScore = sizeof(float) + 2 * sizeof(double);  // a logit, its score, its sum
+  const auto cache = checked_mul(report_of(model).cache_bytes_per_token, positions);
+  const auto scores = checked_mul(model.vocabulary, kBytesOfScore);
+  if (!cache.has_value() || !scores.has_value()) return std::nullopt;
+  const auto row = checked_add(*cache, *scores);
+  return row.has_value() ? checked_mul(*row, rows) : std::nullopt;
 }
 
 TokenRows padded(const GenerationRequest& request, int64_t pad, bool on_the_left) {
@@ -107,10 +153,6 @@ TokenRows padded(const GenerationRequest& request, int64_t pad, bool on_the_left
     rows.mask.push_back(std::move(mask));
   }
   return rows;
-}
-
-bool has_padding(const TokenRows& rows) {
-  return std::ranges::any_of(rows.mask, [](const auto& row) { return std::ranges::find(row, 0) != row.end(); });
 }
 
 }  // namespace
@@ -145,6 +187,8 @@ Result<UsedSettings> resolve_settings(const GenerationSettings& options, const G
 Result<PromptBatch> make_batch(const LanguageModel& model, const GenerationRequest& request,
                                const UsedSettings& settings) {
   PX_TRY(check_prompts(model, request));
+  const bool feeds_padding = request.prompts.size() > 1;  // rows that are shorter or end first
+  PX_TRY(check_special_tokens(model, request.settings, settings, feeds_padding));
   PromptBatch batch;
   if (model.encoder.has_value()) {
     PX_TRY(check_ids(settings.start_ids, model.vocabulary, "--start-ids"));
@@ -153,17 +197,37 @@ Result<PromptBatch> make_batch(const LanguageModel& model, const GenerationReque
     batch.decoder.mask.assign(request.prompts.size(), std::vector<int64_t>(settings.start_ids.size(), 1));
   } else {
     batch.decoder = padded(request, settings.pad, true);
-    const ModelRoles& roles = model.stepping().roles;
-    const bool has_mask = roles.input(InputRole::attention_mask).has_value();
-    if (has_padding(batch.decoder) && !has_mask)
-      return unsupported(
-          fmt::format("the prompts of this batch differ in length or have masks, and '{}' has no attention_mask that "
-                      "could say which "
-                      "tokens count; generate for one prompt after the other",
-                      model.stepping().path));
+    PX_TRY(check_padding(model, batch));
   }
-  batch.capacity = batch.decoder.length() + settings.max_new_tokens;
+  batch.capacity = checked_add(batch.decoder.length(), settings.max_new_tokens).value_or(INT64_MAX);
   return batch;
+}
+
+Status check_padding(const LanguageModel& model, const PromptBatch& batch) {
+  if (!batch.decoder.has_padding()) return {};
+  const ModelRoles& roles = model.stepping().roles;
+  if (roles.input(InputRole::attention_mask).has_value() || roles.input(InputRole::sequence_lengths).has_value())
+    return {};
+  return unsupported(
+      fmt::format("the prompts of this batch differ in length or have masks, and '{}' has no attention_mask and no "
+                  "seqlens_k that could say which tokens count; generate for one prompt after the other",
+                  model.stepping().path));
+}
+
+Status check_beams(const LanguageModel& model, const PromptBatch& batch, const UsedSettings& settings,
+                   int64_t memory_bytes) {
+  if (settings.beams == 1) return {};
+  if (!are_enough_sequences(model.vocabulary, settings.max_new_tokens, settings.beams) && model.vocabulary > 0)
+    return usage_error(fmt::format(
+        "--beams is {}, and {} tokens of a vocabulary of {} make fewer sequences; there must be one for each beam",
+        settings.beams, settings.max_new_tokens, model.vocabulary));
+  const auto rows = checked_mul(settings.beams, batch.decoder.rows());
+  const auto bytes = rows.has_value() ? bytes_of_beams(model, *rows, batch.capacity) : std::nullopt;
+  if (bytes.has_value() && *bytes <= memory_bytes && *rows <= INT32_MAX) return {};
+  return usage_error(fmt::format(
+      "--beams is {}, and the caches and scores of so many rows of {} positions take {}; they must fit in {} of memory",
+      settings.beams, batch.capacity, bytes.has_value() ? bytes_text(*bytes) : "more bytes than can be counted",
+      bytes_text(memory_bytes)));
 }
 
 std::vector<std::vector<int64_t>> histories_of(const LanguageModel& model, const PromptBatch& batch) {

@@ -14,9 +14,16 @@ namespace parallax::generate {
 Result<UsedSettings> resolve_settings(const GenerationSettings& options, const GenerationSettings& defaults);
 
 // Padded left for a decoder alone, right for an encoder, whose decoder begins with the start ids. Errors: usage (no
-// tokens, ids beyond the vocabulary, a mask of another length), unsupported.
+// tokens, ids beyond the vocabulary, a mask that does not fit), unsupported.
 Result<PromptBatch> make_batch(const LanguageModel& model, const GenerationRequest& request,
                                const UsedSettings& settings);
+
+// Whether the model can tell padding from tokens. Errors: unsupported.
+Status check_padding(const LanguageModel& model, const PromptBatch& batch);
+
+// Whether there is a sequence and memory for each beam. Errors: usage.
+Status check_beams(const LanguageModel& model, const PromptBatch& batch, const UsedSettings& settings,
+                   int64_t memory_bytes);
 
 // What counts as written already in each row: the prompt without padding, or the start ids.
 std::vector<std::vector<int64_t>> histories_of(const LanguageModel& model, const PromptBatch& batch);

@@ -33,8 +33,26 @@ std::vector<StateBinding> bindings_of(const ModelRoles& roles) {
 
 TypeInfo type_of_slot(DType dtype) { return TypeInfo::tensor(dtype); }
 
-// Logits of the last position, which is the only one where the model was made so.
-Result<ModelSide::Logits> last_logits(const Value& value, int64_t rows, const std::string& model) {
+// Each row's tokens without its padding, which follows them.
+TokenRows padded_right(const TokenRows& tokens) {
+  TokenRows result;
+  for (size_t row = 0; row < tokens.ids.size(); ++row) {
+    std::vector<int64_t>&ids = result.ids.emplace_back(), &mask = result.mask.emplace_back();
+    for (const bool counts : {true, false}) {
+      for (size_t index = 0; index < tokens.ids[row].size(); ++index) {
+        if ((tokens.mask[row][index] != 0) != counts) continue;
+        ids.push_back(tokens.ids[row][index]);
+        mask.push_back(tokens.mask[row][index]);
+      }
+    }
+  }
+  return result;
+}
+
+// Logits of each row's last token. Without `last_tokens` that is the last position, which is the only one where the
+// model was made so.
+Result<ModelSide::Logits> last_logits(const Value& value, int64_t rows, const std::string& model,
+                                      const std::vector<int64_t>& last_tokens) {
   const Shape shape = value.is_tensor() ? value.tensor().shape() : Shape{};
   const bool fits = value.is_tensor() && value.tensor().device().is_host() && is_floating(value.tensor().dtype()) &&
                     (shape.rank() == 3 || shape.rank() == 2) && shape[0] == rows && shape.element_count() > 0;
@@ -45,11 +63,17 @@ Result<ModelSide::Logits> last_logits(const Value& value, int64_t rows, const st
   const Tensor& tensor = value.tensor();
   const int64_t length = shape.rank() == 3 ? shape[1] : 1, vocabulary = shape[shape.rank() - 1];
   ModelSide::Logits logits;
+  if (!last_tokens.empty() && length <= *std::ranges::max_element(last_tokens))
+    return unsupported(fmt::format(
+        "the logits of '{}' are those of {} positions, and the last token of a padded prompt is at position {}; the "
+        "model must return the logits of all positions. Generate for one prompt after the other",
+        model, length, *std::ranges::max_element(last_tokens)));
   logits.vocabulary = vocabulary;
   logits.values.resize(static_cast<size_t>(rows * vocabulary));
   std::vector<double> numbers(static_cast<size_t>(vocabulary));
   for (int64_t row = 0; row < rows; ++row) {
-    const int64_t begin = ((row + 1) * length - 1) * vocabulary;
+    const int64_t position = last_tokens.empty() ? length - 1 : last_tokens[static_cast<size_t>(row)];
+    const int64_t begin = (row * length + position) * vocabulary;
     const auto target = logits.values.begin() + row * vocabulary;
     if (tensor.dtype() == DType::float32) {
       const auto source = tensor.as<float>().subspan(static_cast<size_t>(begin), static_cast<size_t>(vocabulary));
@@ -74,6 +98,10 @@ TokenRows reordered(const TokenRows& tokens, std::span<const int32_t> rows) {
 }
 
 }  // namespace
+
+bool TokenRows::has_padding() const {
+  return std::ranges::any_of(mask, [](const auto& row) { return std::ranges::find(row, 0) != row.end(); });
+}
 
 Result<std::unique_ptr<RunSide>> ModelSide::prepare_part(const Part& part, const std::string& executor,
                                                          const RunRequest& request,
@@ -200,8 +228,14 @@ Result<ModelSide::Call> ModelSide::step_call(bool is_first) {
   state.rows = tokens_.rows();
   state.past = past_;
   state.length = tokens_.length() - past_;
-  for (const auto& row : tokens_.ids) state.tokens.insert(state.tokens.end(), row.begin() + past_, row.end());
-  state.mask = tokens_.mask;
+  const bool moves_padding = model_->pads_right() && past_ == 0 && tokens_.has_padding();
+  const TokenRows moved = moves_padding ? padded_right(tokens_) : TokenRows();
+  const TokenRows& tokens = moves_padding ? moved : tokens_;
+  for (const auto& row : tokens.ids) state.tokens.insert(state.tokens.end(), row.begin() + past_, row.end());
+  state.mask = tokens.mask;
+  last_tokens_.clear();
+  for (size_t row = 0; moves_padding && row < tokens.mask.size(); ++row)
+    last_tokens_.push_back(std::ranges::count(tokens.mask[row], 1) - 1);
   state.uses_cache = past_ > 0;
   state.encoder_states = encoder_states_;
   state.encoder_mask = encoder_tokens_.mask;
@@ -222,7 +256,7 @@ Result<ModelSide::Call> ModelSide::next_call(std::span<const int64_t> tokens) {
 }
 
 Result<ModelSide::Logits> ModelSide::accept_step(const Call& call, const std::vector<Value>& outputs) {
-  Logits logits = PX_TRY(last_logits(outputs[*call.part->roles.logits], tokens_.rows(), call.part->path));
+  Logits logits = PX_TRY(last_logits(outputs[*call.part->roles.logits], tokens_.rows(), call.part->path, last_tokens_));
   if (cache_ != CacheMode::none) {
     PX_TRY(take_caches(past_ == 0, outputs));
     past_ = tokens_.length();

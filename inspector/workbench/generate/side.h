@@ -18,6 +18,7 @@ struct TokenRows {
   std::vector<std::vector<int64_t>> ids, mask;
   int64_t rows() const { return static_cast<int64_t>(ids.size()); }
   int64_t length() const { return ids.empty() ? 0 : static_cast<int64_t>(ids.front().size()); }
+  bool has_padding() const;
 };
 
 // What a generation begins with. `encoder` has no rows for a model without one.
@@ -28,7 +29,8 @@ struct PromptBatch {
 
 struct SideOptions {
   CacheMode cache = CacheMode::automatic;
-  bool last_position_only = false;  // only the last position's logits are computed where the model allows it
+  // Only the last position's logits are computed where the model allows it. Not for prompts that are padded right.
+  bool last_position_only = false;
 };
 
 class ModelSide {
@@ -58,7 +60,7 @@ class ModelSide {
   Result<Call> first_call();                                // the prompt
   Result<Call> next_call(std::span<const int64_t> tokens);  // one token for each row
 
-  // What the call returned. The logits are those of each row's last position, rows x vocabulary.
+  // What the call returned. The logits are those of each row's last token, rows x vocabulary.
   struct Logits {
     std::vector<float> values;
     int64_t vocabulary = 0;
@@ -88,6 +90,8 @@ class ModelSide {
   int64_t past_ = 0;
   int64_t capacity_ = 0;
   TokenRows tokens_;  // all of the decoder's so far
+  // Position of each row's last token in the call that runs; empty: the last one of all rows.
+  std::vector<int64_t> last_tokens_;
   TokenRows encoder_tokens_;
   std::vector<int32_t> prompt_of_;  // of each row
   Value encoder_states_;

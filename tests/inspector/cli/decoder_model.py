@@ -51,27 +51,108 @@ class Graph:
         self.floats(name, dims, [self.random.gauss(0, gain / math.sqrt(dims[0])) for _ in range(count)])
 
 
-def grouped_decoder():
-    """One layer of com.microsoft.GroupQueryAttention, as onnxruntime-genai runs it: lengths of rows in place of a mask."""
+def lengths_of_mask(g):
+    """seqlens_k and total_sequence_length from attention_mask, as onnxruntime-genai's builder computes them."""
+    g.ints("axis_1", 1)
+    g.ints("index_1", 1, scalar=True)
+    g.op("ReduceSum", "attention_mask axis_1", "row_sums", ("keepdims", "INT", 0))
+    g.op("Sub", "row_sums i_one", "last_rows")
+    g.op("Cast", "last_rows", "seqlens_k", ("to", "INT", 6))
+    g.op("Shape", "attention_mask", "mask_shape")
+    g.op("Gather", "mask_shape index_1", "mask_length")
+    g.op("Cast", "mask_length", "total_sequence_length", ("to", "INT", 6))
+    return [tensor("input", "attention_mask", "int", "batch", "total")]
+
+
+def grouped_decoder(has_mask=False):
+    """One layer of com.microsoft.GroupQueryAttention, as onnxruntime-genai runs it: lengths of rows in place of a mask,
+    or computed from one."""
     g = Graph()
     constants(g)
+    g.floats("cos_cache", (POSITIONS, SIZE // 2), [math.cos(p / 10 ** i) for p in range(POSITIONS) for i in range(SIZE // 2)])
+    g.floats("sin_cache", (POSITIONS, SIZE // 2), [math.sin(p / 10 ** i) for p in range(POSITIONS) for i in range(SIZE // 2)])
     g.op("Gather", "embedding input_ids", "embedded")
     for name in ("query", "key", "value"):
         g.noise(f"{name}_weight", HIDDEN, HIDDEN)
         g.op("MatMul", f"embedded {name}_weight", name)
-    g.op("GroupQueryAttention", "query key value past_key_values.0.key past_key_values.0.value seqlens_k total_sequence_length",
-         "attended present.0.key present.0.value", ("num_heads", "INT", HEADS), ("kv_num_heads", "INT", HEADS), domain="com.microsoft")
+    lengths = lengths_of_mask(g) if has_mask else [tensor("input", "seqlens_k", "int32", "batch"),
+                                                   tensor("input", "total_sequence_length", "int32")]
+    g.op("GroupQueryAttention", "query key value past_key_values.0.key past_key_values.0.value seqlens_k total_sequence_length "
+         "cos_cache sin_cache", "attended present.0.key present.0.value", ("num_heads", "INT", HEADS),
+         ("kv_num_heads", "INT", HEADS), ("do_rotary", "INT", 1), domain="com.microsoft")
     g.op("Add", "embedded attended", "sum")
     g.noise("head_weight", HIDDEN, VOCABULARY, gain=3)
     g.op("MatMul", "sum head_weight", "logits", name="head")
-    declared = [tensor("input", "input_ids", "int", "batch", "sequence"), tensor("input", "seqlens_k", "int32", "batch"),
-                tensor("input", "total_sequence_length", "int32")]
+    declared = [tensor("input", "input_ids", "int", "batch", "sequence"), *lengths]
     declared += [tensor("input", f"past_key_values.0.{c}", "float", "batch", HEADS, "past", SIZE) for c in ("key", "value")]
     declared += [tensor("output", "logits", "float", "batch", "sequence", VOCABULARY)]
     declared += [tensor("output", f"present.0.{c}", "float", "batch", HEADS, "total", SIZE) for c in ("key", "value")]
+    text = text_of(g, declared, "grouped", 18)
+    return text.replace("graph {", 'opset_import { domain: "com.microsoft" version: 1 }\ngraph {', 1)
+
+
+def encoder():
+    """The encoder of the pair that seq2seq_decoder makes."""
+    g = Graph()
+    g.noise("embedding", VOCABULARY, HIDDEN, gain=math.sqrt(VOCABULARY))
+    g.op("Gather", "embedding input_ids", "embedded")
+    g.op("Tanh", "embedded", "last_hidden_state")
+    declared = [tensor("input", "input_ids", "int", "batch", "states"), tensor("input", "attention_mask", "int", "batch", "states"),
+                tensor("output", "last_hidden_state", "float", "batch", "states", HIDDEN)]
+    return text_of(g, declared, "encoder", 18)
+
+
+def seq2seq_decoder(with_past, opset=18):
+    """A layer with attention to itself and to the encoder, for one token at a time: of the first step, which makes the
+    encoder's keys, or of later ones, which read them and do not return them, as Optimum exports both."""
+    g = Graph()
+    g.noise("decoder_embedding", VOCABULARY, HIDDEN, gain=math.sqrt(VOCABULARY))
+    g.ints("axis_1", 1)
+    g.ints("mask_axes", 1, 2)
+    g.floats("one", (), [1])
+    g.floats("far", (), [1e9])
+    g.op("Gather", "decoder_embedding input_ids", "tokens")
+    g.op("Unsqueeze", "tokens axis_1", "x")
+    own, cross = "x", "past_key_values.0.encoder.key"
+    if with_past:
+        own = "past_key_values.0.decoder.key x"
+    else:
+        g.op("Unsqueeze", "encoder_hidden_states axis_1", "states")
+        g.noise("cross_weight", HIDDEN, HIDDEN)
+        cross = g.op("MatMul", "states cross_weight", "present.0.encoder.key")
+    g.op("Concat", own, "present.0.decoder.key", ("axis", "INT", 2))
+    g.op("Cast", "encoder_attention_mask", "seen", ("to", "INT", 1))
+    g.op("Sub", "seen one", "hidden")
+    g.op("Mul", "hidden far", "flat_bias")
+    g.op("Unsqueeze", "flat_bias mask_axes", "bias")
+    for name, keys in {"self": "present.0.decoder.key", "cross": cross}.items():
+        g.op("Transpose", keys, f"{name}_turned", ("perm", "INTS", (0, 1, 3, 2)))
+        scores = g.op("MatMul", f"x {name}_turned", f"{name}_scores")
+        if name == "cross":
+            scores = g.op("Add", f"{scores} bias", "masked_scores")
+        g.op("Softmax", scores, f"{name}_weights", ("axis", "INT", -1))
+        g.op("MatMul", f"{name}_weights {keys}", f"{name}_context")
+    g.op("Add", "self_context cross_context", "context")
+    g.op("Squeeze", "context axis_1", "rows")
+    g.noise("head_weight", HIDDEN, VOCABULARY, gain=3)
+    g.op("MatMul", "rows head_weight", "logits", name="head")
+
+    def key(kind, name, length):
+        return tensor(kind, name, "float", "batch", 1, length, HIDDEN)
+
+    declared = [tensor("input", "input_ids", "int", "batch", "sequence"),
+                tensor("input", "encoder_attention_mask", "int", "batch", "states")]
+    if with_past:
+        declared += [key("input", "past_key_values.0.decoder.key", "past"), key("input", cross, "states")]
+    else:
+        declared += [tensor("input", "encoder_hidden_states", "float", "batch", "states", HIDDEN), key("output", cross, "states")]
+    declared += [tensor("output", "logits", "float", "batch", "sequence", VOCABULARY), key("output", "present.0.decoder.key", "total")]
+    return text_of(g, declared, "seq2seq", opset)
+
+
+def text_of(g, declared, name, opset):
     text = "\n".join(g.nodes + g.weights + declared)
-    return ('ir_version: 8\nopset_import { version: 18 }\nopset_import { domain: "com.microsoft" version: 1 }\n'
-            f'graph {{\nname: "grouped"\n{text}\n}}\n')
+    return f'ir_version: 8\nopset_import {{ version: {opset} }}\ngraph {{\nname: "{name}"\n{text}\n}}\n'
 
 
 def attribute_text(name, kind, value):

@@ -8,7 +8,7 @@ generate_test.py PARALLAX
 import json
 import unittest
 
-from decoder_model import FAULTS, decoder, grouped_decoder
+from decoder_model import FAULTS, decoder, encoder, grouped_decoder, seq2seq_decoder
 from program import ProgramTest, main
 
 PROMPT = "3,1,4,1,5,9"
@@ -76,7 +76,62 @@ class Generate(ProgramTest):
         self.assertEqual(len(copied[0]), 9)
         for more in [("--cache", "in-place"), ("--cache", "none"), ("--with", "reference")]:
             self.assertEqual(self.tokens(*more, model="genai"), copied, more)
-        self.assert_refused(self.generate(model="genai", prompt="1,2;3"), 3, "one prompt after the other")
+
+    def test_padded_batches_of_grouped_attention_are_as_if_alone(self):
+        prompts = ["3,1,4,1,5,9", "7", "2,6,5"]
+        for has_mask in (False, True):
+            (self.folder / "g.textproto").write_text(grouped_decoder(has_mask))
+            for more in [(), ("--beams", "3"), ("--cache", "copy"), ("--cache", "none"), ("--with", "reference")]:
+                with self.subTest(has_mask=has_mask, more=more):
+                    alone = [self.tokens(*more, model="g.textproto", prompt=prompt)[0] for prompt in prompts]
+                    self.assertEqual(self.tokens(*more, model="g.textproto", prompt=";".join(prompts)), alone)
+            done = self.generate("--with", "reference,cpu", "--capture", "all", model="g.textproto", prompt=";".join(prompts))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        (self.folder / "p.json").write_text(json.dumps({"input_ids": [[3, 8, 1, 4]], "attention_mask": [[1, 0, 1, 1]]}))
+        done = self.run_program("generate", "g.textproto", "--prompt-file", "p.json", "--json")
+        self.assertEqual(document_of(done)["sequences"], self.tokens(model="g.textproto", prompt="3,1,4"))
+
+    def test_batches_that_are_padded_on_two_sides_are_not_compared(self):
+        (self.folder / "g.textproto").write_text(grouped_decoder(True))
+        done = self.generate("--against", "g.textproto", prompt="1,2;3")
+        self.assert_refused(done, 3, "'g.textproto' takes padded prompts with the padding after their tokens")
+
+    def write_onnx(self, text, name):
+        (self.folder / "one.textproto").write_text(text)
+        done = self.run_program("rewrite", "one.textproto", "--patterns", "none", "-o", name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_folders_as_optimum_writes_them(self):
+        folder = self.folder / "optimum"
+        folder.mkdir()
+        self.write_onnx(encoder(), "optimum/encoder_model.onnx")
+        self.write_onnx(seq2seq_decoder(False), "optimum/decoder_model.onnx")
+        prompt = "3,1,4;2,5"
+        alone = [self.tokens("--cache", "none", model="optimum", prompt=one)[0][:1] for one in prompt.split(";")]
+        for opset in (18, 21):  # each model is run with its own operator set
+            self.write_onnx(seq2seq_decoder(True, opset), "optimum/decoder_with_past_model.onnx")
+            done = self.generate("--json", "--with", "reference,cpu", model="optimum", prompt=prompt)
+            self.assertEqual(done.returncode, 0, done.stderr + done.stdout[-2000:])
+            document = document_of(done)
+            self.assertEqual(document["model"]["files"], {
+                "encoder": "optimum/encoder_model.onnx", "decoder": "optimum/decoder_model.onnx",
+                "decoder_with_past": "optimum/decoder_with_past_model.onnx"})
+            self.assertEqual([tokens[:1] for tokens in document["sequences"]], alone)
+            if opset == 18:
+                of_two_files = document["sequences"]
+            self.assertEqual(document["sequences"], of_two_files)
+        self.write_onnx(seq2seq_decoder(True), "optimum/decoder_with_past_model.onnx")
+        done = self.run_program("merge-decoders", "optimum/decoder_model.onnx", "optimum/decoder_with_past_model.onnx", "-o",
+                                "optimum/decoder_model_merged.onnx", "--verify")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.generate("--json", model="optimum", prompt=prompt)
+        self.assertEqual(set(document_of(done)["model"]["files"]), {"encoder", "merged"})
+        self.assertEqual(document_of(done)["sequences"], of_two_files)
+
+    def test_a_decoder_alone_as_optimum_writes_it(self):
+        (self.folder / "optimum").mkdir()
+        self.write_onnx(decoder(), "optimum/decoder_with_past_model.onnx")
+        self.assertEqual(self.tokens(model="optimum"), self.tokens())
 
     def test_an_end_token_ends_the_sequence(self):
         plain = self.tokens()[0]
@@ -187,6 +242,63 @@ class Generate(ProgramTest):
     def test_an_opset_without_one_of_the_operators(self):
         (self.folder / "b.textproto").write_text(decoder(opset=10))
         self.assert_refused(self.generate(model="b.textproto"), 3, "Trilu")
+
+    def test_masks_hold_ones_and_zeros(self):
+        for mask, sentence in [([[1, 5, 1]], "the mask of prompt 0 holds 5; it must hold 1 where a token counts and 0"),
+                               ([[1, -1, 1]], "the mask of prompt 0 holds -1"), ([[0, 0, 0]], "must be 1 for one at least"),
+                               ("101", "'attention_mask' of 'p.json' is no list of integers"),
+                               ([[True, True, True]], "is no list of integers")]:
+            (self.folder / "p.json").write_text(json.dumps({"input_ids": [[3, 1, 4]], "attention_mask": mask}))
+            with self.subTest(mask):
+                self.assert_refused(self.run_program("generate", "m.textproto", "--prompt-file", "p.json"), 2, sentence)
+
+    def test_special_tokens_beyond_the_vocabulary(self):
+        for arguments, sentence in [(("--eos", "24"), "--eos holds the id 24; the vocabulary has the ids 0 to 23"),
+                                    (("--eos", "3,-1"), "--eos holds the id -1"), (("--pad", "24"), "--pad holds the id 24"),
+                                    (("--start-ids", "1"), "--start-ids is what the decoder of an encoder-decoder begins with")]:
+            with self.subTest(arguments):
+                self.assert_refused(self.generate(*arguments), 2, sentence)
+
+    def test_padding_of_files_counts_where_it_is_fed(self):
+        (self.folder / "model").mkdir()
+        (self.folder / "model" / "model.textproto").write_text(decoder())
+        (self.folder / "model" / "config.json").write_text(json.dumps({"eos_token_id": 99, "pad_token_id": 98}))
+        self.assertEqual(self.tokens(model="model"), self.tokens())
+        self.assert_refused(self.generate(model="model", prompt="1,2;3"), 2, "--pad holds the id 98")
+        self.assertEqual(self.tokens("--pad", "0", model="model", prompt="1,2;3"), self.tokens(prompt="1,2;3"))
+
+    def test_beams_need_sequences_and_memory(self):
+        many = self.tokens("--beams", "100", "--return", "100", "--max-new-tokens", "2")
+        self.assertEqual(len({tuple(tokens) for tokens in many}), 100)
+        self.assertEqual(self.tokens("--beams", "100", "--max-new-tokens", "2"), many[:1])
+        for arguments, sentence in [
+            (("--beams", "25", "--max-new-tokens", "1"), "1 tokens of a vocabulary of 24 make fewer sequences"),
+            (("--beams", "577", "--max-new-tokens", "2"), "--beams is 577, and 2 tokens of a vocabulary of 24"),
+            (("--beams", "1000", "--memory-limit", "1M"), "they must fit in 1024.0 KiB of memory"),
+            (("--beams", "1000000000000"), "of memory"), (("--beams", str(2**63 - 1)), "more bytes than can be counted"),
+        ]:
+            with self.subTest(arguments):
+                self.assert_refused(self.generate(*arguments), 2, sentence)
+
+    def test_an_executor_is_not_compared_with_itself(self):
+        for arguments in [("generate", "m.textproto", "--prompt-ids", "1"), ("run", "m.textproto"), ("blame", "m.textproto")]:
+            done = self.run_program(*arguments, "--with", "cpu,cpu")
+            self.assert_refused(done, 2, "--with names cpu twice, and one executor with one model is no comparison")
+        (self.folder / "b.textproto").write_text(decoder())
+        self.assertEqual(self.generate("--with", "cpu,cpu", "--against", "b.textproto").returncode, 0)
+
+    def test_expected_tokens_that_end_early_or_late(self):
+        tokens = self.tokens()[0]
+        for expected, sentence in [(tokens[:3], f"step 3 of row 0: token {tokens[3]} and not no token"),
+                                   (tokens + [5], "step 20 of row 0: no token and not token 5")]:
+            (self.folder / "e.json").write_text(json.dumps(expected))
+            done = self.generate("--expect", "e.json")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(sentence, done.stdout)
+            self.assertNotIn("-1", done.stdout)
+        for empty in [[], [[]], {"sequences": [[3, 1, 4, 1, 5, 9]]}]:
+            (self.folder / "e.json").write_text(json.dumps(empty))
+            self.assert_refused(self.generate("--expect", "e.json"), 2, "the expected sequence 0 of 'e.json' holds no new token")
 
     def test_a_mask_of_the_wrong_length(self):
         (self.folder / "p.json").write_text(json.dumps({"input_ids": [[3, 1, 4]], "attention_mask": [[1, 1]]}))
