@@ -105,7 +105,8 @@ PX_FMA_INLINE void add_products(const float* const* rows, int64_t at, const floa
   }
 }
 
-// c [kRows, kVectors * 8] = or += the products of one run. The epilogue's bias is that of the panel.
+// c [kRows, kVectors * 8] = or += the products of one run. The epilogue's bias and addend are those of the panel, the
+// addend from row 0 on and as far apart as the rows of c.
 template <size_t kRows, size_t kVectors>
 PX_FMA void multiply_tile(const PanelRows& a, const PanelRun& run, int64_t row, const float* line, float* c,
                           int64_t ldc, const PanelEpilogue& epilogue) {
@@ -141,13 +142,15 @@ PX_FMA void multiply_tile(const PanelRows& a, const PanelRun& run, int64_t row, 
   // Of an operand that is NaN and one that is not, minimum and maximum give the second.
   const __m256 lowest = _mm256_set1_ps(run.is_last ? epilogue.lowest : -std::numeric_limits<float>::infinity());
   const __m256 highest = _mm256_set1_ps(run.is_last ? epilogue.highest : std::numeric_limits<float>::infinity());
+  const float* const addend = run.is_last && epilogue.addend != nullptr ? epilogue.addend + row * ldc : nullptr;
   PX_WRITTEN_OUT
   for (size_t i = 0; i < kRows; ++i) {
     PX_WRITTEN_OUT
     for (size_t v = 0; v < kVectors; ++v) {
-      float* const target = c + static_cast<int64_t>(i) * ldc + v * kVectorLanes;
-      const __m256 sum = run.before == 0 ? sums.of[i][v] : _mm256_add_ps(_mm256_loadu_ps(target), sums.of[i][v]);
-      _mm256_storeu_ps(target, _mm256_min_ps(highest, _mm256_max_ps(lowest, sum)));
+      const int64_t at = static_cast<int64_t>(i) * ldc + static_cast<int64_t>(v * kVectorLanes);
+      __m256 sum = run.before == 0 ? sums.of[i][v] : _mm256_add_ps(_mm256_loadu_ps(c + at), sums.of[i][v]);
+      if (addend != nullptr) sum = _mm256_add_ps(sum, _mm256_loadu_ps(addend + at));
+      _mm256_storeu_ps(c + at, _mm256_min_ps(highest, _mm256_max_ps(lowest, sum)));
     }
   }
 }
@@ -233,9 +236,30 @@ void multiply_task(const PanelRows& a, const PanelTask& task, int64_t vectors, c
   PanelTask apart = task;
   apart.c = whole;
   apart.ldc = kWidth;
+  apart.epilogue = {};
+  apart.epilogue.bias = task.epilogue.bias;
   multiply_panel(a, apart, vectors, nullptr);
-  for (int64_t i = 0; i < task.band.rows; ++i) std::copy_n(whole + i * kWidth, task.columns, task.c + i * task.ldc);
+  const auto [bias, addend, lowest, highest] = task.epilogue;
+  for (int64_t i = 0; i < task.band.rows; ++i) {
+    for (int64_t j = 0; j < task.columns; ++j) {
+      float sum = whole[i * kWidth + j];
+      if (addend != nullptr) sum += addend[(task.band.row + i) * task.ldc + j];
+      sum = sum < lowest ? lowest : sum;
+      task.c[i * task.ldc + j] = sum > highest ? highest : sum;
+    }
+  }
   if (finish) finish(task.band.row, task.band.rows, task.column, task.columns);
+}
+
+}  // namespace
+
+namespace {
+
+// Groups walk the same rows one after the other, each a few numbers of them: as many as stay in the second-level cache.
+int64_t band_rows_of(const PanelRows& a) {
+  constexpr int64_t kNumbers = 24576;
+  if (a.groups == 1) return kBandRows;
+  return std::clamp(kNumbers / (a.groups * a.depth), kBandStep, kBandRows);
 }
 
 }  // namespace
@@ -243,7 +267,8 @@ void multiply_task(const PanelRows& a, const PanelTask& task, int64_t vectors, c
 void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, int threads, const FinishTile& finish,
                            float* c, const PanelEpilogue& epilogue) {
   PX_CHECK(a.depth > 0 && (a.segments == 1 || a.offsets != nullptr));
-  const int64_t bands = (a.count + kBandRows - 1) / kBandRows;
+  const int64_t most_rows = band_rows_of(a);
+  const int64_t bands = (a.count + most_rows - 1) / most_rows;
   const int64_t band_rows = ((a.count + bands - 1) / bands + kBandStep - 1) / kBandStep * kBandStep;
   const int64_t k = a.segments * a.depth, ldc = a.groups * n;
   const int64_t across = panels_of(n), tasks = bands * a.groups * across;
@@ -263,6 +288,7 @@ void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, i
     task.ldc = ldc;
     task.epilogue = epilogue;
     if (epilogue.bias != nullptr) task.epilogue.bias += task.column;
+    if (epilogue.addend != nullptr) task.epilogue.addend += task.column;
     multiply_task(rows, task, vectors_at(column, n), finish);
   };
   std::atomic<int64_t> next{0};  // whoever is free takes the next one

@@ -37,9 +37,11 @@ struct PanelRows {
 // are in the nearest cache.
 using FinishTile = std::function<void(int64_t row, int64_t rows, int64_t column, int64_t columns)>;
 
-// What is done in registers: a sum begins with the bias, and what is stored lies between the bounds or is NaN.
+// What is done in registers: a sum begins with the bias, the addend comes last, and what is stored lies between the
+// bounds or is NaN.
 struct PanelEpilogue {
-  const float* bias = nullptr;  // [groups * n], and as many numbers more as fill the last panel; null: 0
+  const float* bias = nullptr;    // [groups * n], and as many numbers more as fill the last panel; null: 0
+  const float* addend = nullptr;  // [rows, groups * n], not c; null: 0
   float lowest = -std::numeric_limits<float>::infinity();
   float highest = std::numeric_limits<float>::infinity();
 };

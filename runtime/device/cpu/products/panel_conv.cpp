@@ -182,11 +182,13 @@ class Finish {
   float* y_;
 };
 
-PanelEpilogue epilogue_of(const PanelConv& conv, bool has_addend) {
+// The activation in registers; `rest` is what is left of it.
+PanelEpilogue epilogue_of(const PanelConv& conv, const Activation& activation, Activation& rest) {
   PanelEpilogue epilogue;
   epilogue.bias = conv.bias.empty() ? nullptr : conv.bias.data();
-  const Activation& activation = conv.problem.activation;
-  if (has_addend || !are_bounds(activation)) return epilogue;
+  rest = activation;
+  if (!are_bounds(activation)) return epilogue;
+  rest = {};
   const bool is_clip = activation.kind == Activation::Kind::clip;
   epilogue.lowest = is_clip ? activation.alpha : 0.0F;
   if (is_clip) epilogue.highest = activation.beta;
@@ -293,10 +295,10 @@ Status run_panel_conv(Queue<Cpu>& queue, const PanelConv& conv, const float* x, 
   const double depth = static_cast<double>(conv.rows.segments * conv.rows.depth);
   const int threads = library_thread_count(static_cast<double>(outputs * problem.out_channels) * depth);
   const bool has_addend = addend.values != nullptr;
-  const PanelEpilogue epilogue = epilogue_of(conv, has_addend);
-  Activation activation = has_addend ? addend.activation : problem.activation;
+  const Activation& activation = has_addend ? addend.activation : problem.activation;
+  Activation rest;
+  const PanelEpilogue epilogue = epilogue_of(conv, activation, rest);
   const bool is_row = outputs == 1 && conv.rows.offsets == nullptr && conv.rows.groups == 1;
-  if (!has_addend && !is_row && are_bounds(activation)) activation = {};
   std::shared_ptr<std::byte> padded;
   if (conv.padded_lines > 0) {
     const int64_t numbers = conv.padded_lines * conv.padded_width * problem.in_channels;
@@ -311,16 +313,22 @@ Status run_panel_conv(Queue<Cpu>& queue, const PanelConv& conv, const float* x, 
       copy_padded(conv, rows.base, copy);
       rows.base = copy;
     }
-    const Finish finish(problem.out_channels, has_addend ? addend.values + at : nullptr, activation, y + at);
+    const float* const others = has_addend ? addend.values + at : nullptr;
     if (is_row) {
       multiply_row_by_float_panels(rows.base, columns, rows.depth, conv.filters->data(), y + at);
       for (size_t column = 0; !conv.bias.empty() && column < static_cast<size_t>(columns); ++column)
         y[at + static_cast<int64_t>(column)] += conv.bias[column];
+      const Finish finish(columns, others, activation, y + at);
       if (finish.is_needed()) finish(0, 1, 0, columns);
-    } else {
-      multiply_float_panels(rows, columns, conv.filters->data(), threads,
-                            finish.is_needed() ? FinishTile(finish) : FinishTile(), y + at, epilogue);
+      continue;
     }
+    // Bounds follow the addend; any other activation comes after both.
+    const bool is_whole = rest.kind == Activation::Kind::none;
+    PanelEpilogue own = epilogue;
+    own.addend = is_whole ? others : nullptr;
+    const Finish finish(problem.out_channels, is_whole ? nullptr : others, rest, y + at);
+    multiply_float_panels(rows, columns, conv.filters->data(), threads,
+                          finish.is_needed() ? FinishTile(finish) : FinishTile(), y + at, own);
   }
   return {};
 }
