@@ -145,8 +145,10 @@ Result<Value> empty_cache(const CacheSlot& slot, int64_t rows, const std::string
       dims[axis] = 0;
     } else if (dims[axis] < 0) {
       return unsupported(fmt::format(
-          "dimension {} of input '{}' of '{}' is not fixed by the model, so that no empty cache can be made", axis,
-          slot.name, model));
+          "dimension {} of input '{}' of '{}' is not fixed by the model, so that no empty cache can be made. Put its "
+          "genai_config.json (num_key_value_heads, head_size) or config.json (num_key_value_heads, head_dim) next to "
+          "it",
+          axis, slot.name, model));
     }
   }
   const Shape shape = PX_TRY(Shape::create(dims));

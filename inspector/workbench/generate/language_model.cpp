@@ -128,9 +128,13 @@ Status check_map_names(const RoleMap& map, const LanguageModel& model) {
 }
 
 Result<Part> make_part(const std::string& role, const std::string& path, std::shared_ptr<const Model> model,
-                       const RoleMap& map) {
+                       const RoleMap& map, const CacheDims& cache) {
   Part part{role, path, std::move(model), {}};
   part.roles = role == "encoder" ? PX_TRY(encoder_roles(*part.model, map)) : PX_TRY(decoder_roles(*part.model, map));
+  auto complete = with_cache_dims(part.model, part.roles, cache);
+  if (complete == part.model) return part;
+  part.model = std::move(complete);
+  part.roles = PX_TRY(decoder_roles(*part.model, map));
   return part;
 }
 
@@ -139,7 +143,8 @@ Result<Loaded> load_parts(const std::string& path, const ModelsByRole& models, c
   Loaded loaded;
   if (!models.empty()) {
     for (const auto& [role, model] : models)
-      loaded.parts.emplace(role, PX_TRY(make_part(role, model->path.empty() ? role : model->path, model, map)));
+      loaded.parts.emplace(role,
+                           PX_TRY(make_part(role, model->path.empty() ? role : model->path, model, map, config.cache)));
     return loaded;
   }
   std::error_code error;
@@ -152,7 +157,7 @@ Result<Loaded> load_parts(const std::string& path, const ModelsByRole& models, c
     ImportOptions options;
     options.hash = true;
     const auto model = PX_TRY(import_model(file, options));
-    loaded.parts.emplace(role, PX_TRY(make_part(role, file, model, map)));
+    loaded.parts.emplace(role, PX_TRY(make_part(role, file, model, map, config.cache)));
   }
   return loaded;
 }

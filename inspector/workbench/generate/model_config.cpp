@@ -90,14 +90,36 @@ Status take_generation(const json& object, GenerationSettings& settings) {
   return take(object, "min_p", settings.min_p);
 }
 
+// The first of these keys that is there.
+Status take_first(const json& object, std::initializer_list<const char*> keys, std::optional<int64_t>& value) {
+  for (const char* key : keys) PX_TRY(take(object, key, value));
+  return {};
+}
+
+// Families of transformers name the sizes of their attention differently.
+Status take_cache_dims(const json& object, CacheDims& dims) {
+  PX_TRY(take_first(object, {"num_key_value_heads", "num_attention_heads", "n_head", "num_heads"}, dims.heads));
+  PX_TRY(take_first(object, {"head_dim", "d_kv"}, dims.head_size));
+  std::optional<int64_t> width, heads;
+  PX_TRY(take_first(object, {"hidden_size", "n_embd"}, width));
+  PX_TRY(take_first(object, {"num_attention_heads", "n_head"}, heads));
+  if (!dims.head_size.has_value() && width.has_value() && heads.value_or(0) > 0) dims.head_size = *width / *heads;
+  return {};
+}
+
+Status take_genai_decoder(const json& decoder, ModelConfig& config) {
+  if (decoder.contains("filename") && decoder["filename"].is_string())
+    config.decoder_file = decoder["filename"].get<std::string>();
+  PX_TRY(take(decoder, "num_key_value_heads", config.cache.heads));
+  return take(decoder, "head_size", config.cache.head_size);
+}
+
 Status take_genai(const json& object, ModelConfig& config) {
   if (const auto model = object.find("model"); model != object.end() && model->is_object()) {
     PX_TRY(take_ids(*model, "eos_token_id", config.defaults.eos));
     PX_TRY(take(*model, "pad_token_id", config.defaults.pad));
     const auto decoder = model->find("decoder");
-    if (decoder != model->end() && decoder->is_object() && decoder->contains("filename") &&
-        (*decoder)["filename"].is_string())
-      config.decoder_file = (*decoder)["filename"].get<std::string>();
+    if (decoder != model->end() && decoder->is_object()) PX_TRY(take_genai_decoder(*decoder, config));
   }
   const auto search = object.find("search");
   if (search == object.end() || !search->is_object()) return {};
@@ -116,6 +138,9 @@ Result<ModelConfig> read_model_config(const std::string& folder) {
   const std::string path = folder + "/genai_config.json";
   const auto object = PX_TRY(read_object(path));
   if (object.has_value()) PX_TRY_CONTEXT(path, take_genai(*object, config));
+  const std::string sizes_path = folder + "/config.json";
+  const auto sizes = PX_TRY(read_object(sizes_path));
+  if (sizes.has_value()) PX_TRY_CONTEXT(sizes_path, take_cache_dims(*sizes, config.cache));
   return config;
 }
 
