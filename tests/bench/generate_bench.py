@@ -173,19 +173,21 @@ def genai_rows(kind, options):
 
 
 def side_rows(title, folder, options):
-    """Seconds of whole programs: two sides at once against the reference alone."""
-    def seconds(*executors):
+    """Seconds of whole programs: two sides at once, all values or the logits alone compared, against the reference."""
+    def seconds(executors, *more):
         command = [options.parallax, "generate", str(folder), "--prompt-ids", prompt, "--max-new-tokens", "16", "--eos",
-                   "none", "--with", ",".join(executors), "--threads", str(options.threads), "--json"]
+                   "none", "--with", executors, "--threads", str(options.threads), "--json", *more]
         start = time.perf_counter()
         subprocess.run(command, capture_output=True, check=True)
         return time.perf_counter() - start
 
     prompt = ",".join(map(str, prompt_of(PROMPT, 200 if "tiny" in str(folder) else 8000)))
     times = interleaved({"reference": lambda: seconds("reference"),
-                         "reference,cpu": lambda: seconds("reference", "cpu")}, options.rounds)
-    both, alone = times["reference,cpu"], times["reference"]
-    print(f"{title} --with reference {alone:.2f} s, reference,cpu {both:.2f} s ({both / alone:.2f})", flush=True)
+                         "both, logits compared": lambda: seconds("reference,cpu", "--capture", "none"),
+                         "both, all values compared": lambda: seconds("reference,cpu")}, options.rounds)
+    alone = times["reference"]
+    columns = (f"{name} {time:.2f} s ({time / alone:.2f})" for name, time in times.items())
+    print(f"{title}: {', '.join(columns)}", flush=True)
 
 
 def t5_rows(folder, options):
