@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph canvas: the mouse on it, and the ribbon of all values beside it.
+// The graph canvas: the mouse on it, and the ribbon of all values next to it.
 #include <algorithm>
 #include <cmath>
 #include <optional>

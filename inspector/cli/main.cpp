@@ -55,8 +55,8 @@ std::optional<std::string> lacks_verb(const std::vector<std::string>& arguments)
   return what + " (known: " + names + "; parallax --help says what each does)";
 }
 
-// What operators keep for a moment is mostly less than this in all: it stays with the program, since to give it back
-// and to touch fresh pages again costs more than many an operator computes. Large tensors have memory of their own.
+// The short-lived memory of operators is mostly less than this in total: the program keeps it, since returning it and
+// touching fresh pages again costs more than many operators' arithmetic. Large tensors have memory of their own.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   constexpr int kMostKeptBytes = 16 << 20, kMostOfOneBytes = 4 << 20;
@@ -65,7 +65,7 @@ void keep_freed_memory() {
 #endif
 }
 
-// "--name=" with nothing behind it, which the parser would fill with the next argument.
+// "--name=" without a value, which the parser would fill with the next argument.
 std::optional<std::string> cut_off_option(const std::vector<std::string>& arguments) {
   const auto is_cut_off = [](const std::string& argument) {
     return argument.starts_with("--") && argument.size() > 3 && argument.find('=') == argument.size() - 1;

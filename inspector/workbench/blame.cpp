@@ -226,7 +226,7 @@ Diagnosis diverged_before(const Comparison& comparison, const Comparison& again)
 
 BlameSide side_of(const RunSide& side, Dump dump) { return {std::move(dump), side.model, side.executor, side.options}; }
 
-// The model that a dump was made with, where it still lies there; else null.
+// The model that a dump was made with, where it is still there; else null.
 std::shared_ptr<const Model> model_of(const DumpReader& dump) {
   if (dump.executions().empty()) return nullptr;
   const DumpExecution& execution = dump.executions().front();
@@ -270,7 +270,7 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
                            request.policy, request.options.cancel};
   Diagnosis found = PX_TRY(find_causes(blame, seen));
   const bool is_fused = has_fused_values(dumps.a) || has_fused_values(dumps.b);
-  // Definitions that differ inside a fused node show only once it is taken apart.
+  // Definitions that differ inside a fused node show only once it is split into its parts.
   const bool may_hide = !found.causes.empty() || a.model != b.model;
   if (is_fused && may_hide) PX_TRY(look_unfused(blame, a, b, *folder, seen, found));
   seen = applied(found, std::move(seen));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `merge-decoders` did, as JSON and text.
+// Reports of `merge-decoders` as JSON and text.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

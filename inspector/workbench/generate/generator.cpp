@@ -24,7 +24,7 @@ using generate::SideRunner;
 
 namespace {
 
-// What sessions were prepared for: a side, with or without the logits of every position.
+// The key of a prepared session: a side, with or without the logits of every position.
 struct SideKey {
   bool is_b = false, last_position_only = false;
   CacheMode cache = CacheMode::automatic;
@@ -165,7 +165,7 @@ RunRequest Generator::Impl::run_request() const {
   return request;
 }
 
-// Where values are shown, they are those of the file's own graph.
+// Observed values are those of the file's own graph.
 SideOptions Generator::Impl::options_for_request(const GenerationRequest& request, bool has_padding) const {
   const bool is_watched = has_two_sides() || request.observer != nullptr || !request.dump_directory.empty();
   SideOptions options;

@@ -86,7 +86,7 @@ Result<Prompts> read_npy_prompts(const std::string& path) {
   return prompts;
 }
 
-// What follows the history, where the ids begin with it (after padding), up to the first end token.
+// The tokens after the history, where the ids begin with it (after padding), up to the first end token.
 Ids new_tokens(Ids ids, const Ids& history, int64_t pad, const Ids& eos, bool may_have_history) {
   if (may_have_history) {
     size_t begin = 0;

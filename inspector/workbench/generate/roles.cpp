@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names first, shapes where names say nothing; what cannot be told is an error that names the input.
+// Names first, shapes where names say nothing; a role that stays unknown is an error that names the input.
 #include "inspector/workbench/generate/roles.h"
 
 #include <algorithm>
@@ -94,7 +94,7 @@ CacheSlot make_slot(const std::string& effective, const std::string& name, size_
   for (int axis = rank - 1; axis >= 0; --axis) {
     if (axis != slot.batch_axis && !(*type.dims)[static_cast<size_t>(axis)].is_known()) slot.axis = axis;
   }
-  // Of several free dimensions, the one before the last: [batch, heads, past, head size].
+  // The axis of the past is, of several free dimensions, the one before the last: [batch, heads, past, head size].
   const auto is_free = [&](int axis) { return axis != slot.batch_axis && slot.dims[static_cast<size_t>(axis)] < 0; };
   int free = 0;
   for (int axis = 0; axis < rank; ++axis) free += is_free(axis) ? 1 : 0;

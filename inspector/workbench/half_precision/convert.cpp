@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The data of the converted model goes beside it, and must not replace the weights of the first one.
+// The data of the converted model is written next to it, and must not replace the weights of the first one.
 Status keep_weights(const Model& model, const std::string& output) {
   const fs::path written = fs::path(output + ".data");
   for (const StoredTensor& stored : model.graph.initializers) {

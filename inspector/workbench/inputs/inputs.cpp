@@ -132,8 +132,8 @@ Status bind_dims_of_shapes(const Graph& graph, const InputRequest& request, DimS
   return {};
 }
 
-// What the other model fixes, for dimensions that have no size yet. Those without a name are told here and set where
-// their input is generated.
+// Takes the sizes that the other model fixes, for dimensions that have no size yet. Those without a name are reported
+// here and set where their input is generated.
 void take_other_sizes(const ValueDef& input, const InputRequest& request, DimSizes& sizes,
                       std::vector<std::string>& notes) {
   const auto wanted = request.other.inputs.find(input.name);
@@ -243,7 +243,7 @@ std::string_view how_given(const InputRequest& request, const std::string& name)
   return request.values.contains(name) ? "given as an array" : "read from a file";
 }
 
-// What was read is not made over: --shape and --dim may repeat its sizes, not contradict them.
+// Data that were read are not reshaped: --shape and --dim may repeat their sizes, not contradict them.
 Status check_asked_shape(const ValueDef& input, const Shape& read, const InputRequest& request) {
   const auto contradiction = [&](const std::string& asked) {
     return usage_error(fmt::format("{}, but input '{}' is {} with shape {}: leave one of the two out", asked,
@@ -264,7 +264,7 @@ Status check_asked_shape(const ValueDef& input, const Shape& read, const InputRe
 Status fill_inputs(const Graph& graph, const InputRequest& request, ValuesByName& given, InputSet& set) {
   DimSizes sizes = request.dims;
   PX_TRY(bind_dims_of_shapes(graph, request, sizes));
-  // Sizes of inputs that were read hold for those that are generated beside them.
+  // Sizes of inputs that were read hold for those that are generated together with them.
   for (ValueId id : graph.inputs) {
     const ValueDef& input = value_at(graph, id);
     const auto found = given.find(input.name);
@@ -309,7 +309,7 @@ bool is_same(const Tensor& a, const Tensor& b) {
   return std::ranges::equal(a.view().bytes(), b.view().bytes());
 }
 
-// What the data set's outputs were computed from, where it is a tensor: its own, or else the input's default.
+// The value that the data set's outputs were computed from, where it is a tensor: its own, or else the input's default.
 const Tensor* tensor_of_data_set(const Graph& graph, const ValuesByName& given, const std::string& name) {
   const auto own = given.find(name);
   if (own != given.end()) return own->second.is_tensor() ? &own->second.tensor() : nullptr;
@@ -317,9 +317,8 @@ const Tensor* tensor_of_data_set(const Graph& graph, const ValuesByName& given, 
   return initializer < 0 ? nullptr : &graph.initializers[static_cast<size_t>(initializer)].tensor;
 }
 
-// What --input and the values in memory put over what the source gave. Outputs of a data set belong to its own inputs:
-// they are left out where an input gets other data. One that the set does not hold, and that has no default, completes
-// it.
+// Reads the inputs that --input and the values in memory replace. Outputs of a data set belong to its own inputs: they
+// are left out where an input gets other data. One that the set does not hold, and that has no default, completes it.
 Status read_single_inputs(const Graph& graph, const InputRequest& request, ValuesByName& given, InputSet& set) {
   std::string other;
   const auto put = [&](const std::string& name, Value value) {

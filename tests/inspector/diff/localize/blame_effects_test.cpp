@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which differences of two models make a difference: what has no effect of its own is no cause beside what has, and
-// what has is named where it lies.
+// Which differences of two models make a difference: a difference without effect of its own is no cause next to one
+// with an effect, which is named at its node.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -61,7 +61,7 @@ TEST_F(BlameEffects, AnAttributeWithoutEffectIsNoCauseBesideAFault) {
   EXPECT_EQ(blame(reshaped(1, false), reshaped(0, false)).verdict, OverallVerdict::pass);
 }
 
-// A takes a part of what it has turned, B turns the part: the parts have other shapes and are no counterparts.
+// A takes a part of a transposed value, B transposes the part: the parts have other shapes and are no counterparts.
 TEST_F(BlameEffects, PartsOfWhatIsTurnedEarlierOrLaterAreNoPair) {
   const auto parted = [](bool turns_first, const char* activation) {
     GraphBuilder builder(17);
@@ -102,7 +102,7 @@ TEST_F(BlameEffects, ACastThatChangesNoNumberIsNoCauseBesideSwappedOperands) {
   EXPECT_EQ(told(comparison), "Sub: the operands are swapped in B\n");
 }
 
-// The shape is written otherwise, and a bias is another one: of two constants that differ only one matters.
+// The shape is an equivalent constant, and a bias differs: of two constants that differ only one is relevant.
 TEST_F(BlameEffects, OfConstantsThatDifferOnlyThoseThatMatterAreNamed) {
   const auto biased = [](bool is_fused, double bias, int64_t columns) {
     GraphBuilder builder(17);
@@ -125,7 +125,7 @@ TEST_F(BlameEffects, OfConstantsThatDifferOnlyThoseThatMatterAreNamed) {
   EXPECT_EQ(shape->verdict, Verdict::not_compared) << "the shape is to the same effect";
 }
 
-// One of the two readers lies behind the fault, and inherits from it: that says nothing of the shape.
+// One of the two consumers is after the fault, and inherits from it: that says nothing of the shape.
 TEST_F(BlameEffects, AShapeToTheSameEffectIsNotWhereTwoModelsPart) {
   const auto shaped = [](int64_t rows, const char* activation) {
     GraphBuilder builder(17);
@@ -258,7 +258,7 @@ TEST_F(BlameEffects, ASplitWithSwappedOutputsIsNamedOnce) {
   EXPECT_EQ(comparison.causes.front().op, "Split");
 }
 
-// A normalization folded by two programs: each weight by its own rounding, the large beside the small.
+// A normalization folded by two programs: each weight by its own rounding, the large next to the small.
 TEST_F(BlameEffects, WeightsFoldedByTwoProgramsAreTheSame) {
   const auto folded = [](float apart) {
     GraphBuilder builder(17);

@@ -151,7 +151,7 @@ TEST_F(HiddenDifferences, WhatVanishedInOneModelIsLookedAt) {
   }
 }
 
-// ---- Behind values that nobody compared ----
+// ---- After values that were not compared ----
 
 constexpr int kBlocks = 40;
 
@@ -208,7 +208,7 @@ TEST_F(HiddenDifferences, OutputsThatNoDumpHasAreMissed) {
   EXPECT_EQ(value->reason, "not captured");
 }
 
-// ---- Codes between two steps ----
+// ---- Quantized values between two steps ----
 
 TEST_F(HiddenDifferences, ManyTiesAreNoFault) {
   GraphBuilder builder(18);

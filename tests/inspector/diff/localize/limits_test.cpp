@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits of `auto` and the verdicts that follow: the same from running executors as from their dumps, with all values
-// told of or few; and those of values that were accepted as rounding.
+// dumped or few; and those of values that were accepted as rounding.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -95,7 +95,7 @@ const ValueComparison* value_at_path(const Comparison& comparison, std::string_v
 
 // ---- Two executors ----
 
-// Scores, a mask of -1e9, Softmax: what a cpu fuses into one node. Behind it another product.
+// Scores, a mask of -1e9, Softmax: what a cpu fuses into one node. After it another product.
 std::shared_ptr<const Model> attention() {
   GraphBuilder builder(17);
   builder.input("x", "float32[1,2,8,16]");
@@ -207,7 +207,7 @@ TEST_F(Limits, OfASequenceMapAreThoseOfItsBody) {
 
 // ---- Two models ----
 
-// Scores of about 1 beside a mask of -1e4, or beside boxes in pixels. B multiplies the scores by a factor more.
+// Scores of about 1 next to a mask of -1e4, or next to boxes in pixels. B multiplies the scores by a factor more.
 std::shared_ptr<const Model> head(bool is_masked, float factor, bool is_folded = false) {
   GraphBuilder builder(17);
   builder.input("x", "float32[8,16]");
@@ -255,8 +255,8 @@ TEST_F(Limits, AFoldedFactorIsRoundingBesideLargerElements) {
   }
 }
 
-// Moves elements alone, and none of them by a computation that would round: in floats; in halves; and in floats between
-// casts, as converters leave operators that they do not know in halves.
+// Moves elements alone, and none of them by a computation that would round: in float32; in float16; and in float32
+// between casts, as converters leave operators that they do not know in float16.
 enum class MovedIn : uint8_t { floats, halves, blocked };
 
 std::shared_ptr<const Model> moved(MovedIn how, int64_t start, bool has_round_trip = false) {
@@ -317,8 +317,8 @@ TEST_F(Limits, WhatIsReadInHalvesIsRoundedToThemThoughNothingIsComputedInThem) {
   EXPECT_EQ(concluded(place_of_largest(true), place_of_largest(false), x).verdict, OverallVerdict::pass);
 }
 
-// Rows of a constant, turned: nothing is computed. `change`: of one element, in relation to its size. In doubles, the
-// constant may be stored in floats all the same.
+// Rows of a constant, transposed: nothing is computed. `change`: of one element, in relation to its size. In doubles,
+// the constant may be stored in floats all the same.
 std::shared_ptr<const Model> picked(DType dtype, double change = 0, DType stored_in = DType::undefined) {
   constexpr int64_t kDouble = 11;
   if (stored_in == DType::undefined) stored_in = dtype;

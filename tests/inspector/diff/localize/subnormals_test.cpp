@@ -48,7 +48,7 @@ class Subnormals : public testing::DumpTest {
     return DumpReader::open(path).take();
   }
 
-  // x * factor beside what B has in its place.
+  // x * factor compared with B's replacement of it.
   Comparison compare(const Tensor& x, float factor, const Tensor& y_of_b, const Policy& policy = {}) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,8]").initializer("factor", Tensor::scalar(factor));
@@ -117,7 +117,7 @@ TEST_F(Subnormals, ThatAreTakenAsZeroAreNamedWithTheInput) {
             "subnormal numbers of 'x' are taken as zero: its result is what it gives without them");
 }
 
-// Halves have subnormal numbers of their own; beside a double it is the half that counts.
+// Float16 has subnormal numbers of its own; compared with a double, float16 decides.
 TEST(SubnormalsOfHalves, AreFlushedInTheirOwnRange) {
   Tensor halves = Tensor::allocate(DType::float16, Shape{2}).take();
   halves.mutable_as<Float16>()[0] = Float16{float16_from_double(3e-5)};

@@ -35,7 +35,7 @@ Tensor scalar(DType dtype, double value) {
 }
 
 // x -> MatMul, scaled by a ratio of constants -> Split into two -> Tanh of one, Sigmoid of the other -> their
-// difference, turned -> Softmax; a second output rounds it to steps.
+// difference, transposed -> Softmax; a second output rounds it to steps.
 struct SmallNetwork {
   float weight_scale = 0.1F;
   std::string activation = "Tanh";
