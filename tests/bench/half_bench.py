@@ -217,7 +217,7 @@ def nodes_beyond(model, values):
 
 
 def worst_error(path, sets, originals):
-    """Of all sets, and a text with it and the number of casts; infinite where the reference refuses the model."""
+    """The error over all sets, and a text with it and the number of casts; infinite where the reference refuses the model."""
     try:
         error = max(error_of(original, run_on_reference(path, arrays))
                     for original, arrays in zip(originals, sets, strict=True))

@@ -45,7 +45,7 @@ def environment_of(parallax, python, folder):
 
 
 def problem_of(commands, expected_code, lines, folder, environment):
-    """What is wrong with one block, or None."""
+    """The defect of one block, or None."""
     run = subprocess.run(
         ["bash", "-e", "-u", "-o", "pipefail", "-c", commands], cwd=folder, env=environment, timeout=LIMIT_SECONDS,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",

@@ -25,7 +25,7 @@ from parallax.model import Model, load
 __all__ = ["Conversion", "HalfAudit", "MergedDecoders", "audit_fp16", "convert", "merge_decoders"]
 
 
-# What documents and texts name in place of a file that was not asked for.
+# The name in documents and texts for a file that was not asked for.
 _IN_MEMORY = "the model in memory"
 
 
@@ -48,12 +48,12 @@ class _MadeModel(_Document):
 
     @property
     def verification(self) -> dict[str, Any] | None:
-        """What was verified, with its "verdict"; None where nothing was asked for."""
+        """The verification with its "verdict"; None where nothing was asked for."""
         verification: dict[str, Any] | None = self._document["verification"]
         return verification
 
     def _told(self) -> str:
-        """Where the model is, and its verification, for a line about it."""
+        """The model's path and its verification, for a line about it."""
         verdict = "not verified" if self.verification is None else f"verification {self.verification['verdict']}"
         return f"{'in memory' if self.output is None else repr(str(self.output))}, {verdict}"
 
@@ -89,7 +89,7 @@ class Conversion(_MadeModel):
 
 
 class HalfAudit(_Document):
-    """What half precision does to each node of a model; ``audit.keep`` is what convert(keep=...) takes.
+    """The effect of half precision on each node of a model; ``audit.keep`` is what convert(keep=...) takes.
 
     >>> import parallax
     >>> audit = parallax.audit_fp16("samples/cnn/model.onnx")                                       # doctest: +SKIP

@@ -17,7 +17,7 @@ __all__ = ["Observer", "Session", "Site"]
 
 
 class Observer(Protocol):
-    """What ``Session.run(observe=...)`` takes. Without a method ``wants`` every value is shown."""
+    """The protocol of ``Session.run(observe=...)``. Without a method ``wants`` every value is shown."""
 
     def wants(self, site: Site) -> bool:
         """Asked once for every value that the session may compute."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the program says where a line cannot mean what it says, and what reports say of what they show.
+"""Messages for command lines that contradict themselves, and the notes of reports on their content.
 
 messages_test.py PARALLAX
 """

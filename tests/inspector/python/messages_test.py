@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a call is one sentence of a UsageError, which names arguments and never an option of the program."""
+"""A wrong call raises a UsageError of one sentence, which names arguments and never an option of the program."""
 
 from __future__ import annotations
 
