@@ -217,15 +217,17 @@ MEASURES = {
 }
 
 
-def indent(text: str, begin: int) -> int:
-    """The number of blanks that the line at `begin` opens with."""
-    line = text[begin:text.find("\n", begin) + 1 or len(text)]
-    return len(line) - len(line.lstrip()) if line.strip() else 0
-
-
-def is_within(expression: re.Pattern[str], line: str, match: re.Match[str], begin: int) -> bool:
-    """True where a match of the expression in the line, which begins at `begin` of its text, covers the word's match."""
-    return any(begin + span.start() <= match.start() and match.end() <= begin + span.end() for span in expression.finditer(line))
+def lines_with(text: str, hints: tuple[str, ...]) -> list[tuple[int, int]]:
+    """The begin and end of each line of the text that holds one of the hints, whatever its case; in order."""
+    lower, found = text.lower(), set()
+    for hint in hints:
+        at = lower.find(hint)
+        while at >= 0:
+            begin, end = lower.rfind("\n", 0, at) + 1, lower.find("\n", at)
+            end = end if end >= 0 else len(lower)
+            found.add((begin, end))
+            at = lower.find(hint, end)
+    return sorted(found)
 
 
 def occurrences(path: str, text: str, word: words.Word) -> Iterator[Found]:
@@ -236,11 +238,12 @@ def occurrences(path: str, text: str, word: words.Word) -> Iterator[Found]:
     pattern = re.compile(word.pattern)
     expressions = [re.compile(a.text) for a in exceptions]
     for content, is_name in ((path, True), (text, False)):
-        for match in pattern.finditer(content):
-            begin = content.rfind("\n", 0, match.start()) + 1
-            line = line_text(content, match.start())
-            if not any(is_within(expression, line, match, begin + indent(content, begin)) for expression in expressions):
-                yield Found(path, 0 if is_name else line_of(content, match.start()), line)
+        for begin, end in lines_with(content, word.hints):
+            matched = list(pattern.finditer(content, begin, end))
+            spans = [span.span() for e in expressions for span in e.finditer(content, begin, end)] if matched else []
+            for match in matched:
+                if not any(first <= match.start() and match.end() <= last for first, last in spans):
+                    yield Found(path, 0 if is_name else line_of(content, begin), content[begin:end].strip())
 
 
 def uses(files: dict[str, str], word: words.Word) -> Iterator[Found]:
