@@ -70,7 +70,7 @@ const ValueDef* cache_of_one(const Graph& graph, const Graph& other) {
   return nullptr;
 }
 
-// Whether a copy of one model is the other, as far as its nodes and interface tell.
+// Checks that a copy of one model is the other, as far as its nodes and interface tell.
 bool have_same_nodes(const Graph& a, const Graph& b) {
   const auto has_same_names = [&](const std::vector<ValueId>& of_a, const std::vector<ValueId>& of_b) {
     return std::ranges::equal(of_a, of_b,

@@ -103,7 +103,7 @@ class Verifier {
   Verifier(const MergeRequest& request, const MergeResult& result, const ExecutorFactory& make_executor)
       : request_(request), result_(result), make_executor_(make_executor) {}
 
-  // Whether the data are those of the merged model, which is not written yet.
+  // Checks that the data are those of the merged model, which is not written yet.
   Status check_data() {
     folders_ = PX_TRY(data_sets());
     for (const std::string& folder : folders_) {

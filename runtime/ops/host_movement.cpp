@@ -9,7 +9,7 @@
 namespace parallax::runtime {
 namespace {
 
-// What rows a tensor of that shape is made of along `axis`.
+// The rows of a tensor of that shape along `axis`.
 struct RowsAlong {
   int64_t rows = 1;
   int64_t step_bytes = 1;  // of one index along the axis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether two dumps are of one model, and where a node comes from.
+// Checks that two dumps are of one model, and the origin of a node.
 #include "inspector/diff/localize/blame.h"
 
 #include <utility>

@@ -184,7 +184,7 @@ std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b
     const auto made = alone.run(match.a, match.b, instance);
     if (made.ok() && severity(*made) > 1) beyond.emplace_back(dequantize, severity(*made));
   }
-  // Where quantization cuts off most of a value, the limit is that of the rest.
+  // The limit is that of the rest where quantization cuts off most of a value.
   double largest = 0;
   for (const auto& [dequantize, alone] : beyond) largest = std::max(largest, alone);
   for (const auto& [dequantize, alone] : beyond) {

@@ -14,7 +14,7 @@ struct FixedDim {
   int64_t value;
 };
 
-// Of a cache of rank 4: the dimensions that are neither the batch nor the length, in their order.
+// The free dimensions of a cache of rank 4: those that are neither the batch nor the length, in their order.
 std::vector<FixedDim> open_dims(const CacheSlot& slot, const CacheDims& dims) {
   std::vector<FixedDim> found;
   if (slot.dims.size() != 4) return found;

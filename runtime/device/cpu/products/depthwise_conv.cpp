@@ -70,7 +70,7 @@ std::vector<int64_t> offsets_along(const ConvProblem& problem, int64_t first, in
   return offsets;
 }
 
-// What is stored lies between the bounds or is NaN.
+// A stored result is between the bounds or NaN.
 struct Bounds {
   float lowest = -std::numeric_limits<float>::infinity();
   float highest = std::numeric_limits<float>::infinity();
@@ -102,7 +102,7 @@ PX_DEPTHWISE_INLINE void add_up(const float* const* taps, int64_t tap_count, con
         sums[output][v] = _mm256_fmadd_ps(_mm256_loadu_ps(from + v * 8), factors[v], sums[output][v]);
     }
   }
-  // Of an operand that is NaN and one that is not, minimum and maximum give the second.
+  // With one operand that is NaN and one that is not, minimum and maximum give the second.
   const __m256 lowest = _mm256_set1_ps(bounds.lowest), highest = _mm256_set1_ps(bounds.highest);
   PX_EACH
   for (size_t output = 0; output < kOutputs; ++output) {

@@ -139,7 +139,7 @@ PX_FMA void multiply_tile(const PanelRows& a, const PanelRun& run, int64_t row, 
     }
     for (; at < run.depth; ++at, line += kLine) add_products(rows, at, line, sums);
   }
-  // Of an operand that is NaN and one that is not, minimum and maximum give the second.
+  // With one operand that is NaN and one that is not, minimum and maximum give the second.
   const __m256 lowest = _mm256_set1_ps(run.is_last ? epilogue.lowest : -std::numeric_limits<float>::infinity());
   const __m256 highest = _mm256_set1_ps(run.is_last ? epilogue.highest : std::numeric_limits<float>::infinity());
   const float* const addend = run.is_last && epilogue.addend != nullptr ? epilogue.addend + row * ldc : nullptr;

@@ -79,7 +79,7 @@ std::vector<int32_t> offsets_of(const ConvProblem& problem) {
   return offsets;
 }
 
-// Whether row i is the channels at place i of x.
+// True where row i is the channels at position i of x.
 bool are_places(const ConvProblem& problem) {
   const auto all_are = [](const Ints& values, int64_t wanted) {
     return std::all_of(values.begin(), values.end(), [=](int64_t value) { return value == wanted; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a diagnosis changes in a comparison: verdicts and the conclusion, and no limit of what it accepts.
+// Changes of a comparison by a diagnosis: verdicts and the conclusion, and no limit of what it accepts.
 #include "inspector/diff/compare/apply_diagnosis.h"
 
 #include <limits>

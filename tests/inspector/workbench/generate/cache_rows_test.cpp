@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kCache = 2;  // past_key_values.1.key
 constexpr int32_t kBeams = 4;
 
-// What a reordering session has done, for the test to tell where the fault must be found.
+// The record of a reordering session, from which the test knows where the fault must be found.
 struct Seen {
   int64_t runs = 0;
   int64_t first_stale = -1;  // the run that reads the first stale row
