@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize and Upsample: one axis after the other.
 #include <cmath>
+#include <concepts>
 #include <limits>
 
 #include <fmt/format.h>
@@ -271,7 +272,8 @@ Status interpolate(OpContext<Cpu>& op, const TensorView& x, const std::vector<Re
     const int64_t in = dims[at];
     dims[at] = axes[axis].out;
     const bool is_result = axis == last && y.dtype == storage_of<C>();
-    const MutableView to = is_result ? y : PX_TRY(op.scratch(storage_of<C>(), shape_of(dims)));
+    MutableView to = y;
+    if (!is_result) to = PX_TRY(op.scratch(storage_of<C>(), shape_of(dims)));
     resample(reinterpret_cast<const C*>(from.data), table, product(dims, 0, at), in, dims[at],
              product(dims, at + 1, dims.size()), reinterpret_cast<C*>(to.data));
     const bool is_last = axis + 1 == axes.size();
@@ -361,8 +363,10 @@ std::vector<T> in_order_of_places(const std::vector<T>& of_axes) {
   return ordered;
 }
 
-[[maybe_unused]] Status resize_channels_last(OpContext<Cpu>& op, const std::vector<ResizeAxis>& axes,
-                                             const std::vector<ResizeTable>& tables, const Ints& dims, bool nearest) {
+// A template, so that nothing of it is instantiated where this source is compiled for another device.
+template <std::same_as<Cpu> Device>
+Status resize_channels_last(OpContext<Device>& op, const std::vector<ResizeAxis>& axes,
+                            const std::vector<ResizeTable>& tables, const Ints& dims, bool nearest) {
   const Tensor& x = op.input(0);
   const Shape shape = PX_TRY(shape_of(dims));
   const Tensor made = PX_TRY(op.queue().allocate(x.dtype(), shape));
