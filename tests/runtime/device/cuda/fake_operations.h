@@ -22,7 +22,7 @@
 
 namespace parallax::runtime::fake_cudnn {
 
-using Numbers = std::vector<int64_t>;
+using IndexList = std::vector<int64_t>;
 
 struct Attribute {
   cudnnBackendAttributeType_t type = CUDNN_TYPE_INT64;
@@ -65,27 +65,27 @@ struct FakeTensor {
     const auto type = descriptor.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
     dtype = type == CUDNN_DATA_HALF ? DType::float16 : type == CUDNN_DATA_BFLOAT16 ? DType::bfloat16 : DType::float32;
   }
-  int64_t offset(const Numbers& index) const {
+  int64_t offset(const IndexList& index) const {
     int64_t sum = 0;
     for (size_t axis = 0; axis < dims.size(); ++axis) sum += dims[axis] == 1 ? 0 : index[axis] * strides[axis];
     return sum;
   }
-  float at(const Numbers& index) const { return load_element<float>(dtype, data, offset(index)); }
-  void put(const Numbers& index, float value) const {
+  float at(const IndexList& index) const { return load_element<float>(dtype, data, offset(index)); }
+  void put(const IndexList& index, float value) const {
     storage::visit_storage(dtype, [&](auto* type) {
       using S = std::remove_pointer_t<decltype(type)>;
       reinterpret_cast<S*>(data)[offset(index)] = storage::to_storage<S>(value);
     });
   }
   int64_t id;
-  Numbers dims, strides;
+  IndexList dims, strides;
   bool is_virtual;
   DType dtype;
   std::byte* data = nullptr;
 };
 
-inline void for_each(const Numbers& dims, const std::function<void(const Numbers&)>& visit) {
-  Numbers index(dims.size(), 0);
+inline void for_each(const IndexList& dims, const std::function<void(const IndexList&)>& visit) {
+  IndexList index(dims.size(), 0);
   while (true) {
     visit(index);
     size_t axis = dims.size();
@@ -103,17 +103,17 @@ struct Windows {
         before(descriptor.list<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)),
         behind(descriptor.list<int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)),
         axes(static_cast<size_t>(descriptor.one<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS))) {}
-  Numbers strides, dilations, before, behind;
+  IndexList strides, dilations, before, behind;
   size_t axes;
 
   // Calls visit(batch and element of the windowed tensor, element of the windows', filter's) for each product of a
   // group.
   void for_each_product(const FakeTensor& x, const FakeTensor& w, const FakeTensor& y,
-                        const std::function<void(const Numbers&, const Numbers&, const Numbers&)>& visit) const {
+                        const std::function<void(const IndexList&, const IndexList&, const IndexList&)>& visit) const {
     const int64_t groups = x.dims[1] / w.dims[1], per_group = y.dims[1] / groups;
-    for_each(y.dims, [&](const Numbers& out) {
-      for_each({w.dims.begin() + 1, w.dims.end()}, [&](const Numbers& tap) {
-        Numbers in{out[0], out[1] / per_group * w.dims[1] + tap[0]}, filter{out[1]};
+    for_each(y.dims, [&](const IndexList& out) {
+      for_each({w.dims.begin() + 1, w.dims.end()}, [&](const IndexList& tap) {
+        IndexList in{out[0], out[1] / per_group * w.dims[1] + tap[0]}, filter{out[1]};
         filter.insert(filter.end(), tap.begin(), tap.end());
         for (size_t axis = 0; axis < axes; ++axis) {
           in.push_back(out[axis + 2] * strides[axis] - before[axis] + tap[axis + 1] * dilations[axis]);
@@ -128,7 +128,7 @@ struct Windows {
   std::string problem_with(const FakeTensor& x, const FakeTensor& w, const FakeTensor& y) const {
     const size_t rank = axes + 2;
     if (axes < 2 || axes > 3) return "two or three spatial axes are known";
-    for (const Numbers* list : {&strides, &dilations, &before, &behind}) {
+    for (const IndexList* list : {&strides, &dilations, &before, &behind}) {
       if (list->size() != axes) return "a list of the convolution has another length";
     }
     if (x.dims.size() != rank || w.dims.size() != rank || y.dims.size() != rank) return "the ranks differ";
@@ -180,16 +180,16 @@ inline void compute_conv(const Descriptor& operation, const Tensors& tensors) {
   std::vector<float> memory(static_cast<size_t>(count), 0.0F);
   sums.data = reinterpret_cast<std::byte*>(memory.data());
   Windows(operation.node(conv_names(operation.type).windows))
-      .for_each_product(x, w, y, [&](const Numbers& in, const Numbers& filter, const Numbers& out) {
-        const Numbers& at = back ? in : out;
+      .for_each_product(x, w, y, [&](const IndexList& in, const IndexList& filter, const IndexList& out) {
+        const IndexList& at = back ? in : out;
         sums.put(at, sums.at(at) + w.at(filter) * (back ? y.at(out) : x.at(in)));
       });
-  for_each(result.dims, [&](const Numbers& at) { result.put(at, sums.at(at)); });
+  for_each(result.dims, [&](const IndexList& at) { result.put(at, sums.at(at)); });
 }
 
 // ---- Functions of one or two operands, reductions, products of matrices; the result stands last ----
 
-inline bool broadcasts(const Numbers& from, const Numbers& to) {
+inline bool broadcasts(const IndexList& from, const IndexList& to) {
   if (from.size() != to.size()) return false;
   for (size_t axis = 0; axis < to.size(); ++axis) {
     if (from[axis] != to[axis] && from[axis] != 1) return false;
@@ -232,7 +232,7 @@ inline std::string problem_with_pointwise(const Descriptor& operation, const Ten
 inline void compute_pointwise(const Descriptor& operation, const Tensors& tensors) {
   const auto mode =
       operation.node(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR).one<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
-  for_each(tensors.back().dims, [&](const Numbers& at) {
+  for_each(tensors.back().dims, [&](const IndexList& at) {
     tensors.back().put(at, applied(mode, tensors[0].at(at), tensors.size() == 3 ? tensors[1].at(at) : 0));
   });
 }
@@ -248,14 +248,15 @@ inline void compute_reduction(const Descriptor& operation, const Tensors& tensor
       operation.node(CUDNN_ATTR_OPERATION_REDUCTION_DESC).one<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR);
   const bool is_sum = by == CUDNN_REDUCE_TENSOR_ADD;
   const FakeTensor &x = tensors[0], &y = tensors[1];
-  for_each(y.dims, [&](const Numbers& at) { y.put(at, is_sum ? 0 : -std::numeric_limits<float>::infinity()); });
-  for_each(x.dims, [&](const Numbers& at) { y.put(at, is_sum ? y.at(at) + x.at(at) : std::max(y.at(at), x.at(at))); });
+  for_each(y.dims, [&](const IndexList& at) { y.put(at, is_sum ? 0 : -std::numeric_limits<float>::infinity()); });
+  for_each(x.dims,
+           [&](const IndexList& at) { y.put(at, is_sum ? y.at(at) + x.at(at) : std::max(y.at(at), x.at(at))); });
 }
 
 inline std::string problem_with_matmul(const Descriptor& operation, const Tensors& tensors) {
   const Descriptor& how = operation.node(CUDNN_ATTR_OPERATION_MATMUL_DESC);
   if (how.one<cudnnDataType_t>(CUDNN_ATTR_MATMUL_COMP_TYPE) != CUDNN_DATA_FLOAT) return "sums not in float32";
-  const Numbers &a = tensors[0].dims, &b = tensors[1].dims, &c = tensors[2].dims;
+  const IndexList &a = tensors[0].dims, &b = tensors[1].dims, &c = tensors[2].dims;
   if (a.size() != 4 || b.size() != 4 || c.size() != 4) return "matrices of samples and heads are known";
   const bool fits =
       a[0] == c[0] && b[0] == c[0] && a[1] == c[1] && c[1] % b[1] == 0 && a[2] == c[2] && a[3] == b[2] && b[3] == c[3];
@@ -265,7 +266,7 @@ inline std::string problem_with_matmul(const Descriptor& operation, const Tensor
 inline void compute_matmul(const Descriptor&, const Tensors& tensors) {
   const FakeTensor &a = tensors[0], &b = tensors[1], &c = tensors[2];
   const int64_t shared = c.dims[1] / b.dims[1];
-  for_each(c.dims, [&](const Numbers& at) {
+  for_each(c.dims, [&](const IndexList& at) {
     float sum = 0;
     for (int64_t i = 0; i < a.dims[3]; ++i) {
       sum += a.at({at[0], at[1], at[2], i}) * b.at({at[0], at[1] / shared, i, at[3]});
