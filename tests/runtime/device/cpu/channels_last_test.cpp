@@ -152,7 +152,7 @@ TEST(ChannelsLast, GroupsOfSeveralChannelsKeepTheirLayout) {
   EXPECT_FALSE(suits_channels_last(problem_of({9, 9}, 8, 8, 2, 3, 1, 1)));
 }
 
-// IndexList that are not finite must reach exactly the outputs that the loops' taps carry them to.
+// Numbers that are not finite must reach exactly the outputs that the loops' taps carry them to.
 TEST(ChannelsLast, WhatIsNotFiniteGoesWhereTheTapsCarryIt) {
   using Kind = Activation::Kind;
   for (const Kind kind : {Kind::none, Kind::relu, Kind::clip, Kind::leaky_relu, Kind::sigmoid, Kind::hard_swish}) {

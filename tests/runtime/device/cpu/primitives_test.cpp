@@ -54,8 +54,7 @@ TEST(Map, BroadcastsAsNumpy) {
     const auto b = random_values<float>(right.element_count(), 2);
     const Tensor x = tensor_of(left, a), y = tensor_of(right, b);
     const Tensor out = host_queue().allocate(DType::float32, shape).take();
-    ASSERT_TRUE(
-        map<IndexList>(host_queue(), Minus{}, writable(out), std::array<TensorView, 2>{x.view(), y.view()}).ok());
+    ASSERT_TRUE(map<Numbers>(host_queue(), Minus{}, writable(out), std::array<TensorView, 2>{x.view(), y.view()}).ok());
     const Ints dims(shape);
     for (int64_t i = 0; i < shape.element_count(); ++i) {
       const float expected = a[static_cast<size_t>(broadcast_index(i, dims, broadcast_strides(left, shape)))] -

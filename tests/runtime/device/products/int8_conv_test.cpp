@@ -17,11 +17,11 @@
 namespace parallax::runtime {
 namespace byte_conv_test {
 
-struct IndexList {
+struct Numbers {
   std::vector<std::byte> bytes;
   std::vector<int64_t> numbers;
   Codes codes;
-  IndexList(int64_t count, bool is_signed, int32_t zero, unsigned seed)
+  Numbers(int64_t count, bool is_signed, int32_t zero, unsigned seed)
       : bytes(static_cast<size_t>(count)), codes{bytes.data(), is_signed, zero, true} {
     std::mt19937 engine(seed);
     const int lowest = is_signed ? -128 : 0;
@@ -81,7 +81,7 @@ TEST(ByteConv, MatricesEqualTheLoops) {
   for (const auto& [m, n, k] : {std::tuple{1, 70, 33}, std::tuple{7, 16, 64}, std::tuple{200, 130, 21}}) {
     for (const bool a_signed : {false, true}) {
       for (const auto& [b_signed, b_zero] : {std::pair{true, 0}, std::pair{true, -7}, std::pair{false, 100}}) {
-        const IndexList a(int64_t{2} * m * k, a_signed, a_signed ? -5 : 77, 1), b(int64_t{k} * n, b_signed, b_zero, 2);
+        const Numbers a(int64_t{2} * m * k, a_signed, a_signed ? -5 : 77, 1), b(int64_t{k} * n, b_signed, b_zero, 2);
         std::vector<int64_t> bias;
         for (int64_t i = 0; i < n; ++i) bias.push_back(i * 1000 - 9000);
         GemmProblem problem;
@@ -138,8 +138,8 @@ void expect_conv(const ConvProblem& given, bool x_signed, bool filters_signed, i
   ConvProblem problem = given;
   const int64_t in = product(problem.in_spatial), places = product(problem.out_spatial);
   const int64_t taps = problem.in_channels / problem.groups * product(problem.kernel);
-  IndexList x(problem.batch * problem.in_channels * in, x_signed, x_signed ? -5 : 77, 3);
-  const IndexList filters(problem.out_channels * taps, filters_signed, filters_zero, 4);
+  Numbers x(problem.batch * problem.in_channels * in, x_signed, x_signed ? -5 : 77, 3);
+  const Numbers filters(problem.out_channels * taps, filters_signed, filters_zero, 4);
   if (!suits_byte_panels(problem, filters.codes)) {
     EXPECT_EQ(problem.groups, problem.in_channels);  // one filter a channel, whose numbers leave int8
     return;
