@@ -99,6 +99,57 @@ TEST(Fusion, BatchNormalizationGoesIntoTheFilters) {
   expect_all_accounted(edit);
 }
 
+std::string normalized(const std::string& activation) {
+  return graph_node("BatchNormalization", {"x", "scale", "shift", "mean", "variance"}, "n",
+                    "attribute { name: \"epsilon\" type: FLOAT f: 0.01 } ") +
+         graph_node(activation, {"n"}, "y") + weight_of("scale", {1}, {10}) + weight_of("shift", {1}, {7}) +
+         weight_of("mean", {1}, {0.5}) + weight_of("variance", {1}, {0.24}) + graph_input("x", {1, 1, 3, 3}) +
+         graph_output("y", {1, 1, 3, 3});
+}
+
+// Factor 10 / sqrt(0.24 + 0.01) = 20, offset 7 - 0.5 * 20 = -3.
+TEST(Fusion, BatchNormalizationAndItsActivationBecomeOneNode) {
+  const auto model = model_text::model_of(normalized("Relu")), other = model_text::model_of(normalized("Sin"));
+  ASSERT_TRUE(model && other);
+  const GraphEdit edit = rewritten(*model, {"batchnorm-activation"});
+  ASSERT_EQ(operators_of(edit), Ops{"ChannelAffine"});
+  const Node& affine = *edit.nodes[0].node;
+  EXPECT_NEAR(element_as_double(edit.constant(affine.inputs[1])->view(), 0), 20, 1e-4);
+  EXPECT_NEAR(element_as_double(edit.constant(affine.inputs[2])->view(), 0), -3, 1e-4);
+  EXPECT_EQ(text_of(affine, "activation", ""), "Relu");
+  expect_all_accounted(edit);
+  EXPECT_EQ(operators_of(rewritten(*other, {"batchnorm-activation"})), (Ops{"BatchNormalization", "Sin"}));
+}
+
+std::string dims_in(const std::string& name, const std::vector<int>& dims) {
+  std::string text = "initializer { name: \"" + name + "\" data_type: 7 dims: " + std::to_string(dims.size()) + " ";
+  for (int dim : dims) text += "int64_data: " + std::to_string(dim) + " ";
+  return text + "} ";
+}
+std::string inner_value(const std::string& name, const std::vector<int>& dims) {
+  return "value_info { name: \"" + name + "\" " + tensor_type(dims) + "} ";
+}
+
+std::string shuffled(const std::vector<int>& order) {
+  return graph_node("Concat", {"p", "q"}, "c", "attribute { name: \"axis\" type: INT i: 1 } ") +
+         graph_node("Reshape", {"c", "five"}, "r") + graph_node("Transpose", {"r"}, "t", ints("perm", order)) +
+         graph_node("Reshape", {"t", "four"}, "y") + dims_in("five", {1, 2, 4, 3, 3}) + dims_in("four", {1, 8, 3, 3}) +
+         inner_value("c", {1, 8, 3, 3}) + inner_value("r", {1, 2, 4, 3, 3}) + inner_value("t", {1, 4, 2, 3, 3}) +
+         graph_input("p", {1, 4, 3, 3}) + graph_input("q", {1, 4, 3, 3}) + graph_output("y", {1, 8, 3, 3});
+}
+
+TEST(Fusion, ChannelsDealtOutInTurnAreAShuffleOfTheirGroups) {
+  const auto model = model_text::model_of(shuffled({0, 2, 1, 3, 4}));
+  const auto other = model_text::model_of(shuffled({0, 2, 1, 4, 3}));
+  ASSERT_TRUE(model && other);
+  const GraphEdit edit = rewritten(*model, {"channel-shuffle"});
+  ASSERT_EQ(operators_of(edit), Ops{"ChannelShuffle"});
+  EXPECT_EQ(edit.nodes[0].node->inputs.size(), 2U);
+  EXPECT_EQ(int_of(*edit.nodes[0].node, "groups", 0), 2);
+  expect_all_accounted(edit);
+  EXPECT_EQ(operators_of(rewritten(*other, {"channel-shuffle"})), (Ops{"Concat", "Reshape", "Transpose", "Reshape"}));
+}
+
 // y = Relu(Conv(x) + z)
 std::string residual_block(const std::vector<int>& z_dims, const std::string& more = "") {
   return graph_node("Conv", {"x", "w"}, "c") + graph_node("Add", {"z", "c"}, "s") + graph_node("Relu", {"s"}, "y") +
