@@ -15,7 +15,7 @@ constexpr const char* kAdvice = "a run without --memory-limit reports the peak m
 
 Error over_memory_limit(int64_t needed, int64_t held, int64_t limit) {
   return out_of_memory(
-      fmt::format("{} bytes are needed beside {} of weights and values in use, {} in all, and the memory limit is {}: "
+      fmt::format("{} bytes are needed besides {} of weights and values in use, {} in all, and the memory limit is {}: "
                   "{}",
                   needed, held, needed + held, limit, kAdvice));
 }

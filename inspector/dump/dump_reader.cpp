@@ -328,7 +328,7 @@ Result<Reader::Payload> Reader::turned_payload(const TypeInfo& type, const Paylo
   const Shape shape = PX_TRY(captured_shape(type));
   const DType dtype = type.dtype;
   if (type.kind != TypeInfo::Kind::tensor || !can_lie_channels_last(dtype, shape))
-    return corrupt_file(fmt::format("a payload of type {} cannot lie channels last", to_string(type)));
+    return corrupt_file(fmt::format("a payload of type {} cannot be channels last", to_string(type)));
   const Tensor stored = PX_TRY(dump::read_tensor(dtype, shape, payload.bytes, payload.owner));
   const Tensor turned = PX_TRY(read_row_major(Tensor::wrap(dtype, shape, stored.storage(), kChannelsLast)));
   return Payload{{turned.view().data, turned.size_bytes()}, turned.storage()};

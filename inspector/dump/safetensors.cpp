@@ -57,7 +57,7 @@ Result<Extent> read_extent(const Json& tensor, uint64_t available) {
   if (!is_pair) return corrupt_file("'data_offsets' is no pair of numbers");
   const Extent extent{(*offsets)[0].get<uint64_t>(), (*offsets)[1].get<uint64_t>()};
   if (extent.begin > extent.end || extent.end > available)
-    return corrupt_file(fmt::format("its offsets {} to {} lie outside of the file", extent.begin, extent.end));
+    return corrupt_file(fmt::format("its offsets {} to {} are outside of the file", extent.begin, extent.end));
   return extent;
 }
 

@@ -226,7 +226,7 @@ Status KeptStates::check_value(size_t index, const Value& value) const {
   const bool is_wide =
       wide_ == WideStates::accepted && tensor.dtype() == DType::float64 && is_floating(input.type.dtype);
   if (tensor.dtype() != input.type.dtype && !is_wide) return wrong("");
-  if (!tensor.device().is_host()) return wrong(": it must lie on the host");
+  if (!tensor.device().is_host()) return wrong(": it must be on the host");
   const std::vector<Dim>& dims = *input.type.dims;
   if (tensor.shape().rank() != dims.size()) return wrong(fmt::format(": rank {} is wrong", tensor.shape().rank()));
   for (size_t axis = 0; axis < dims.size(); ++axis) {

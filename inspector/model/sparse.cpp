@@ -42,7 +42,7 @@ Status check_sparse(const SparseTensor& sparse) {
   int64_t previous = -1;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t linear = linear_index(indices.as<int64_t>(), shape, is_linear, static_cast<size_t>(i));
-    if (linear < 0) return invalid_model("index " + std::to_string(i) + " of a sparse tensor lies outside its shape");
+    if (linear < 0) return invalid_model("index " + std::to_string(i) + " of a sparse tensor is outside its shape");
     if (linear <= previous) return invalid_model("the indices of a sparse tensor must ascend without repeats");
     previous = linear;
   }

@@ -47,9 +47,8 @@ Result<ValueId> value_in(const Place& place, const LocatedValue& located, const 
     const auto definition = definition_of(place, id);
     if (definition.has_value() && definition->scope->prefix == located.place.prefix()) return id;
   }
-  return usage_error(
-      fmt::format("'{}' lies in {} and --to in {}, which does not read it: a part is cut out of one graph", path,
-                  describe_place(located.place), describe_place(place)));
+  return usage_error(fmt::format("'{}' is in {} and --to in {}, which does not read it: a part is cut out of one graph",
+                                 path, describe_place(located.place), describe_place(place)));
 }
 
 Result<Place> locate_targets(const std::shared_ptr<const Model>& model, const std::vector<std::string>& to,
@@ -67,8 +66,8 @@ Result<Place> locate_targets(const std::shared_ptr<const Model>& model, const st
     }
     if (ids.empty()) place = located.place;
     if (located.place.prefix() != place.prefix()) {
-      return usage_error(fmt::format("--to '{}' lies in {}, --to '{}' in {}: a part is cut out of one graph",
-                                     to.front(), describe_place(place), path, describe_place(located.place)));
+      return usage_error(fmt::format("--to '{}' is in {}, --to '{}' in {}: a part is cut out of one graph", to.front(),
+                                     describe_place(place), path, describe_place(located.place)));
     }
     if (std::ranges::find(ids, located.id) == ids.end()) ids.push_back(located.id);
   }

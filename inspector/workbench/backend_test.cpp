@@ -200,7 +200,7 @@ CaseResult run_case(const Case& test, const BackendTestRequest& request, const E
   if (!session.ok()) {
     result = from_error(session.error());
   } else if (test.data_sets.empty()) {
-    result = failed(CaseStatus::error, "no test_data_set_N beside the model");
+    result = failed(CaseStatus::error, "no test_data_set_N next to the model");
   } else {
     for (const std::string& data_set : test.data_sets) {
       auto outcome = run_data_set(**model, **executor, **session, data_set, request.strict);

@@ -48,7 +48,7 @@ Status op_col2im(OpContext& op) {
   const Shape result = PX_TRY(Shape::create(dims));
   const Window window = PX_TRY(plan_window(op, result, block, false));
   if (window.output_count() != shape[2]) {
-    return execution_error(fmt::format("input {} has {} blocks, the image is made of {}", shape.to_string(), shape[2],
+    return execution_error(fmt::format("input {} has {} blocks, the output is made of {}", shape.to_string(), shape[2],
                                        window.output_count()));
   }
   const int64_t planes = dims[0] * dims[1];

@@ -85,7 +85,7 @@ Status transposed_axis(const OpCall& op, ConvProblem& problem, int64_t axis, con
     problem.out_spatial[axis] = whole - problem.pads_begin[axis] - problem.pads_end[axis];
   }
   if (problem.out_spatial[axis] < 0)
-    return execution_error(fmt::format("the output would have {} places", problem.out_spatial[axis]));
+    return execution_error(fmt::format("the output would have {} positions", problem.out_spatial[axis]));
   // The library wants padding at the end such that the sizes come out; what exceeds the windows is left at the bias.
   problem.pads_end[axis] = problem.strides[axis] * (problem.in_spatial[axis] - 1) + extent - problem.pads_begin[axis] -
                            problem.out_spatial[axis];

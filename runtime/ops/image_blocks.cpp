@@ -78,7 +78,7 @@ Status col2im(OpContext<Device>& op) {
   const Shape shape = PX_TRY(shape_of(dims));
   const WindowAttributes window = PX_TRY(window_attributes(op, image, block));
   if (product(window.out_spatial) != x.shape()[2])
-    return execution_error(fmt::format("input {} has {} blocks, the image is made of {}", x.shape().to_string(),
+    return execution_error(fmt::format("input {} has {} blocks, the output is made of {}", x.shape().to_string(),
                                        x.shape()[2], product(window.out_spatial)));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {

@@ -45,7 +45,7 @@ Result<WindowAttributes> window_attributes(const OpCall& op, const Ints& in_spat
   const std::string auto_pad = op.find_text("auto_pad").value_or("NOTSET");
   for (int64_t axis = 0; axis < rank; ++axis) {
     if (kernel[axis] < 1 || kernel[axis] > kLargest || in_spatial[axis] > kLargest) {
-      return execution_error(fmt::format("a kernel of size {} over {} places", kernel[axis], in_spatial[axis]));
+      return execution_error(fmt::format("a kernel of size {} over {} positions", kernel[axis], in_spatial[axis]));
     }
     if (auto_pad == "NOTSET" || auto_pad.empty()) {
       window.pads_begin[axis] = pads[axis];
@@ -58,7 +58,7 @@ Result<WindowAttributes> window_attributes(const OpCall& op, const Ints& in_spat
     const int64_t extent = (kernel[axis] - 1) * window.dilations[axis] + 1;
     const int64_t room = in_spatial[axis] + window.pads_begin[axis] + window.pads_end[axis] - extent;
     if (room < 0) {
-      return execution_error(fmt::format("a window of {} does not fit {} padded places", extent, room + extent));
+      return execution_error(fmt::format("a window of {} does not fit {} padded positions", extent, room + extent));
     }
     int64_t out = room / window.strides[axis] + 1;
     if (ceil_mode && room % window.strides[axis] != 0) {

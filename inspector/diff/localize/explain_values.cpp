@@ -207,7 +207,7 @@ std::optional<std::string> why_moved(const WhyEvidence& evidence) {
     const auto candidate = transposed(expected, permutation);
     if (candidate.has_value() && evidence.is_reproduced_by(candidate->reshaped(expected.shape())))
       return fmt::format(
-          "its elements lie as if the axes were in the order [{}]: transposed, or written in another "
+          "its elements are stored as if the axes were in the order [{}]: transposed, or written in another "
           "layout",
           fmt::join(permutation, ","));
   }

@@ -94,7 +94,7 @@ class CodesBlame {
     if (!saturation.empty()) return {quantize, saturation};
     const std::string there = told_codes(side_, quantize), here = told_codes(side_, dequantize);
     if (there != here) {
-      return {dequantize, fmt::format("it takes codes to floats by {}, which '{}' has made by {}", here,
+      return {dequantize, fmt::format("it dequantizes by {}, but '{}' has quantized by {}", here,
                                       quantize.node().display_name, there)};
     }
     return {quantize, fmt::format("its steps are too coarse for what it quantizes{}", told_step(quantize))};
@@ -110,7 +110,7 @@ class CodesBlame {
     const std::string difference = told_difference(a_.constant(in_a), b_.constant(in_b));
     const std::string codes = told_codes(side_, dequantize);
     return {dequantize,
-            fmt::format("what it makes of its codes{} is not what they stand for, constant '{}'{}",
+            fmt::format("its result{} is not the numbers that its quantized values represent, constant '{}'{}",
                         codes.empty() ? "" : " by " + codes, (&side_ == &a_ ? b_ : a_).site(other).name, difference)};
   }
 
@@ -130,7 +130,7 @@ class CodesBlame {
     }
     if (beyond == 0) return {};
     return fmt::format(
-        "it saturates in {}: {} of {} elements are beyond what its codes hold by {}, {:.6g} to {:.6g}, as {:.6g} is",
+        "it saturates in {}: {} of {} elements are beyond its quantized range by {}, {:.6g} to {:.6g}, as {:.6g} is",
         letter(), beyond, tensor.element_count(), told_codes(side_, quantize), codes->lowest, codes->highest, furthest);
   }
 

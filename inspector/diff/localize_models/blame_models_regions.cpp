@@ -199,7 +199,7 @@ Result<Value> RegionRunner::before_codes(int32_t id, const PlacedNode& placed, W
   }
   const int32_t counterpart = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
   const Value held = side.follows_from_constants(id) && counterpart >= 0 ? other.constant(counterpart) : Value();
-  if (held.is_absent()) return usage_error("what was taken to codes is not to be had");
+  if (held.is_absent()) return usage_error("the input of the quantization is not available");
   return held;
 }
 
@@ -308,7 +308,7 @@ Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   if (placed.id == kNoNode) return usage_error(fmt::format("value '{}' was not captured", side.site(id).name));
   if (placed == walk.left_out) return pass_on(placed, walk);
   if (std::ranges::find(without_codes_, placed) != without_codes_.end()) return before_codes(id, placed, walk);
-  if (++walk.depth > thresholds::kLargestRegion) return usage_error("too many nodes lie between two values that match");
+  if (++walk.depth > thresholds::kLargestRegion) return usage_error("too many nodes are between two values that match");
   auto outputs = placed == walk.replaced ? run_replacement(placed, walk)
                                          : side.replay(placed, [&](int32_t read) { return value_of(read, walk); });
   --walk.depth;

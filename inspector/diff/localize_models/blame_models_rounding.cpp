@@ -188,7 +188,8 @@ Status judge_same_models(const BlameRequest& request, const ModelSide& a, const 
   if (is_quantised(a.sites()) != is_quantised(b.sites())) {
     Cause& cause = causes.emplace_back(first_divergence(comparison, unjudged));
     cause.why =
-        "the first value that differs by more than its codes explain, though each step alone is within its limit";
+        "the first value that differs by more than its quantization explains, though each step alone is within its "
+        "limit";
     return {};
   }
   accept_diverged(comparison,

@@ -59,7 +59,7 @@ Result<std::string> external_name(const std::string& path, const ExportOptions& 
   const std::string name =
       options.external_file.empty() ? std::filesystem::path(path).filename().string() + ".data" : options.external_file;
   if (std::filesystem::path(name).filename().string() == name) return name;
-  return usage_error("external data file '" + name + "' must be a plain name: it lies beside the model");
+  return usage_error("external data file '" + name + "' must be a plain name: the file is next to the model");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ Result<std::string> ExternalData::resolve(const std::string& location) const {
   const fs::path folder = fs::canonical(directory_, error);
   if (error) return io_error("cannot open folder '" + directory_ + "': " + error.message());
   const fs::path file = fs::canonical(folder / relative, error);
-  if (error) return io_error("cannot open " + what + " beside the model: " + error.message());
+  if (error) return io_error("cannot open " + what + " next to the model: " + error.message());
   const auto [end_of_folder, end_of_file] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
   if (end_of_folder != folder.end() || end_of_file == file.end()) {
     return invalid_model(what + ": a symbolic link leads out of the model's folder");

@@ -71,7 +71,7 @@ Result<ExternalPlace> take_place(proto::TensorProto& message) {
 }
 
 Result<Tensor> external_payload(DType dtype, const Shape& shape, const ExternalPlace& place, ExternalData& external) {
-  if (dtype == DType::string) return invalid_model("strings cannot lie in external data");
+  if (dtype == DType::string) return invalid_model("strings cannot be in external data");
   const auto file = PX_TRY(external.open(place.location));
   const auto needed = static_cast<int64_t>(byte_size(dtype, shape.element_count()));
   const int64_t length = place.length.value_or(needed);
@@ -87,7 +87,7 @@ Result<Tensor> external_payload(DType dtype, const Shape& shape, const ExternalP
 }
 
 Result<Tensor> raw_payload(DType dtype, const Shape& shape, proto::TensorProto& message) {
-  if (dtype == DType::string) return invalid_model("strings cannot lie in raw_data");
+  if (dtype == DType::string) return invalid_model("strings cannot be in raw_data");
   if (message.raw_data().empty()) return adopt_payload(dtype, shape, {}, nullptr);  // an empty field stays as it is
   const std::shared_ptr<const std::string> owner(message.release_raw_data());
   return adopt_payload(dtype, shape, {reinterpret_cast<const std::byte*>(owner->data()), owner->size()}, owner);
@@ -97,7 +97,7 @@ Result<Tensor> take_payload(DType dtype, const Shape& shape, proto::TensorProto&
                             StoredTensor& stored) {
   const bool is_external = message.data_location() == proto::TensorProto::EXTERNAL;
   const bool typed = has_typed_payload(message);
-  if (is_external + typed + message.has_raw_data() > 1) return invalid_model("holds its data in more than one place");
+  if (is_external + typed + message.has_raw_data() > 1) return invalid_model("holds its data in more than one field");
   if (is_external) {
     const ExternalPlace place = PX_TRY(take_place(message));
     stored.external_location = place.location;

@@ -253,7 +253,7 @@ Conflict concat(NodeContext& context) {
     if (context.rank(index) != rank) return both(context, first, index) + ": they have not equally many dimensions";
     for (size_t at = 0; at < rank; ++at) {
       if (at != *axis && differ(context.dim(first, at), context.dim(index, at)))
-        return fmt::format("{}: they differ beside axis {}", both(context, first, index), *axis);
+        return fmt::format("{}: they differ in other axes than {}", both(context, first, index), *axis);
     }
   }
   return {};

@@ -124,7 +124,7 @@ Status RangeObserver::observe(const Observation& observation) {
     return {};
   }
   if (!tensor.device.is_host())
-    return usage_error("the values of an audit must lie on the host; watch the model with --with cpu or reference");
+    return usage_error("the values of an audit must be on the host; watch the model with --with cpu or reference");
   add_tensor(tensor, limits_, wanted_[id], range);
   return {};
 }

@@ -173,7 +173,7 @@ Result<Projected> read_projected(const OpContext& op, size_t bias_input) {
   Projected in;
   in.queries = packed ? PX_TRY(packed_part(op, 0, 3, 0)) : PX_TRY(read_tokens(op, 0));
   if (packed) {
-    if (op.has_input(1)) return execution_error("keys are given beside packed ones");
+    if (op.has_input(1)) return execution_error("keys are given besides packed ones");
     in.keys = PX_TRY(packed_part(op, 0, 3, 1));
     in.values = PX_TRY(packed_part(op, 0, 3, 2));
   } else if (!op.has_input(1)) {

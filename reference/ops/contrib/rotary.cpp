@@ -25,7 +25,7 @@ Result<Rotation> Rotation::create(const OpContext& op, size_t cos_cache, size_t 
 
 Status Rotation::apply(HeadBlock& block, const std::vector<int64_t>& rows) const {
   if (2 * pairs > block.size) {
-    return execution_error(fmt::format("{} pairs are to be turned in heads of {} elements", pairs, block.size));
+    return execution_error(fmt::format("{} pairs are to be rotated in heads of {} elements", pairs, block.size));
   }
   for (int64_t b = 0; b < block.batch; ++b) {
     for (int64_t s = 0; s < block.sequence; ++s) {

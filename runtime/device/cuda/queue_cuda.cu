@@ -123,7 +123,7 @@ Result<std::byte*> Queue<Cuda>::take(int64_t bytes) {
 }
 
 Result<Tensor> Queue<Cuda>::allocate(DType dtype, const Shape& shape) {
-  if (dtype == DType::string) return unsupported("strings do not lie on a GPU; --fallback=reference runs such nodes");
+  if (dtype == DType::string) return unsupported("strings cannot be on a GPU; --fallback=reference runs such nodes");
   const parallax::Device device{parallax::Device::Kind::cuda, options_.device_index};
   const size_t bytes = std::max<size_t>(1, byte_size(dtype, shape.element_count()));
   if (auto place = memory_->place(bytes)) return Tensor::wrap(dtype, shape, std::move(place), device);

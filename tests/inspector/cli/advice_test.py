@@ -62,7 +62,7 @@ class Advice(ProgramTest):
             enough = max(map(int, peaks))
             self.ended(f"{line} --memory-limit {enough}K")
             told = self.ended(f"{line} --memory-limit {enough // 4}K", code=4).stderr
-            needed, held, both, limit = map(int, re.search(r"(\d+) bytes are needed beside (\d+) of weights and values in use, (\d+) in all, "
+            needed, held, both, limit = map(int, re.search(r"(\d+) bytes are needed besides (\d+) of weights and values in use, (\d+) in all, "
                                                            r"and the memory limit is (\d+): a run without --memory-limit reports the peak", told).groups())
             self.assertEqual((needed + held, limit), (both, enough // 4 * 1024))
             self.assertGreater(both, limit)

@@ -232,7 +232,7 @@ TEST(Payload, WrongPayloadsAreRefused) {
   refuses("dims: 1 float_data: 1", "has no element type");
   refuses("dims: 1 data_type: 27 raw_data: '1'", "FLOAT6E2M3");
   refuses("dims: 1 data_type: 77 raw_data: '1'", "element type 77");
-  refuses("dims: 1 data_type: 8 raw_data: '1'", "strings cannot lie in raw_data");
+  refuses("dims: 1 data_type: 8 raw_data: '1'", "strings cannot be in raw_data");
   refuses("dims: 1 data_type: 1 float_data: 1 segment { begin: 0 end: 1 }", "segment");
 }
 

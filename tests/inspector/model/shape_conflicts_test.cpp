@@ -64,7 +64,7 @@ TEST(ShapeConflicts, EachRuleFindsWhatCannotBeComputedAndNothingElse) {
       {"Sum", {"2,1", "1,4", "3,4"}, {}, {}, "input 1 is [2,1] and input 3 is [3,4]"},
       {"PRelu", {"5,3", "4"}, {}, {}, "3 and 4"},
       {"PRelu", {"1", "4"}, {}, {}, "1 and 4"},
-      {"Concat", {"2,3", "4,5"}, {}, {{"axis", whole(1)}}, "they differ beside axis 1"},
+      {"Concat", {"2,3", "4,5"}, {}, {{"axis", whole(1)}}, "they differ in other axes than 1"},
       {"Concat", {"2,3", "2,5"}, {}, {{"axis", whole(-1)}}, ""},
       {"Concat", {"2,3", "5"}, {}, {{"axis", whole(0)}}, "not equally many dimensions"},
       {"Concat", {"2,3", "2,5"}, {}, {{"axis", whole(2)}}, "axis 2 is outside input 1, which is [2,3]"},

@@ -16,7 +16,7 @@ constexpr parallax::Device kDevice{parallax::Device::Kind::cuda, 99};
 }  // namespace
 
 Result<Tensor> Queue<Emulated>::allocate(DType dtype, const Shape& shape) {
-  if (dtype == DType::string) return unsupported("strings do not lie on a GPU; --fallback=reference runs such nodes");
+  if (dtype == DType::string) return unsupported("strings cannot be on a GPU; --fallback=reference runs such nodes");
   const size_t bytes = std::max<size_t>(1, byte_size(dtype, shape.element_count()));
   if (auto place = memory_->place(bytes)) return Tensor::wrap(dtype, shape, std::move(place), kDevice);
   if (limit_bytes_ > 0 && live_bytes() + static_cast<int64_t>(bytes) > limit_bytes_) {

@@ -79,7 +79,7 @@ Result<Side> side_of(Queue<Cpu>& queue, const Codes& codes, int64_t count, bool 
     memory = make();
   }
   PX_TRY(std::move(status));
-  if (memory == nullptr) return out_of_memory("the codes of a weight could not be kept");
+  if (memory == nullptr) return out_of_memory("the quantized values of a weight could not be kept");
   return Side{memory.get(), zero, memory};
 }
 
@@ -118,7 +118,7 @@ Result<Numbers> packed(Queue<Cpu>& queue, const Codes& codes, const char* prefix
   key.add(codes.data).add(rows).add(columns).add(codes.is_signed).add(codes.zero);
   Numbers kept = queue.weights().get<int16_t>(key.text(), make);
   PX_TRY(std::move(status));
-  if (kept == nullptr) return out_of_memory("the codes of a weight could not be kept");
+  if (kept == nullptr) return out_of_memory("the quantized values of a weight could not be kept");
   return kept;
 }
 
