@@ -225,7 +225,7 @@ TEST(Payload, WrongPayloadsAreRefused) {
   refuses("dims: 1 data_type: 10 int32_data: 65536", "which is no float16");
   refuses("dims: 2 data_type: 9 int32_data: 1 int32_data: 2", "bool of value 2");
   refuses("dims: 1 data_type: 9 raw_data: '\\007'", "bool of value 7");
-  refuses("dims: 1 data_type: 1 float_data: 1 raw_data: '1234'", "more than one place");
+  refuses("dims: 1 data_type: 1 float_data: 1 raw_data: '1234'", "more than one field");
   refuses("dims: -1 data_type: 1", "negative dimension -1");
   refuses("dims: 4611686018427387904 dims: 4 data_type: 1", "too large");
   refuses("dims: 1099511627776 data_type: 2 int32_data: 1", "holds 1 entries");
@@ -253,8 +253,8 @@ TEST(Payload, SparseInitializersAreChecked) {
     EXPECT_NE(message.find("sparse initializer 's'"), std::string::npos) << message;
     EXPECT_NE(message.find(reason), std::string::npos) << message;
   };
-  refuses("indices { dims: 2 data_type: 7 int64_data: [0, 6] } dims: 2 dims: 3", "lies outside its shape");
-  refuses("indices { dims: 2 data_type: 7 int64_data: [-1, 2] } dims: 2 dims: 3", "lies outside its shape");
+  refuses("indices { dims: 2 data_type: 7 int64_data: [0, 6] } dims: 2 dims: 3", "is outside its shape");
+  refuses("indices { dims: 2 data_type: 7 int64_data: [-1, 2] } dims: 2 dims: 3", "is outside its shape");
   refuses("indices { dims: 2 data_type: 7 int64_data: [3, 3] } dims: 2 dims: 3", "must ascend");
   refuses("indices { dims: 3 data_type: 7 int64_data: [1, 2, 3] } dims: 2 dims: 3", "have shape [3]");
   refuses("indices { dims: 2 data_type: 6 int32_data: [1, 2] } dims: 2 dims: 3", "must be int64");
