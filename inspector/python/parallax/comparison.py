@@ -19,7 +19,6 @@ from parallax.errors import Error
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
     from parallax._arguments import JobOptions
 
 __all__ = ["Cause", "ComparedValue", "Comparer", "Comparison", "Execution", "FirstDivergence", "Source", "Summary"]
