@@ -6,6 +6,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import functions
 import table
@@ -34,9 +35,10 @@ CLEAN = {
 LONG_BODY = "  call();\n" * 70
 
 
-def planted(path, text):
-    """The problems of the clean tree with one file put into it."""
+def planted(path, text, exempt=()):
+    """The problems of the clean tree with one file put into it; `exempt` are the paths that may be long."""
     with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(table, "LONG_FILES", dict.fromkeys(exempt, "a reason")))
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for name, content in {**CLEAN, path: text}.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -81,6 +83,12 @@ class Tidy(unittest.TestCase):
     def test_long_file(self):
         text = FIRST + "" + "int x;\n" * table.FILE_LINES
         self.assert_found("inspector/base/bad.cpp", text, table.FILE_LINES, "file length")
+
+    def test_exempt_file_may_be_long_and_must_be_there(self):
+        text = FIRST + "int x;\n" * table.FILE_LINES
+        self.assertEqual(planted("inspector/base/long.cpp", text, ["inspector/base/long.cpp"]), [])
+        self.assertEqual(planted("inspector/base/long.cpp", FIRST, ["inspector/base/gone.cpp"]),
+                         [("tests/tidy/table.py", 1, "exemption")])
 
     def test_long_readme(self):
         self.assert_found("inspector/base/README.md", "word\n" * (table.README_LINES + 1), table.README_LINES, "file length")
