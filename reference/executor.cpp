@@ -16,10 +16,10 @@ namespace {
 
 class ReferenceSession final : public Session, public SessionStates {
  public:
-  ReferenceSession(std::shared_ptr<const Model> model, SiteTable sites, std::unique_ptr<GraphPlan> plan,
+  ReferenceSession(std::shared_ptr<const Model> model, ValueTable value_infos, std::unique_ptr<GraphPlan> plan,
                    KeptStates states, RunOptions options, ReferencePrecision precision)
       : model_(std::move(model)),
-        sites_(std::move(sites)),
+        value_infos_(std::move(value_infos)),
         plan_(std::move(plan)),
         states_(std::move(states)),
         options_(std::move(options)),
@@ -40,7 +40,7 @@ class ReferenceSession final : public Session, public SessionStates {
     if (precision_ == ReferencePrecision::double_) {
       for (Value& value : carried) value = PX_TRY(widen(value));
     }
-    Interpreter interpreter(options_, precision_, levels_.of(observer, sites_), meter_, observer);
+    Interpreter interpreter(options_, precision_, levels_.of(observer, value_infos_), meter_, observer);
     std::vector<Value> outputs = PX_TRY(interpreter.call(*plan_, std::move(carried), call));
     PX_TRY(states_.keep(outputs));
     return outputs;
@@ -83,7 +83,7 @@ class ReferenceSession final : public Session, public SessionStates {
   }
 
   std::shared_ptr<const Model> model_;
-  SiteTable sites_;
+  ValueTable value_infos_;
   std::unique_ptr<GraphPlan> plan_;
   KeptStates states_;
   RunOptions options_;
@@ -121,13 +121,13 @@ class ReferenceExecutor final : public Executor {
 
   Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
     PX_TRY(check_options(options));
-    SiteTable sites = PX_TRY(SiteTable::build(model));
-    PX_TRY(check_override_paths(sites, options.overrides));
+    ValueTable value_infos = PX_TRY(ValueTable::build(model));
+    PX_TRY(check_override_paths(value_infos, options.overrides));
     const bool carries_double = precision_ == ReferencePrecision::double_;
     KeptStates states = PX_TRY(
         KeptStates::create(model->graph, options.states, carries_double ? WideStates::accepted : WideStates::refused));
-    auto plan = PX_TRY(GraphPlan::build(sites.main(), carries_double));
-    auto session = std::make_unique<ReferenceSession>(std::move(model), std::move(sites), std::move(plan),
+    auto plan = PX_TRY(GraphPlan::build(value_infos.main(), carries_double));
+    auto session = std::make_unique<ReferenceSession>(std::move(model), std::move(value_infos), std::move(plan),
                                                       std::move(states), options, precision_);
     PX_TRY(session->hold_weights());
     return std::unique_ptr<Session>(std::move(session));

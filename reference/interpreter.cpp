@@ -84,12 +84,13 @@ Status Interpreter::place_sources(ActiveGraph& active, std::vector<Value> inputs
   for (size_t index = 0; index < graph.inputs.size(); ++index) {
     const auto id = static_cast<size_t>(graph.inputs[index]);
     const bool given = index < inputs.size() && !inputs[index].is_absent();
-    PX_TRY(place(active, graph.inputs[index], given ? std::move(inputs[index]) : active.plan.constants[id], nullptr));
+    PX_TRY(
+        location(active, graph.inputs[index], given ? std::move(inputs[index]) : active.plan.constants[id], nullptr));
   }
   const auto place_constants = [&](const std::vector<ValueId>& ids) -> Status {
     for (ValueId id : ids) {
       if (graph.values[static_cast<size_t>(id)].input_index >= 0) continue;
-      PX_TRY(place(active, id, active.plan.constants[static_cast<size_t>(id)], nullptr));
+      PX_TRY(location(active, id, active.plan.constants[static_cast<size_t>(id)], nullptr));
     }
     return {};
   };
@@ -100,7 +101,7 @@ Status Interpreter::place_sources(ActiveGraph& active, std::vector<Value> inputs
 Status Interpreter::run_node(ActiveGraph& active, const NodePlan& step) {
   if (options_.cancel.is_cancelled()) {
     return make_error(ErrorCode::cancelled,
-                      fmt::format("cancelled before node '{}{}'", frames_.prefix(), step.site.node));
+                      fmt::format("cancelled before node '{}{}'", frames_.prefix(), step.value_info.node));
   }
   const auto begin = std::chrono::steady_clock::now();
   auto outputs = compute_node(active, step);
@@ -108,7 +109,7 @@ Status Interpreter::run_node(ActiveGraph& active, const NodePlan& step) {
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
   auto placed = place_outputs(active, step, std::move(outputs).value());
   if (!placed.ok()) return failed(step, std::move(placed).error());
-  if (wants_times_) PX_TRY(told(observer_.node_done(step.site, elapsed.count())));
+  if (wants_times_) PX_TRY(reported(observer_.node_done(step.value_info, elapsed.count())));
   for (ValueId id : step.last_read) release(active, id);
   return {};
 }
@@ -140,13 +141,13 @@ Result<std::vector<Value>> Interpreter::run_body(ActiveGraph& active, const Node
   if (options_.cancel.is_cancelled()) return make_error(ErrorCode::cancelled, "cancelled before a body");
   const BodyPlan* body = step.body(attribute);
   PX_CHECK(body != nullptr);
-  const Frame frame{kind, std::string(step.site.node), index};
-  PX_TRY(told(observer_.enter_body(step.site, frame)));
+  const Frame frame{kind, std::string(step.value_info.node), index};
+  PX_TRY(reported(observer_.enter_body(step.value_info, frame)));
   frames_.push(frame);
   auto outputs = run_graph(*body->plan, std::move(inputs), &active, body);
   frames_.pop();
   if (!outputs.ok()) return outputs;
-  PX_TRY(told(observer_.leave_body(step.site, frame)));
+  PX_TRY(reported(observer_.leave_body(step.value_info, frame)));
   return outputs;
 }
 
@@ -157,36 +158,36 @@ Status Interpreter::place_outputs(ActiveGraph& active, const NodePlan& step, std
     if (index >= outputs.size() || outputs[index].is_absent()) {
       return unsupported(fmt::format("its output {} is not computed by the reference", index));
     }
-    const ValueSite* alias = alias_of(active, node, outputs[index]);
-    PX_TRY(place(active, node.outputs[index], std::move(outputs[index]), alias));
+    const ValueInfo* alias = alias_of(active, node, outputs[index]);
+    PX_TRY(location(active, node.outputs[index], std::move(outputs[index]), alias));
   }
   return {};
 }
 
-Status Interpreter::place(ActiveGraph& active, ValueId id, Value value, const ValueSite* alias_of) {
-  const ValueSite& site = *active.plan.sites->values[static_cast<size_t>(id)];
+Status Interpreter::location(ActiveGraph& active, ValueId id, Value value, const ValueInfo* alias_of) {
+  const ValueInfo& value_info = *active.plan.value_infos->values[static_cast<size_t>(id)];
   if (!options_.overrides.empty()) {
-    Value chosen = PX_TRY(overridden(site, value));
+    Value chosen = PX_TRY(overridden(value_info, value));
     if (!same_payload(chosen, value)) alias_of = nullptr;
     value = std::move(chosen);
   }
   meter_.add(value);
   Value& slot = active.values[static_cast<size_t>(id)];
   slot = std::move(value);
-  if (levels_[static_cast<size_t>(site.id)] == CaptureLevel::none || slot.is_absent()) return {};
-  return told(observer_.observe({site, frames_, slot, alias_of, nullptr}));
+  if (levels_[static_cast<size_t>(value_info.id)] == CaptureLevel::none || slot.is_absent()) return {};
+  return reported(observer_.observe({value_info, frames_, slot, alias_of, nullptr}));
 }
 
-const ValueSite* Interpreter::alias_of(const ActiveGraph& active, const Node& node, const Value& output) const {
+const ValueInfo* Interpreter::alias_of(const ActiveGraph& active, const Node& node, const Value& output) const {
   for (ValueId id : node.inputs) {
     if (id == kNoValue || !same_payload(active.values[static_cast<size_t>(id)], output)) continue;
-    return active.plan.sites->values[static_cast<size_t>(id)];
+    return active.plan.value_infos->values[static_cast<size_t>(id)];
   }
   return nullptr;
 }
 
-Result<Value> Interpreter::overridden(const ValueSite& site, Value computed) const {
-  const auto found = options_.overrides.find(frames_.path_of(site.escaped_name));
+Result<Value> Interpreter::overridden(const ValueInfo& value_info, Value computed) const {
+  const auto found = options_.overrides.find(frames_.path_of(value_info.escaped_name));
   if (found == options_.overrides.end()) return computed;
   Value chosen = precision_ == ReferencePrecision::double_ ? PX_TRY(widen(found->second)) : found->second;
   const bool fits = chosen.is_tensor() == computed.is_tensor() && chosen.is_sequence() == computed.is_sequence() &&
@@ -202,17 +203,17 @@ void Interpreter::release(ActiveGraph& active, ValueId id) {
   slot = Value();
 }
 
-Status Interpreter::told(Status status) {
+Status Interpreter::reported(Status status) {
   observer_failed_ = observer_failed_ || !status.ok();
   return status;
 }
 
 Error Interpreter::failed(const NodePlan& step, Error error) {
-  if (observer_failed_ || failure_told_ || error.code == ErrorCode::cancelled) return error;
-  failure_told_ = true;
-  Error named = at_site(std::move(error), frames_.prefix(), step.site);
+  if (observer_failed_ || failure_reported_ || error.code == ErrorCode::cancelled) return error;
+  failure_reported_ = true;
+  Error named = at_location(std::move(error), frames_.prefix(), step.value_info);
   PX_CHECK(!named.message.empty());
-  Status status = told(observer_.node_failed(step.site, frames_, named));
+  Status status = reported(observer_.node_failed(step.value_info, frames_, named));
   return named;
 }
 

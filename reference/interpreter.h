@@ -33,12 +33,12 @@ class Interpreter {
   Result<std::vector<Value>> run_body(ActiveGraph& active, const NodePlan& step, std::string_view attribute,
                                       Frame::Kind kind, int64_t index, std::vector<Value> inputs);
   Status place_outputs(ActiveGraph& active, const NodePlan& step, std::vector<Value> outputs);
-  Status place(ActiveGraph& active, ValueId id, Value value, const ValueSite* alias_of);
-  const ValueSite* alias_of(const ActiveGraph& active, const Node& node, const Value& output) const;
-  Result<Value> overridden(const ValueSite& site, Value computed) const;
+  Status location(ActiveGraph& active, ValueId id, Value value, const ValueInfo* alias_of);
+  const ValueInfo* alias_of(const ActiveGraph& active, const Node& node, const Value& output) const;
+  Result<Value> overridden(const ValueInfo& value_info, Value computed) const;
   void release(ActiveGraph& active, ValueId id);
 
-  Status told(Status status);                       // remembers that it was the observer who failed
+  Status reported(Status status);                   // remembers that it was the observer who failed
   Error failed(const NodePlan& step, Error error);  // names the node and tells the observer, once
 
   const RunOptions& options_;
@@ -49,7 +49,7 @@ class Interpreter {
   FrameStack frames_;
   bool wants_times_;
   bool observer_failed_ = false;
-  bool failure_told_ = false;
+  bool failure_reported_ = false;
 };
 
 }  // namespace parallax::reference

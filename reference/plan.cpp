@@ -25,12 +25,12 @@ Result<const OpRow*> row_of(const Node& node) {
 
 class Builder {
  public:
-  Builder(const GraphSites& sites, bool carries_double)
-      : sites_(sites), graph_(*sites.graph), carries_double_(carries_double) {}
+  Builder(const GraphValues& value_infos, bool carries_double)
+      : value_infos_(value_infos), graph_(*value_infos.graph), carries_double_(carries_double) {}
 
   Result<std::unique_ptr<GraphPlan>> build() {
     plan_->graph = &graph_;
-    plan_->sites = &sites_;
+    plan_->value_infos = &value_infos_;
     PX_TRY(add_constants());
     for (NodeId id : graph_.order) PX_TRY(add_node(id));
     find_last_readers();
@@ -59,22 +59,22 @@ class Builder {
     const Node& node = graph_.nodes[static_cast<size_t>(id)];
     NodePlan step;
     step.id = id;
-    step.site = {node.display_name, versioned_op_name(node), &graph_, id};
+    step.value_info = {node.display_name, versioned_op_name(node), &graph_, id};
     auto row = row_of(node);
-    if (!row.ok()) return at_site(std::move(row).error(), sites_.scope, step.site);
+    if (!row.ok()) return at_location(std::move(row).error(), value_infos_.scope, step.value_info);
     step.function = *row == nullptr ? nullptr : (*row)->function;
-    for (const GraphSites::Child& child : sites_.children) {
+    for (const GraphValues::Child& child : value_infos_.children) {
       if (child.node == id) step.bodies.push_back(PX_TRY(plan_body(child)));
     }
     plan_->nodes.push_back(std::move(step));
     return {};
   }
 
-  Result<BodyPlan> plan_body(const GraphSites::Child& child) {
+  Result<BodyPlan> plan_body(const GraphValues::Child& child) {
     BodyPlan body;
     body.attribute = child.attribute;
-    body.plan = PX_TRY(GraphPlan::build(*child.sites, carries_double_));
-    body.outer = PX_TRY(child.sites->outer_values(graph_));
+    body.plan = PX_TRY(GraphPlan::build(*child.value_infos, carries_double_));
+    body.outer = PX_TRY(child.value_infos->outer_values(graph_));
     return body;
   }
 
@@ -97,7 +97,7 @@ class Builder {
     }
   }
 
-  const GraphSites& sites_;
+  const GraphValues& value_infos_;
   const Graph& graph_;
   bool carries_double_;
   std::unique_ptr<GraphPlan> plan_ = std::make_unique<GraphPlan>();
@@ -111,8 +111,8 @@ const BodyPlan* NodePlan::body(std::string_view attribute) const {
   return found == bodies.end() ? nullptr : &*found;
 }
 
-Result<std::unique_ptr<GraphPlan>> GraphPlan::build(const GraphSites& sites, bool carries_double) {
-  return Builder(sites, carries_double).build();
+Result<std::unique_ptr<GraphPlan>> GraphPlan::build(const GraphValues& value_infos, bool carries_double) {
+  return Builder(value_infos, carries_double).build();
 }
 
 }  // namespace parallax::reference

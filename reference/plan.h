@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "inspector/base/result.h"
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 #include "reference/ops/table.h"
 
 namespace parallax::reference {
@@ -24,7 +24,7 @@ struct BodyPlan {
 
 struct NodePlan {
   NodeId id = kNoNode;
-  NodeSite site;
+  NodeLocation value_info;
   OpFunction function = nullptr;  // null for a call of a model-local function
   std::vector<BodyPlan> bodies;
   std::vector<ValueId> last_read;  // values that nothing reads after this node, its own unread outputs included
@@ -34,12 +34,12 @@ struct NodePlan {
 
 struct GraphPlan {
   const Graph* graph = nullptr;
-  const GraphSites* sites = nullptr;
+  const GraphValues* value_infos = nullptr;
   std::vector<NodePlan> nodes;   // in execution order
   std::vector<Value> constants;  // by ValueId: initializers as they are carried; absent for others
 
   // Errors: unsupported (no function for a node), invalid_model (a node breaks its schema), out_of_memory.
-  static Result<std::unique_ptr<GraphPlan>> build(const GraphSites& sites, bool carries_double);
+  static Result<std::unique_ptr<GraphPlan>> build(const GraphValues& value_infos, bool carries_double);
 };
 
 }  // namespace parallax::reference

@@ -8,7 +8,7 @@
 #include <backends/imgui_impl_opengl3.h>
 #include <imgui.h>
 
-#include "gui/app/stage.h"
+#include "gui/app/render_target.h"
 
 namespace parallax::gui {
 
@@ -39,19 +39,19 @@ Picture read_gl_picture(int width, int height) {
 }
 
 Picture draw_gl_picture(int width, int height) {
-  GLuint framebuffer = 0, colour = 0;
+  GLuint framebuffer = 0, color = 0;
   glGenFramebuffers(1, &framebuffer);
-  glGenRenderbuffers(1, &colour);
-  glBindRenderbuffer(GL_RENDERBUFFER, colour);
+  glGenRenderbuffers(1, &color);
+  glBindRenderbuffer(GL_RENDERBUFFER, color);
   glRenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, width, height);
   glBindFramebuffer(GL_FRAMEBUFFER, framebuffer);
-  glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, colour);
+  glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, color);
   glViewport(0, 0, width, height);
   glClear(GL_COLOR_BUFFER_BIT);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   Picture picture = read_gl_picture(width, height);
   glBindFramebuffer(GL_FRAMEBUFFER, 0);
-  glDeleteRenderbuffers(1, &colour);
+  glDeleteRenderbuffers(1, &color);
   glDeleteFramebuffers(1, &framebuffer);
   return picture;
 }

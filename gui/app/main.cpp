@@ -13,8 +13,8 @@
 #include "gui/app/png_file.h"
 #include "gui/app/script.h"
 #include "gui/app/settings.h"
-#include "inspector/base/leftovers.h"
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/executors/make_executor.h"
 
 namespace parallax::gui {
@@ -39,18 +39,18 @@ Press ? for the keys.
 struct Options {
   std::vector<std::string> files;
   std::string shot, state, script, state_out;
-  StageOptions stage;
+  RenderTargetOptions stage;
   bool window = false, help = false, version = false;
 };
 
-Status parse_size(const std::string& text, StageOptions& stage) {
+Status parse_size(const std::string& text, RenderTargetOptions& stage) {
   const bool is_size = std::sscanf(text.c_str(), "%dx%d", &stage.width, &stage.height) == 2;
   const auto fits = [](int length) { return length >= 64 && length <= 8192; };
   if (is_size && fits(stage.width) && fits(stage.height)) return {};
   return usage_error("--size needs WIDTHxHEIGHT, each from 64 to 8192");
 }
 
-Status parse_scale(const std::string& text, StageOptions& stage) {
+Status parse_scale(const std::string& text, RenderTargetOptions& stage) {
   char* end = nullptr;
   stage.scale = std::strtof(text.c_str(), &end);
   if (end != text.c_str() && *end == '\0' && stage.scale >= 0.5F && stage.scale <= 4) return {};
@@ -128,9 +128,9 @@ Status run_unattended(const Options& options, Stage& stage, Ui& ui) {
 // Writes the state of the viewer and the rectangles of its widgets. A program that drives the window may give a FIFO:
 // each state waits there until it is read.
 void write_state(const std::string& path, Ui& ui) {
-  std::vector<NamedPlace> places;
-  for (const auto& [name, widget] : ui.widgets) places.push_back({name, widget.middle().x, widget.middle().y});
-  const Status written = write_file(path, view_to_json(*ui.viewer, places));
+  std::vector<NamedRectangle> locations;
+  for (const auto& [name, widget] : ui.widgets) locations.push_back({name, widget.middle().x, widget.middle().y});
+  const Status written = write_file(path, view_to_json(*ui.viewer, locations));
   if (!written.ok()) ui.viewer->fail(written.error());
 }
 
@@ -167,7 +167,7 @@ Result<int> run(const std::vector<std::string>& arguments) {
   std::unique_ptr<Stage> stage;
   Window* window = nullptr;
   if (unattended && !options.window) {
-    stage = PX_TRY(make_offscreen_stage(options.stage, ui));
+    stage = PX_TRY(make_offscreen_target(options.stage, ui));
   } else {
     auto made = PX_TRY(make_window(options.stage, ui));
     window = made.get();
@@ -183,7 +183,7 @@ Result<int> run(const std::vector<std::string>& arguments) {
 }  // namespace parallax::gui
 
 int main(int argc, char** argv) {
-  parallax::clear_up_at_signals({});
+  parallax::clean_up_at_signals({});
   const auto result = parallax::gui::run({argv + 1, argv + argc});
   if (result.ok()) return *result;
   std::fprintf(stderr, "parallax-gui: %s\n", result.error().message.c_str());

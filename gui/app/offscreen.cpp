@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
-#include "gui/app/stage.h"
+#include "gui/app/render_target.h"
 #include "gui/panels/panels.h"
 
 namespace parallax::gui {
@@ -17,10 +17,10 @@ namespace {
 
 class Offscreen final : public Stage {
  public:
-  Offscreen(const StageOptions& options, EGLDisplay display, EGLContext context)
+  Offscreen(const RenderTargetOptions& options, EGLDisplay display, EGLContext context)
       : width_(options.width), height_(options.height), display_(display), context_(context) {
     glGenFramebuffers(1, &framebuffer_);
-    glGenRenderbuffers(1, &colour_);
+    glGenRenderbuffers(1, &color_);
     resize(width_, height_);
   }
   ~Offscreen() override {
@@ -34,17 +34,17 @@ class Offscreen final : public Stage {
   void resize(int width, int height) override {
     width_ = width;
     height_ = height;
-    glBindRenderbuffer(GL_RENDERBUFFER, colour_);
+    glBindRenderbuffer(GL_RENDERBUFFER, color_);
     glRenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, width, height);
     glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_);
-    glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, colour_);
+    glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, color_);
   }
 
   void frame(Ui& ui, const ScriptedMouse& mouse) override {
     ImGuiIO& io = ImGui::GetIO();
     io.DisplaySize = {static_cast<float>(width_), static_cast<float>(height_)};
     io.DeltaTime = 1.0F / 60;
-    io.MousePos = mouse.is_on ? mouse.place : ImVec2{-1, -1};
+    io.MousePos = mouse.is_on ? mouse.location : ImVec2{-1, -1};
     io.MouseDown[0] = mouse.is_down;
     ImGui_ImplOpenGL3_NewFrame();
     ImGui::NewFrame();
@@ -63,7 +63,7 @@ class Offscreen final : public Stage {
   int width_, height_;
   EGLDisplay display_;
   EGLContext context_;
-  GLuint framebuffer_ = 0, colour_ = 0;
+  GLuint framebuffer_ = 0, color_ = 0;
 };
 
 Error egl_error(const char* what) {
@@ -74,7 +74,7 @@ Error egl_error(const char* what) {
 
 }  // namespace
 
-Result<std::unique_ptr<Stage>> make_offscreen_stage(const StageOptions& options, Ui& ui) {
+Result<std::unique_ptr<Stage>> make_offscreen_target(const RenderTargetOptions& options, Ui& ui) {
   EGLDisplay display = eglGetPlatformDisplay(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
   if (display == EGL_NO_DISPLAY) return egl_error("eglGetPlatformDisplay");
   if (eglInitialize(display, nullptr, nullptr) == EGL_FALSE) return egl_error("eglInitialize");

@@ -2,7 +2,7 @@
 // The picture of the graph's pane that an export asked for.
 #pragma once
 
-#include "gui/app/stage.h"
+#include "gui/app/render_target.h"
 
 namespace parallax::gui {
 

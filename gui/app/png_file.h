@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "gui/app/stage.h"
+#include "gui/app/render_target.h"
 
 namespace parallax::gui {
 

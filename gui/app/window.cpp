@@ -12,7 +12,7 @@
 
 #include "gui/app/keys.h"
 #include "gui/app/picture_export.h"
-#include "gui/app/stage.h"
+#include "gui/app/render_target.h"
 #include "gui/panels/panels.h"
 
 namespace parallax::gui {
@@ -81,7 +81,7 @@ class GlfwWindow final : public Window {
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     if (mouse.is_on) {
-      ImGui::GetIO().MousePos = mouse.place;
+      ImGui::GetIO().MousePos = mouse.location;
       ImGui::GetIO().MouseDown[0] = mouse.is_down;
     }
     std::ranges::move(events_.typed, std::back_inserter(ui.typed));
@@ -143,7 +143,7 @@ class GlfwWindow final : public Window {
 
 }  // namespace
 
-Result<std::unique_ptr<Window>> make_window(const StageOptions& options, Ui& ui) {
+Result<std::unique_ptr<Window>> make_window(const RenderTargetOptions& options, Ui& ui) {
   if (glfwInit() == GLFW_FALSE) {
     return unsupported("cannot open a window: there is no display (use --shot or --script to draw without one)");
   }

@@ -64,20 +64,20 @@ void draw_search(Ui& ui, float width) {
       is_wrong ? ui.theme().bad : ui.theme().dim, found.c_str());
 }
 
-void draw_colour_by(Ui& ui, float width) {
+void draw_color_by(Ui& ui, float width) {
   Viewer& viewer = *ui.viewer;
-  const auto& current = colourings()[static_cast<size_t>(viewer.graph.colour_by())];
+  const auto& current = colorings()[static_cast<size_t>(viewer.graph.color_by())];
   const bool is_pair = viewer.document() != nullptr && viewer.document()->is_pair();
   ImGui::SetNextItemWidth(width);
   const std::string label = fmt::format("colour: {}", current.title);
   if (ImGui::BeginCombo("##colour", label.c_str(), ImGuiComboFlags_HeightLargest)) {
     close_on_escape(ui);
-    for (const ColourByInfo& colouring : colourings()) {
-      const bool makes_sense = is_pair || !colouring.needs_comparison;
-      if (ImGui::Selectable(colouring.title.data(), colouring.by == viewer.graph.colour_by(),
+    for (const ColorByInfo& coloring : colorings()) {
+      const bool makes_sense = is_pair || !coloring.needs_comparison;
+      if (ImGui::Selectable(coloring.title.data(), coloring.by == viewer.graph.color_by(),
                             makes_sense ? 0 : ImGuiSelectableFlags_Disabled))
-        viewer.set_colour_by(colouring.by);
-      ui.mark(fmt::format("colour.{}", colouring.name));
+        viewer.set_color_by(coloring.by);
+      ui.mark(fmt::format("colour.{}", coloring.name));
     }
     ImGui::EndCombo();
   }
@@ -102,8 +102,8 @@ std::string title_of(const Document& document) {
 void draw_verdict(Ui& ui, const Comparison& comparison) {
   const bool bad = comparison.verdict == OverallVerdict::diverged;
   const bool good = comparison.verdict == OverallVerdict::pass;
-  const ImU32 colour = bad ? ui.theme().bad : good ? ui.theme().good : ui.theme().dim;
-  ImGui::PushStyleColor(ImGuiCol_Text, colour);
+  const ImU32 color = bad ? ui.theme().bad : good ? ui.theme().good : ui.theme().dim;
+  ImGui::PushStyleColor(ImGuiCol_Text, color);
   ImGui::TextUnformatted(name_of(comparison.verdict).data());
   ImGui::PopStyleColor();
   const ComparisonSummary& s = comparison.summary;
@@ -111,7 +111,7 @@ void draw_verdict(Ui& ui, const Comparison& comparison) {
   ImGui::TextDisabled("%s", fmt::format("{} of {} values compared, {} diverged{}", s.compared, s.values, s.diverged,
                                         s.mistrusted > 0 ? fmt::format(", {} mistrusted", s.mistrusted) : "")
                                 .c_str());
-  const std::string why = why_of(comparison);
+  const std::string why = explain_of(comparison);
   if (why.empty()) return;
   ImGui::SameLine(0, 8);
   // The note, the progress and the zoom follow it.
@@ -129,8 +129,8 @@ void draw_menu(Ui& ui) {
     draw_menu_of(ui, title, group);
   }
   const float from_menus = ImGui::GetCursorPosX(), left = ImGui::GetWindowWidth() - from_menus;
-  const float search = std::min(300 * ui.scale, left * 0.34F), colour = std::min(190 * ui.scale, left * 0.3F);
-  const float right = ImGui::GetWindowWidth() - search - colour - 14 * ui.scale;
+  const float search = std::min(300 * ui.scale, left * 0.34F), color = std::min(190 * ui.scale, left * 0.3F);
+  const float right = ImGui::GetWindowWidth() - search - color - 14 * ui.scale;
   if (const Document* document = ui.viewer->document(); document != nullptr) {
     ImGui::SetCursorPosX(from_menus + 12 * ui.scale);
     ImGui::AlignTextToFramePadding();
@@ -143,7 +143,7 @@ void draw_menu(Ui& ui) {
   ImGui::SetCursorPosX(right);
   draw_search(ui, search);
   ImGui::SameLine(0, 6 * ui.scale);
-  draw_colour_by(ui, colour);
+  draw_color_by(ui, color);
 }
 
 void draw_messages(Ui& ui) {

@@ -39,14 +39,14 @@ void CanvasPainter::name_it(const SceneBox& box, ImVec2 least, ImVec2 greatest) 
 }
 
 // At the size of a font that was made: letters stand on whole pixels and stay sharp.
-void CanvasPainter::words(float size, float x, float y, ImU32 colour, const std::string& text) const {
+void CanvasPainter::words(float size, float x, float y, ImU32 color, const std::string& text) const {
   const ImFont* font = ui_.fonts.at(size);
   if (font == nullptr || text.empty()) return;
   const float drop = (size - font->FontSize) / 2;
-  list_->AddText(font, font->FontSize, {std::floor(x), std::floor(y + drop)}, colour, text.c_str());
+  list_->AddText(font, font->FontSize, {std::floor(x), std::floor(y + drop)}, color, text.c_str());
 }
 
-bool CanvasPainter::is_emphasised(const SceneWire& wire) const {
+bool CanvasPainter::is_emphasized(const SceneWire& wire) const {
   const int32_t selected = ui_.viewer->item(), hovered = ui_.hovered_item;
   return wire.from == selected || wire.to == selected || (hovered >= 0 && wire.from == hovered);
 }
@@ -57,19 +57,19 @@ void CanvasPainter::draw_wires() {
   for (int pass = 0; pass < 2; ++pass) {
     for (const SceneWire& wire : scene_.wires) {
       const bool same_value = hovered != nullptr && wire.source == hovered->source && wire.value == hovered->value;
-      const bool strong = is_emphasised(wire) || same_value;
+      const bool strong = is_emphasized(wire) || same_value;
       if (strong != (pass == 1)) continue;
-      const ImU32 colour = strong ? theme.accent : faded(theme.wire, 0.75F);
+      const ImU32 color = strong ? theme.accent : faded(theme.wire, 0.75F);
       if (wire.kind == EdgeKind::led) {
-        draw_wire(wire, colour, strong ? 2.0F * ui_.scale : 1.0F * ui_.scale);
+        draw_wire(wire, color, strong ? 2.0F * ui_.scale : 1.0F * ui_.scale);
       } else if (zoom_ > kStraightBelow * ui_.scale) {
-        draw_stub(wire, colour);
+        draw_stub(wire, color);
       }
     }
   }
 }
 
-void CanvasPainter::draw_wire(const SceneWire& wire, ImU32 colour, float thickness) const {
+void CanvasPainter::draw_wire(const SceneWire& wire, ImU32 color, float thickness) const {
   const auto& points = wire.points;
   const ImVec2 begin = to_screen(points.front().x, points.front().y), end = to_screen(points.back().x, points.back().y);
   if (end.y < corner_.y || begin.y > corner_.y + size_.y) return;
@@ -78,29 +78,29 @@ void CanvasPainter::draw_wire(const SceneWire& wire, ImU32 colour, float thickne
     if (b.y < corner_.y || a.y > corner_.y + size_.y) continue;
     const bool is_upright = std::abs(a.x - b.x) < 1;
     if (is_upright || zoom_ < kStraightBelow * ui_.scale) {
-      list_->AddLine(a, b, colour, thickness);
+      list_->AddLine(a, b, color, thickness);
     } else {
       const float bend = (b.y - a.y) * 0.5F;
-      list_->AddBezierCubic(a, {a.x, a.y + bend}, {b.x, b.y - bend}, b, colour, thickness, zoom_ > 1 ? 0 : 12);
+      list_->AddBezierCubic(a, {a.x, a.y + bend}, {b.x, b.y - bend}, b, color, thickness, zoom_ > 1 ? 0 : 12);
     }
   }
   const float arrow = 4.5F * std::min(zoom_, 1.3F * ui_.scale);
   if (zoom_ > kStraightBelow * ui_.scale)
     list_->AddTriangleFilled(end, {end.x - arrow * 0.6F, end.y - arrow * 1.4F},
-                             {end.x + arrow * 0.6F, end.y - arrow * 1.4F}, colour);
+                             {end.x + arrow * 0.6F, end.y - arrow * 1.4F}, color);
 }
 
 // A value that many read is not led across the picture: a short tail with a dot at each reader.
-void CanvasPainter::draw_stub(const SceneWire& wire, ImU32 colour) const {
+void CanvasPainter::draw_stub(const SceneWire& wire, ImU32 color) const {
   const int32_t index = scene_.box_of_item[static_cast<size_t>(wire.to)];
   if (index < 0) return;
   const SceneBox& box = scene_.boxes[static_cast<size_t>(index)];
   // Stubs of one box stand side by side from its right upper corner, by the value they bring.
-  const float place = box.width - 10 - 9 * static_cast<float>((wire.source + wire.value) % 4);
-  const ImVec2 foot = to_screen(box.x + place, box.y), head = to_screen(box.x + place, box.y - 9);
+  const float location = box.width - 10 - 9 * static_cast<float>((wire.source + wire.value) % 4);
+  const ImVec2 foot = to_screen(box.x + location, box.y), head = to_screen(box.x + location, box.y - 9);
   if (!in_sight({head.x - 60, head.y}, {foot.x + 60, foot.y})) return;
-  list_->AddLine(head, foot, colour, ui_.scale);
-  list_->AddCircleFilled(head, 2.6F * std::min(zoom_, 1.2F * ui_.scale), colour, 10);
+  list_->AddLine(head, foot, color, ui_.scale);
+  list_->AddCircleFilled(head, 2.6F * std::min(zoom_, 1.2F * ui_.scale), color, 10);
 }
 
 void CanvasPainter::draw_frames() {
@@ -131,9 +131,9 @@ void CanvasPainter::outline(int32_t item, bool is_bad, ImVec2 least, ImVec2 grea
     list_->AddRect({least.x - away, least.y - away}, {greatest.x + away, greatest.y + away},
                    IM_COL32(0x33, 0xBB, 0xEE, 255), rounding + away, 0, 2 * ui_.scale);
   }
-  const ImU32 colour = is_selected ? theme.accent : is_bad ? theme.bad : theme.border;
+  const ImU32 color = is_selected ? theme.accent : is_bad ? theme.bad : theme.border;
   const float width = is_selected ? 3.0F : is_bad ? 2.0F : 1.0F;
-  list_->AddRect(least, greatest, colour, rounding, 0, width * ui_.scale);
+  list_->AddRect(least, greatest, color, rounding, 0, width * ui_.scale);
 }
 
 void CanvasPainter::draw_frame(const SceneBox& box, ImVec2 least, ImVec2 greatest) const {
@@ -236,8 +236,8 @@ void CanvasPainter::draw_text(const GraphItem& item, const ItemLook& look, ImVec
 void CanvasPainter::draw_shares(int32_t item, ImVec2 least, ImVec2 greatest, float inset) const {
   const ItemSummary& all = graph_.summary(item);
   const int32_t counts[] = {all.diverged, all.mistrusted, all.passed, all.not_compared};
-  const ImU32 colours[] = {ui_.theme().bad, IM_COL32(0xBB, 0xCC, 0xEE, 255), ui_.theme().good,
-                           faded(ui_.theme().dim, 0.5F)};
+  const ImU32 colors[] = {ui_.theme().bad, IM_COL32(0xBB, 0xCC, 0xEE, 255), ui_.theme().good,
+                          faded(ui_.theme().dim, 0.5F)};
   const auto total = static_cast<float>(counts[0] + counts[1] + counts[2] + counts[3]);
   const float width = greatest.x - least.x - 2 * inset, height = 3 * std::min(zoom_, 1.5F);
   if (total == 0 || width < 8 || zoom_ < kStraightBelow) return;
@@ -245,7 +245,7 @@ void CanvasPainter::draw_shares(int32_t item, ImVec2 least, ImVec2 greatest, flo
   for (size_t i = 0; i < std::size(counts); ++i) {
     const float end = x + width * static_cast<float>(counts[i]) / total;
     if (counts[i] > 0)
-      list_->AddRectFilled({x, greatest.y - height - 1}, {std::max(end, x + 1), greatest.y - 1}, colours[i]);
+      list_->AddRectFilled({x, greatest.y - height - 1}, {std::max(end, x + 1), greatest.y - 1}, colors[i]);
     x = end;
   }
 }

@@ -21,8 +21,8 @@ class CanvasPainter {
   bool in_sight(ImVec2 least, ImVec2 greatest) const;
   // For the register of widgets: only what can be seen can be clicked.
   void name_it(const SceneBox& box, ImVec2 least, ImVec2 greatest) const;
-  void draw_wire(const SceneWire& wire, ImU32 colour, float thickness) const;
-  void draw_stub(const SceneWire& wire, ImU32 colour) const;
+  void draw_wire(const SceneWire& wire, ImU32 color, float thickness) const;
+  void draw_stub(const SceneWire& wire, ImU32 color) const;
   void draw_box(const SceneBox& box);
   void draw_frame(const SceneBox& box, ImVec2 least, ImVec2 greatest) const;
   ImU32 frame_fill(const GraphItem& item) const;
@@ -31,8 +31,8 @@ class CanvasPainter {
                  ImU32 dim) const;
   void draw_shares(int32_t item, ImVec2 least, ImVec2 greatest, float inset) const;
   void outline(int32_t item, bool is_bad, ImVec2 least, ImVec2 greatest, float rounding) const;
-  void words(float size, float x, float y, ImU32 colour, const std::string& text) const;
-  bool is_emphasised(const SceneWire& wire) const;
+  void words(float size, float x, float y, ImU32 color, const std::string& text) const;
+  bool is_emphasized(const SceneWire& wire) const;
 
   Ui& ui_;
   GraphView& graph_;

@@ -170,7 +170,7 @@ void draw_canvas(Ui& ui) {
 namespace {
 
 // The worst of the values that fall on one pixel of the ribbon.
-ImU32 ribbon_colour(const Ui& ui, const Document& document, size_t begin, size_t end) {
+ImU32 ribbon_color(const Ui& ui, const Document& document, size_t begin, size_t end) {
   std::optional<double> worst;
   for (size_t row = begin; row < end; ++row) {
     const ValueComparison* value = document.compared(static_cast<int32_t>(row));
@@ -180,7 +180,7 @@ ImU32 ribbon_colour(const Ui& ui, const Document& document, size_t begin, size_t
   if (!worst.has_value()) return faded(ui.theme().dim, 0.25F);
   if (*worst < 0.1) return ui.theme().node;
   const double t = *worst < 1 ? 0.12 : std::min(0.9, 0.42 + 0.16 * std::log10(*worst));
-  return to_imgui(magnitude_colour(std::isfinite(*worst) ? t : 0.9));
+  return to_imgui(magnitude_color(std::isfinite(*worst) ? t : 0.9));
 }
 
 }  // namespace
@@ -198,11 +198,10 @@ void draw_ribbon(Ui& ui) {
   const float band = size.y / static_cast<float>(bands);
   for (size_t i = 0; i < bands; ++i) {
     const float y = corner.y + band * static_cast<float>(i);
-    const ImU32 colour =
-        ribbon_colour(ui, document, count * i / bands, std::max(count * i / bands + 1, count * (i + 1) / bands));
+    const ImU32 color =
+        ribbon_color(ui, document, count * i / bands, std::max(count * i / bands + 1, count * (i + 1) / bands));
     list->AddRectFilled({corner.x + 3 * ui.scale, y},
-                        {corner.x + size.x - 3 * ui.scale, y + std::max(1.0F, band - (band > 4 ? 1.0F : 0.0F))},
-                        colour);
+                        {corner.x + size.x - 3 * ui.scale, y + std::max(1.0F, band - (band > 4 ? 1.0F : 0.0F))}, color);
   }
   if (ui.viewer->row() >= 0) {
     const float y = corner.y + size.y * (static_cast<float>(ui.viewer->row()) + 0.5F) / static_cast<float>(count);

@@ -53,15 +53,15 @@ void draw_left(Ui& ui, const Panes& panes, float height, float width) {
   ImGui::SameLine(0, 0);
 }
 
-void draw_centre(Ui& ui, float width, float height) {
+void draw_center(Ui& ui, float width, float height) {
   const bool is_repeated = ui.viewer->document() != nullptr && ui.viewer->document()->iterations > 0;
   ImGui::BeginGroup();
   if (is_repeated) {
-    const float strip = ImGui::GetFrameHeight() + 8 * ui.scale;
-    ImGui::BeginChild("iterations", {width, strip}, false, ImGuiWindowFlags_NoScrollbar);
+    const float row_tile = ImGui::GetFrameHeight() + 8 * ui.scale;
+    ImGui::BeginChild("iterations", {width, row_tile}, false, ImGuiWindowFlags_NoScrollbar);
     draw_iterations(ui);
     ImGui::EndChild();
-    height -= strip;
+    height -= row_tile;
   }
   const float ribbon = ui.viewer->document() != nullptr ? 16 * ui.scale : 0;
   const float legend = legend_height(ui, width);
@@ -101,7 +101,7 @@ void draw_bottom(Ui& ui, const Panes& panes, float width, float height) {
 
 void draw_panes(Ui& ui, ImVec2 area) {
   const TensorPane& pane = ui.viewer->tensor();
-  if (ui.viewer->tensor_maximised && (pane.model.has_value() || !pane.problem.empty())) {
+  if (ui.viewer->tensor_maximized && (pane.model.has_value() || !pane.problem.empty())) {
     ImGui::BeginChild("tensor", area, false, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
     draw_tensor(ui);
     return ImGui::EndChild();
@@ -113,7 +113,7 @@ void draw_panes(Ui& ui, ImVec2 area) {
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   const float upper = area.y - (panes.bottom > 0 ? panes.bottom + bar : 0);
   draw_left(ui, panes, upper, area.x);
-  draw_centre(ui, main_width - (panes.left > 0 ? panes.left + bar : 0), upper);
+  draw_center(ui, main_width - (panes.left > 0 ? panes.left + bar : 0), upper);
   if (panes.bottom > 0) draw_bottom(ui, panes, main_width, area.y);
   ImGui::EndChild();
   if (panes.right == 0) return;

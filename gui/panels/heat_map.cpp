@@ -14,7 +14,7 @@ namespace {
 constexpr float kNumbersFrom = 44, kNumbersHigh = 16;  // pixels of a cell that holds a number
 constexpr float kThinnest = 0.25F;  // share of the pane's height (or width) that a long and thin slice is stretched to
 
-struct Place {
+struct Location {
   ImVec2 corner, size;  // of the pane
   ImVec2 cell;          // pixels an element
   ImVec2 origin;        // of element (0, 0) on the screen
@@ -71,15 +71,16 @@ void zoom_and_drag(Ui& ui, ImVec2 corner, ImVec2 size) {
 
 // visit(row, column, element) over the cells in sight.
 template <class Visit>
-void for_cells(const TensorModel& model, const Place& place, Visit visit) {
+void for_cells(const TensorModel& model, const Location& location, Visit visit) {
   const auto first = [](float at, float begin, float cell) {
     return std::max<int64_t>(0, static_cast<int64_t>((begin - at) / cell));
   };
-  const int64_t row_begin = first(place.origin.y, place.corner.y, place.cell.y),
-                column_begin = first(place.origin.x, place.corner.x, place.cell.x);
-  const int64_t row_end = std::min(model.rows(), row_begin + static_cast<int64_t>(place.size.y / place.cell.y) + 2);
+  const int64_t row_begin = first(location.origin.y, location.corner.y, location.cell.y),
+                column_begin = first(location.origin.x, location.corner.x, location.cell.x);
+  const int64_t row_end =
+      std::min(model.rows(), row_begin + static_cast<int64_t>(location.size.y / location.cell.y) + 2);
   const int64_t column_end =
-      std::min(model.columns(), column_begin + static_cast<int64_t>(place.size.x / place.cell.x) + 2);
+      std::min(model.columns(), column_begin + static_cast<int64_t>(location.size.x / location.cell.x) + 2);
   for (int64_t row = row_begin; row < row_end; ++row) {
     for (int64_t column = column_begin; column < column_end; ++column) {
       if (const int64_t element = model.element_at(row, column); element >= 0) visit(row, column, element);
@@ -87,45 +88,45 @@ void for_cells(const TensorModel& model, const Place& place, Visit visit) {
   }
 }
 
-ImVec2 corner_of(const Place& place, int64_t row, int64_t column) {
-  return {place.origin.x + place.cell.x * static_cast<float>(column),
-          place.origin.y + place.cell.y * static_cast<float>(row)};
+ImVec2 corner_of(const Location& location, int64_t row, int64_t column) {
+  return {location.origin.x + location.cell.x * static_cast<float>(column),
+          location.origin.y + location.cell.y * static_cast<float>(row)};
 }
 
-bool holds_numbers(const Ui& ui, const Place& place) {
-  return place.cell.x >= kNumbersFrom * ui.scale && place.cell.y >= kNumbersHigh * ui.scale;
+bool holds_numbers(const Ui& ui, const Location& location) {
+  return location.cell.x >= kNumbersFrom * ui.scale && location.cell.y >= kNumbersHigh * ui.scale;
 }
 
-void draw_numbers(Ui& ui, const Place& place, ImDrawList* list) {
+void draw_numbers(Ui& ui, const Location& location, ImDrawList* list) {
   const TensorPane& pane = ui.viewer->tensor();
-  if (!holds_numbers(ui, place)) return;
+  if (!holds_numbers(ui, location)) return;
   const ImFont* font = ui.fonts.small;
-  for_cells(*pane.model, place, [&](int64_t row, int64_t column, int64_t element) {
-    if (!pane.model->passes(pane.filter, place.mode, element)) return;
-    const std::string text = pane.model->cell_text(place.mode, element);
-    const Colour fill = TensorModel::colour_of(place.mode, pane.model->number(place.mode, element), place.range);
+  for_cells(*pane.model, location, [&](int64_t row, int64_t column, int64_t element) {
+    if (!pane.model->passes(pane.filter, location.mode, element)) return;
+    const std::string text = pane.model->cell_text(location.mode, element);
+    const Color fill = TensorModel::color_of(location.mode, pane.model->number(location.mode, element), location.range);
     const ImVec2 extent = font->CalcTextSizeA(font->FontSize, 1e6F, 0, text.c_str());
-    if (extent.x > place.cell.x) return;  // the picked element is shown in full next to the picture
-    const ImVec2 cell = corner_of(place, row, column);
+    if (extent.x > location.cell.x) return;  // the picked element is shown in full next to the picture
+    const ImVec2 cell = corner_of(location, row, column);
     list->AddText(
         font, font->FontSize,
-        {std::floor(cell.x + (place.cell.x - extent.x) / 2), std::floor(cell.y + (place.cell.y - extent.y) / 2)},
+        {std::floor(cell.x + (location.cell.x - extent.x) / 2), std::floor(cell.y + (location.cell.y - extent.y) / 2)},
         to_imgui(readable_on(fill)), text.c_str());
   });
 }
 
 // Small cells may be missed: NaN and infinities get a mark that does not depend on color.
-void draw_special_marks(Ui& ui, const Place& place, ImDrawList* list) {
+void draw_special_marks(Ui& ui, const Location& location, ImDrawList* list) {
   const TensorPane& pane = ui.viewer->tensor();
   const SliceHistogram& histogram = ui.tensor.figures.histogram;
   const bool has_specials = histogram.nan_a + histogram.nan_b + histogram.inf_a + histogram.inf_b > 0;
-  const float side = std::min(place.cell.x, place.cell.y);
-  if (!has_specials || side < 8 * ui.scale || holds_numbers(ui, place)) return;
-  for_cells(*pane.model, place, [&](int64_t row, int64_t column, int64_t element) {
-    const double number = pane.model->number(place.mode, element);
+  const float side = std::min(location.cell.x, location.cell.y);
+  if (!has_specials || side < 8 * ui.scale || holds_numbers(ui, location)) return;
+  for_cells(*pane.model, location, [&](int64_t row, int64_t column, int64_t element) {
+    const double number = pane.model->number(location.mode, element);
     if (std::isfinite(number)) return;
-    const ImVec2 cell = corner_of(place, row, column);
-    const ImVec2 a{cell.x + place.cell.x / 2 - side / 4, cell.y + place.cell.y / 2 - side / 4},
+    const ImVec2 cell = corner_of(location, row, column);
+    const ImVec2 a{cell.x + location.cell.x / 2 - side / 4, cell.y + location.cell.y / 2 - side / 4},
         b{a.x + side / 2, a.y + side / 2};
     if (std::isnan(number)) {
       list->AddLine(a, b, IM_COL32_WHITE, 1.5F);
@@ -137,23 +138,23 @@ void draw_special_marks(Ui& ui, const Place& place, ImDrawList* list) {
   });
 }
 
-void draw_picked(Ui& ui, const Place& place, ImDrawList* list) {
+void draw_picked(Ui& ui, const Location& location, ImDrawList* list) {
   const TensorPane& pane = ui.viewer->tensor();
   if (pane.element < 0) return;
-  const auto [row, column] = pane.model->place_of(pane.element);
-  const ImVec2 around{std::max(place.cell.x, 7 * ui.scale), std::max(place.cell.y, 7 * ui.scale)};
-  const ImVec2 cell = corner_of(place, row, column);
-  const ImVec2 middle{cell.x + place.cell.x / 2, cell.y + place.cell.y / 2};
+  const auto [row, column] = pane.model->location_of(pane.element);
+  const ImVec2 around{std::max(location.cell.x, 7 * ui.scale), std::max(location.cell.y, 7 * ui.scale)};
+  const ImVec2 cell = corner_of(location, row, column);
+  const ImVec2 middle{cell.x + location.cell.x / 2, cell.y + location.cell.y / 2};
   const ImVec2 a{middle.x - around.x / 2, middle.y - around.y / 2}, b{middle.x + around.x / 2, middle.y + around.y / 2};
   list->AddRect({a.x - 1, a.y - 1}, {b.x + 1, b.y + 1}, IM_COL32_BLACK, 0, 0, 3 * ui.scale);
   list->AddRect(a, b, IM_COL32_WHITE, 0, 0, 1.5F * ui.scale);
 }
 
-void show_element_under_mouse(Ui& ui, const Place& place, const HeatImage& image) {
+void show_element_under_mouse(Ui& ui, const Location& location, const HeatImage& image) {
   const TensorModel& model = *ui.viewer->tensor().model;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
-  const auto row = static_cast<int64_t>(std::floor((mouse.y - place.origin.y) / place.cell.y)),
-             column = static_cast<int64_t>(std::floor((mouse.x - place.origin.x) / place.cell.x));
+  const auto row = static_cast<int64_t>(std::floor((mouse.y - location.origin.y) / location.cell.y)),
+             column = static_cast<int64_t>(std::floor((mouse.x - location.origin.x) / location.cell.x));
   const int64_t element = model.element_at(row, column);
   if (element < 0) return;
   const ElementView view = model.describe(element);
@@ -190,27 +191,27 @@ void draw_heat_map(Ui& ui, size_t slot, TensorMode mode, const char* name, const
   fit_where_asked(tensor, model, size, ui.scale);
   zoom_and_drag(ui, corner, size);
   fit_where_asked(tensor, model, size, ui.scale);
-  const Place place{
+  const Location location{
       corner, size, tensor.cell(), {corner.x + tensor.origin.x, corner.y + tensor.origin.y}, mode, heat.shown.range};
-  const ImVec2 far_end = corner_of(place, model.rows(), model.columns());
+  const ImVec2 far_end = corner_of(location, model.rows(), model.columns());
   list->PushClipRect(corner, end, true);
   const bool is_made = !heat.work.is_running();
-  if (heat.texture != nullptr && is_made) list->AddImage(heat.texture, place.origin, far_end);
-  if (model.montage_axis() < 0) list->AddRect(place.origin, far_end, ui.theme().border);
+  if (heat.texture != nullptr && is_made) list->AddImage(heat.texture, location.origin, far_end);
+  if (model.montage_axis() < 0) list->AddRect(location.origin, far_end, ui.theme().border);
   if (is_made) {
-    draw_numbers(ui, place, list);
-    draw_special_marks(ui, place, list);
+    draw_numbers(ui, location, list);
+    draw_special_marks(ui, location, list);
   } else {
     busy_mark(ui, corner, end, fmt::format("drawing {} elements", model.slice_count()));
   }
-  draw_picked(ui, place, list);
+  draw_picked(ui, location, list);
   if (*title != 0) {
     const ImVec2 extent = ImGui::CalcTextSize(title), at{corner.x + 4 * ui.scale, corner.y + 3 * ui.scale};
     list->AddRectFilled(at, {at.x + extent.x + 8 * ui.scale, at.y + extent.y + 2}, faded(ui.theme().panel, 0.9F), 3);
     list->AddText({at.x + 4 * ui.scale, at.y}, ui.theme().text, title);
   }
   list->PopClipRect();
-  if (ImGui::IsItemHovered()) show_element_under_mouse(ui, place, heat.shown.image);
+  if (ImGui::IsItemHovered()) show_element_under_mouse(ui, location, heat.shown.image);
 }
 
 }  // namespace
@@ -254,9 +255,9 @@ void draw_heat_maps(Ui& ui, ImVec2 size) {
   // Wide slices are stacked, others are side by side, whichever shows them larger.
   const float gap = 4 * ui.scale;
   const auto rows = static_cast<float>(model.rows()), columns = static_cast<float>(model.columns());
-  const float zoom_beside = std::min((size.x - 2 * gap) / 3 / columns, size.y / rows),
+  const float zoom_around = std::min((size.x - 2 * gap) / 3 / columns, size.y / rows),
               zoom_above = std::min(size.x / columns, (size.y - 2 * gap) / 3 / rows);
-  const bool is_above = zoom_above > zoom_beside;
+  const bool is_above = zoom_above > zoom_around;
   ImVec2 each = size;
   if (is_split && is_above) each.y = (size.y - 2 * gap) / 3;
   if (is_split && !is_above) each.x = (size.x - 2 * gap) / 3;

@@ -7,7 +7,7 @@
 namespace parallax::gui {
 namespace {
 
-ImU32 colour_of(const Theme& theme, InspectorLine::Kind kind) {
+ImU32 color_of(const Theme& theme, InspectorLine::Kind kind) {
   switch (kind) {
     case InspectorLine::Kind::good:
       return theme.good;
@@ -33,7 +33,7 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
   } else {
     ImGui::TableSetColumnIndex(1);
   }
-  ImGui::PushStyleColor(ImGuiCol_Text, colour_of(ui.theme(), line.kind));
+  ImGui::PushStyleColor(ImGuiCol_Text, color_of(ui.theme(), line.kind));
   if (line.kind == InspectorLine::Kind::link) {
     const ImFont* font = ui.fonts.base;
     const std::string shown = cut_text(font, font->FontSize, line.a, ImGui::GetContentRegionAvail().x);

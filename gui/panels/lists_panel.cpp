@@ -72,7 +72,7 @@ void draw_alert(Ui& ui, const Alert& alert, size_t index) {
     ui.scrolled_row = alert.row;
   }
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImU32 swatch = alert.kind == Alert::Kind::special_values ? to_imgui(kNanColour) : ui.theme().bad;
+  const ImU32 swatch = alert.kind == Alert::Kind::special_values ? to_imgui(kNanColor) : ui.theme().bad;
   list->AddRectFilled({at.x, at.y + 3 * ui.scale}, {at.x + 4 * ui.scale, at.y + 2 * line + ui.scale}, swatch, 2);
   const float x = at.x + 11 * ui.scale, y = at.y + 2 * ui.scale;
   const std::string& severity = alert.severity_text;

@@ -228,7 +228,7 @@ void draw_channels(Ui& ui) {
 void draw_around(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
   if (pane.element < 0) return headline("pick an element, or press E for the worst");
-  const auto [row, column] = pane.model->place_of(pane.element);
+  const auto [row, column] = pane.model->location_of(pane.element);
   headline(fmt::format("around {}: {}", pane.model->describe(pane.element).index,
                        tensor_modes()[static_cast<size_t>(pane.mode)].title));
   constexpr int64_t kReach = 4;
@@ -243,7 +243,7 @@ void draw_around(Ui& ui) {
       if (element < 0) continue;
       const ImVec2 a{at.x + cell.x * static_cast<float>(c + kReach), at.y + cell.y * static_cast<float>(r + kReach)},
           b{a.x + cell.x - 1, a.y + cell.y - 1};
-      const Colour fill = TensorModel::colour_of(pane.mode, pane.model->number(pane.mode, element), pane.range);
+      const Color fill = TensorModel::color_of(pane.mode, pane.model->number(pane.mode, element), pane.range);
       list->AddRectFilled(a, b, to_imgui(fill));
       const std::string text = cut_text(font, font->FontSize, pane.model->cell_text(pane.mode, element), cell.x);
       const ImVec2 extent = font->CalcTextSizeA(font->FontSize, 1e6F, 0, text.c_str());

@@ -181,12 +181,12 @@ void draw_texts(const Ui& ui, const TextLines& texts) {
   while (clipper.Step()) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const TextLine& line = texts.lines[static_cast<size_t>(i)];
-      ImGui::PushStyleColor(ImGuiCol_Text, line.is_apart ? ui.theme().bad : ui.theme().text);
-      for (const std::string* cell : {&line.place, &line.a, &line.b}) {
+      ImGui::PushStyleColor(ImGuiCol_Text, line.are_mismatched ? ui.theme().bad : ui.theme().text);
+      for (const std::string* cell : {&line.location, &line.a, &line.b}) {
         if (cell == &line.b && !texts.has_b) continue;
         ImGui::TableNextColumn();
         ImGui::TextUnformatted(cell->c_str());
-        if (cell != &line.place) tooltip(cell->c_str());
+        if (cell != &line.location) tooltip(cell->c_str());
       }
       ImGui::PopStyleColor();
     }

@@ -30,18 +30,18 @@ void draw_bar(Ui& ui, float width, float height) {
   constexpr int kSteps = 64;
   for (int i = 0; i < kSteps; ++i) {
     const double t = (i + 0.5) / kSteps;
-    const Colour colour = TensorModel::colour_of(pane.mode, bar.low + t * (bar.high - bar.low), pane.range);
+    const Color color = TensorModel::color_of(pane.mode, bar.low + t * (bar.high - bar.low), pane.range);
     list->AddRectFilled({at.x + width * static_cast<float>(i) / kSteps, at.y},
                         {at.x + width * static_cast<float>(i + 1) / kSteps + 1, at.y + height - 3 * ui.scale},
-                        to_imgui(colour));
+                        to_imgui(color));
   }
   list->AddRect(at, {at.x + width, at.y + height - 3 * ui.scale}, ui.theme().border);
-  const auto place = [&](double value) {
+  const auto location = [&](double value) {
     const double span = bar.high / 2 - bar.low / 2;  // of all doubles the whole would be infinite
     const double share = span > 0 ? (value / 2 - bar.low / 2) / span : 0.5;
     return at.x + width * static_cast<float>(std::clamp(share, 0.0, 1.0));
   };
-  const float handles[2] = {place(pane.range.low), place(pane.range.high)}, mouse = ImGui::GetIO().MousePos.x;
+  const float handles[2] = {location(pane.range.low), location(pane.range.high)}, mouse = ImGui::GetIO().MousePos.x;
   for (const float x : handles) {
     list->AddTriangleFilled({x, at.y + height - 8 * ui.scale}, {x - 5 * ui.scale, at.y + height},
                             {x + 5 * ui.scale, at.y + height}, ui.theme().accent);
@@ -68,19 +68,19 @@ struct CountScale {
 };
 
 void filled(ImDrawList* list, const std::vector<int64_t>& counts, const CountScale& scale, ImVec2 at, ImVec2 size,
-            ImU32 colour) {
+            ImU32 color) {
   const float step = size.x / static_cast<float>(std::max<size_t>(1, counts.size()));
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
     const float share = std::max(scale.share(counts[i]), 1 / size.y);  // the fewest are seen, too
     const float x = at.x + step * static_cast<float>(i);
-    list->AddRectFilled({x, at.y + size.y * (1 - share)}, {x + step - (step > 3 ? 1.0F : 0.0F), at.y + size.y}, colour);
+    list->AddRectFilled({x, at.y + size.y * (1 - share)}, {x + step - (step > 3 ? 1.0F : 0.0F), at.y + size.y}, color);
   }
 }
 
 // As stairs over what is filled, so that both are seen where they cover each other.
 void outlined(ImDrawList* list, const std::vector<int64_t>& counts, const CountScale& scale, ImVec2 at, ImVec2 size,
-              ImU32 colour, float thickness) {
+              ImU32 color, float thickness) {
   const float step = size.x / static_cast<float>(std::max<size_t>(1, counts.size()));
   std::vector<ImVec2> stairs;
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -89,7 +89,7 @@ void outlined(ImDrawList* list, const std::vector<int64_t>& counts, const CountS
     stairs.push_back({at.x + step * static_cast<float>(i), y});
     stairs.push_back({at.x + step * static_cast<float>(i + 1), y});
   }
-  list->AddPolyline(stairs.data(), static_cast<int>(stairs.size()), colour, 0, thickness);
+  list->AddPolyline(stairs.data(), static_cast<int>(stairs.size()), color, 0, thickness);
 }
 
 // A drag over the histogram chooses values; a click without one chooses all of them again.
@@ -115,8 +115,8 @@ void brush(Ui& ui, ImVec2 at, ImVec2 size) {
   const auto share_of = [&](double value) {
     const double low = histogram.is_logarithmic ? std::log(histogram.low) : histogram.low,
                  high = histogram.is_logarithmic ? std::log(histogram.high) : histogram.high;
-    const double place = histogram.is_logarithmic ? std::log(std::max(value, 1e-300)) : value;
-    return std::clamp(high > low ? static_cast<float>((place - low) / (high - low)) : 0.0F, 0.0F, 1.0F);
+    const double location = histogram.is_logarithmic ? std::log(std::max(value, 1e-300)) : value;
+    return std::clamp(high > low ? static_cast<float>((location - low) / (high - low)) : 0.0F, 0.0F, 1.0F);
   };
   band(share_of(chosen->low), share_of(chosen->high));
 }
@@ -196,17 +196,17 @@ void draw_histogram(Ui& ui, float height) {
   } else {
     draw_axis(histogram, size.x, scale.is_linear);
   }
-  std::string apart;
-  if (histogram.zeros > 0 && !is_empty) apart += fmt::format("equal {}   ", histogram.zeros);
+  std::string gap_between;
+  if (histogram.zeros > 0 && !is_empty) gap_between += fmt::format("equal {}   ", histogram.zeros);
   if (histogram.nan_a + histogram.nan_b + histogram.inf_a + histogram.inf_b > 0) {
-    apart += histogram.b.empty() ? fmt::format("NaN {}   Inf {}", histogram.nan_a, histogram.inf_a)
-                                 : fmt::format("NaN {} | {}   Inf {} | {}", histogram.nan_a, histogram.nan_b,
-                                               histogram.inf_a, histogram.inf_b);
+    gap_between += histogram.b.empty() ? fmt::format("NaN {}   Inf {}", histogram.nan_a, histogram.inf_a)
+                                       : fmt::format("NaN {} | {}   Inf {} | {}", histogram.nan_a, histogram.nan_b,
+                                                     histogram.inf_a, histogram.inf_b);
   }
-  if (!apart.empty()) {
-    const bool is_special = apart.find("NaN") != std::string::npos;
-    ImGui::PushStyleColor(ImGuiCol_Text, is_special ? to_imgui(kNanColour) : ui.theme().dim);
-    ImGui::TextUnformatted(apart.c_str());
+  if (!gap_between.empty()) {
+    const bool is_special = gap_between.find("NaN") != std::string::npos;
+    ImGui::PushStyleColor(ImGuiCol_Text, is_special ? to_imgui(kNanColor) : ui.theme().dim);
+    ImGui::TextUnformatted(gap_between.c_str());
     ImGui::PopStyleColor();
   }
   ImGui::PopFont();

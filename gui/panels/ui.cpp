@@ -26,7 +26,7 @@ constexpr Theme kLight = {rgb(0xECEEF1), rgb(0xFAFBFC), rgb(0xE7EAEE), rgb(0xC3C
                           rgb(0x5B636E), rgb(0x0B66C3), rgb(0x1D7F3F), rgb(0xB5400B), rgb(0xE3E8EE),
                           rgb(0xF4F6F8), rgb(0xFFFFFF), rgb(0x8A94A0)};
 
-ImVec4 vec(ImU32 colour) { return ImGui::ColorConvertU32ToFloat4(colour); }
+ImVec4 vec(ImU32 color) { return ImGui::ColorConvertU32ToFloat4(color); }
 
 }  // namespace
 
@@ -52,48 +52,48 @@ void apply_theme(const Theme& theme, float scale) {
   style.ChildBorderSize = 0;
   style.PopupBorderSize = 1;
   style.ScaleAllSizes(scale);
-  ImVec4* colours = style.Colors;
-  colours[ImGuiCol_Text] = vec(theme.text);
-  colours[ImGuiCol_TextDisabled] = vec(theme.dim);
-  colours[ImGuiCol_WindowBg] = vec(theme.background);
-  colours[ImGuiCol_ChildBg] = vec(theme.panel);
-  colours[ImGuiCol_PopupBg] = vec(theme.panel);
-  colours[ImGuiCol_Border] = vec(theme.border);
-  colours[ImGuiCol_BorderShadow] = {0, 0, 0, 0};
-  colours[ImGuiCol_FrameBg] = vec(theme.raised);
-  colours[ImGuiCol_FrameBgHovered] = vec(theme.border);
-  colours[ImGuiCol_FrameBgActive] = vec(theme.border);
-  colours[ImGuiCol_MenuBarBg] = vec(theme.panel);
-  colours[ImGuiCol_ScrollbarBg] = {0, 0, 0, 0};
-  colours[ImGuiCol_ScrollbarGrab] = vec(theme.border);
-  colours[ImGuiCol_ScrollbarGrabHovered] = vec(theme.dim);
-  colours[ImGuiCol_ScrollbarGrabActive] = vec(theme.dim);
-  colours[ImGuiCol_CheckMark] = vec(theme.accent);
-  colours[ImGuiCol_SliderGrab] = vec(faded(theme.accent, 0.45F));  // text stands over it
-  colours[ImGuiCol_SliderGrabActive] = vec(faded(theme.accent, 0.6F));
-  colours[ImGuiCol_Button] = vec(theme.raised);
-  colours[ImGuiCol_ButtonHovered] = vec(theme.border);
-  colours[ImGuiCol_ButtonActive] = vec(theme.border);
-  colours[ImGuiCol_Header] = vec(faded(theme.accent, 0.32F));
-  colours[ImGuiCol_HeaderHovered] = vec(faded(theme.accent, 0.18F));
-  colours[ImGuiCol_HeaderActive] = vec(faded(theme.accent, 0.4F));
-  colours[ImGuiCol_Separator] = vec(theme.border);
-  colours[ImGuiCol_TableHeaderBg] = vec(theme.raised);
-  colours[ImGuiCol_TableBorderStrong] = vec(theme.border);
-  colours[ImGuiCol_TableBorderLight] = vec(faded(theme.border, 0.5F));
-  colours[ImGuiCol_TableRowBg] = {0, 0, 0, 0};
-  colours[ImGuiCol_TableRowBgAlt] = vec(faded(theme.raised, 0.35F));
-  colours[ImGuiCol_PlotHistogram] = vec(theme.accent);
-  colours[ImGuiCol_TextSelectedBg] = vec(faded(theme.accent, 0.4F));
-  colours[ImGuiCol_ModalWindowDimBg] = {0, 0, 0, 0.4F};
+  ImVec4* colors = style.Colors;
+  colors[ImGuiCol_Text] = vec(theme.text);
+  colors[ImGuiCol_TextDisabled] = vec(theme.dim);
+  colors[ImGuiCol_WindowBg] = vec(theme.background);
+  colors[ImGuiCol_ChildBg] = vec(theme.panel);
+  colors[ImGuiCol_PopupBg] = vec(theme.panel);
+  colors[ImGuiCol_Border] = vec(theme.border);
+  colors[ImGuiCol_BorderShadow] = {0, 0, 0, 0};
+  colors[ImGuiCol_FrameBg] = vec(theme.raised);
+  colors[ImGuiCol_FrameBgHovered] = vec(theme.border);
+  colors[ImGuiCol_FrameBgActive] = vec(theme.border);
+  colors[ImGuiCol_MenuBarBg] = vec(theme.panel);
+  colors[ImGuiCol_ScrollbarBg] = {0, 0, 0, 0};
+  colors[ImGuiCol_ScrollbarGrab] = vec(theme.border);
+  colors[ImGuiCol_ScrollbarGrabHovered] = vec(theme.dim);
+  colors[ImGuiCol_ScrollbarGrabActive] = vec(theme.dim);
+  colors[ImGuiCol_CheckMark] = vec(theme.accent);
+  colors[ImGuiCol_SliderGrab] = vec(faded(theme.accent, 0.45F));  // text stands over it
+  colors[ImGuiCol_SliderGrabActive] = vec(faded(theme.accent, 0.6F));
+  colors[ImGuiCol_Button] = vec(theme.raised);
+  colors[ImGuiCol_ButtonHovered] = vec(theme.border);
+  colors[ImGuiCol_ButtonActive] = vec(theme.border);
+  colors[ImGuiCol_Header] = vec(faded(theme.accent, 0.32F));
+  colors[ImGuiCol_HeaderHovered] = vec(faded(theme.accent, 0.18F));
+  colors[ImGuiCol_HeaderActive] = vec(faded(theme.accent, 0.4F));
+  colors[ImGuiCol_Separator] = vec(theme.border);
+  colors[ImGuiCol_TableHeaderBg] = vec(theme.raised);
+  colors[ImGuiCol_TableBorderStrong] = vec(theme.border);
+  colors[ImGuiCol_TableBorderLight] = vec(faded(theme.border, 0.5F));
+  colors[ImGuiCol_TableRowBg] = {0, 0, 0, 0};
+  colors[ImGuiCol_TableRowBgAlt] = vec(faded(theme.raised, 0.35F));
+  colors[ImGuiCol_PlotHistogram] = vec(theme.accent);
+  colors[ImGuiCol_TextSelectedBg] = vec(faded(theme.accent, 0.4F));
+  colors[ImGuiCol_ModalWindowDimBg] = {0, 0, 0, 0.4F};
   ImGui::GetStyle() = style;
 }
 
-ImU32 to_imgui(Colour colour) { return IM_COL32(colour.r, colour.g, colour.b, colour.a); }
+ImU32 to_imgui(Color color) { return IM_COL32(color.r, color.g, color.b, color.a); }
 
-ImU32 faded(ImU32 colour, float opacity) {
+ImU32 faded(ImU32 color, float opacity) {
   const auto alpha = static_cast<ImU32>(opacity * 255.0F);
-  return (colour & ~static_cast<ImU32>(IM_COL32_A_MASK)) | alpha << IM_COL32_A_SHIFT;
+  return (color & ~static_cast<ImU32>(IM_COL32_A_MASK)) | alpha << IM_COL32_A_SHIFT;
 }
 
 namespace {
@@ -170,8 +170,8 @@ bool index_slider(Ui& ui, const char* name, const std::string& text, int64_t& at
                 theme.text, text.c_str());
   const int64_t before = at;
   if (ImGui::IsItemActive()) {
-    const float place = (ImGui::GetIO().MousePos.x - least.x - rounding) / step;
-    at = std::clamp<int64_t>(static_cast<int64_t>(std::floor(place)), 0, count - 1);
+    const float location = (ImGui::GetIO().MousePos.x - least.x - rounding) / step;
+    at = std::clamp<int64_t>(static_cast<int64_t>(std::floor(location)), 0, count - 1);
   } else if (ImGui::IsItemHovered() && ImGui::GetIO().MouseWheel != 0) {
     at = std::clamp<int64_t>(at - static_cast<int64_t>(ImGui::GetIO().MouseWheel), 0, count - 1);
   }

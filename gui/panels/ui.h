@@ -130,9 +130,9 @@ struct Ui {
 
 // Colors of ImGui's own widgets.
 void apply_theme(const Theme& theme, float scale);
-ImU32 to_imgui(Colour colour);
+ImU32 to_imgui(Color color);
 // The theme's color with another opacity.
-ImU32 faded(ImU32 colour, float opacity);
+ImU32 faded(ImU32 color, float opacity);
 
 // Text over as many lines as it needs, broken at blanks only: numbers stay whole.
 void wrapped_text(std::string_view text, float width);

@@ -45,8 +45,8 @@ std::unique_ptr<DocumentJob> DocumentJob::time(std::shared_ptr<const Document> d
               factory = std::move(make_executor)] {
                constexpr int64_t kRuns = 3;
                const auto profile = profile_model(request, kRuns, factory);
-               if (!profile.ok()) return self->post(Error(profile.error()).with_context("measuring times"));
-               self->post(with_times(*document, *profile));
+               if (!profile.ok()) return self->enqueue(Error(profile.error()).with_context("measuring times"));
+               self->enqueue(with_times(*document, *profile));
              });
   return job;
 }
@@ -71,7 +71,7 @@ void DocumentJob::start(std::string title, std::function<void()> wake, std::func
   });
 }
 
-void DocumentJob::post(Result<std::shared_ptr<const Document>> document) {
+void DocumentJob::enqueue(Result<std::shared_ptr<const Document>> document) {
   {
     const std::lock_guard lock(mutex_);
     if (!news_.empty() && news_.back().ok() && document.ok()) news_.pop_back();
@@ -88,19 +88,19 @@ std::vector<Result<std::shared_ptr<const Document>>> DocumentJob::take() {
 void DocumentJob::open_files(const std::vector<std::string>& files, const Policy& policy,
                              const ExecutorFactory& make_executor) {
   auto document = open_document(files);
-  if (!document.ok()) return post(std::move(document));
+  if (!document.ok()) return enqueue(std::move(document));
   const std::shared_ptr<const Document> opened = *document;
-  post(opened);
+  enqueue(opened);
   if (opened->b == nullptr) return;
   CompareOptions options;
   options.cancel = cancel_;
   auto comparison = compare_dumps(*opened->a, *opened->b, policy, options);
-  if (!comparison.ok()) return post(std::move(comparison).error());
-  post(with_comparison(*opened, *comparison));
+  if (!comparison.ok()) return enqueue(std::move(comparison).error());
+  enqueue(with_comparison(*opened, *comparison));
   if (!make_executor || comparison->verdict != OverallVerdict::diverged || cancel_.is_cancelled()) return;
   const Status blamed = blame_files(files.front(), files.back(), policy, make_executor, *comparison);
-  if (!blamed.ok()) return post(Error(blamed.error()).with_context("looking for causes"));
-  post(with_comparison(*opened, std::move(comparison).take()));
+  if (!blamed.ok()) return enqueue(Error(blamed.error()).with_context("looking for causes"));
+  enqueue(with_comparison(*opened, std::move(comparison).take()));
 }
 
 Result<RunRequest> request_to_time(const Document& document, const std::string& otherwise) {
@@ -159,7 +159,7 @@ std::optional<std::pair<std::string, std::string>> dumps_in(const std::string& f
 
 }  // namespace
 
-void DocumentJob::post_what_was_kept(const Document& start, const RunRequest& request, Comparison so_far) {
+void DocumentJob::enqueue_partial_comparison(const Document& start, const RunRequest& request, Comparison so_far) {
   if (so_far.values.empty() || request.dump_directory.empty()) return;
   const auto dumps = dumps_in(request.dump_directory);
   if (!dumps.has_value()) return;
@@ -168,16 +168,16 @@ void DocumentJob::post_what_was_kept(const Document& start, const RunRequest& re
   if (!document.ok()) return;  // why the run ended is reported
   Document kept = **document;
   kept.remarks.clear();  // likewise
-  post(std::make_shared<const Document>(std::move(kept)));
+  enqueue(std::make_shared<const Document>(std::move(kept)));
 }
 
 void DocumentJob::run_request(RunRequest request, const ExecutorFactory& make_executor) {
   // The graph is there at once, values fill it in.
-  if (const Status checked = check_models(request); !checked.ok()) return post(checked.error());
+  if (const Status checked = check_models(request); !checked.ok()) return enqueue(checked.error());
   auto opened = open_document({request.model});
-  if (!opened.ok()) return post(std::move(opened));
+  if (!opened.ok()) return enqueue(std::move(opened));
   const std::shared_ptr<const Document> start = *opened;
-  post(start);
+  enqueue(start);
   request.options.cancel = cancel_;
   request.progress = [this](int64_t done, int64_t total) {
     done_ = done;
@@ -193,22 +193,22 @@ void DocumentJob::run_request(RunRequest request, const ExecutorFactory& make_ex
     if (now - last_shown < std::chrono::milliseconds(200)) return;
     Comparison shown = so_far;
     conclude(shown);
-    post(document_of_run(start->model, start->items, std::move(shown), origin_of(request)));
+    enqueue(document_of_run(start->model, start->items, std::move(shown), origin_of(request)));
     last_shown = std::chrono::steady_clock::now();
   };
   auto ran = run_models(request, make_executor);
   if (!ran.ok()) {
-    post_what_was_kept(*start, request, std::move(so_far));
-    return post(worded_for_dialog(std::move(ran).error()));
+    enqueue_partial_comparison(*start, request, std::move(so_far));
+    return enqueue(worded_for_dialog(std::move(ran).error()));
   }
   if (!ran->comparison.has_value()) {
-    return post(ran->written.empty() ? Result<std::shared_ptr<const Document>>(start)
-                                     : open_document({ran->written.front()}));
+    return enqueue(ran->written.empty() ? Result<std::shared_ptr<const Document>>(start)
+                                        : open_document({ran->written.front()}));
   }
   if (ran->written.size() < 2) {
-    return post(document_of_run(start->model, start->items, *std::move(ran->comparison), origin_of(request)));
+    return enqueue(document_of_run(start->model, start->items, *std::move(ran->comparison), origin_of(request)));
   }
-  post(document_of_dumps(*start, ran->written[0], ran->written[1], *std::move(ran->comparison), origin_of(request)));
+  enqueue(document_of_dumps(*start, ran->written[0], ran->written[1], *std::move(ran->comparison), origin_of(request)));
 }
 
 }  // namespace parallax

@@ -45,11 +45,11 @@ class DocumentJob {
  private:
   DocumentJob() = default;
   void start(std::string title, std::function<void()> wake, std::function<void()> work);
-  void post(Result<std::shared_ptr<const Document>> document);
+  void enqueue(Result<std::shared_ptr<const Document>> document);
   void open_files(const std::vector<std::string>& files, const Policy& policy, const ExecutorFactory& make_executor);
   void run_request(RunRequest request, const ExecutorFactory& make_executor);
   // Posts the comparison so far of a run that was cancelled or failed, with the elements that its dumps hold.
-  void post_what_was_kept(const Document& start, const RunRequest& request, Comparison so_far);
+  void enqueue_partial_comparison(const Document& start, const RunRequest& request, Comparison so_far);
 
   std::string title_;
   std::function<void()> wake_;

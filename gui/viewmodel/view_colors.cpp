@@ -17,10 +17,10 @@ constexpr std::array<std::string_view, 9> kYlOrBr = {"#FFFFE5", "#FFF7BC", "#FEE
 constexpr std::array<std::string_view, 10> kCividis = {"#00224E", "#123570", "#3B496C", "#575D6D", "#707173",
                                                        "#8A8678", "#A59C74", "#C3B369", "#E1CC55", "#FEE838"};
 
-Colour along(std::span<const std::string_view> ramp, double t) {
+Color along(std::span<const std::string_view> ramp, double t) {
   const double at = std::clamp(std::isnan(t) ? 0.0 : t, 0.0, 1.0) * static_cast<double>(ramp.size() - 1);
   const auto low = std::min(static_cast<size_t>(at), ramp.size() - 2);
-  return mixed(colour_from_hex(ramp[low]), colour_from_hex(ramp[low + 1]), at - static_cast<double>(low));
+  return mixed(color_from_hex(ramp[low]), color_from_hex(ramp[low + 1]), at - static_cast<double>(low));
 }
 
 double linear(uint8_t channel) {
@@ -30,27 +30,25 @@ double linear(uint8_t channel) {
 
 }  // namespace
 
-Colour colour_from_hex(std::string_view text) {
+Color color_from_hex(std::string_view text) {
   uint32_t value = 0;
   std::from_chars(text.data() + 1, text.data() + text.size(), value, 16);
   return {static_cast<uint8_t>(value >> 16), static_cast<uint8_t>(value >> 8 & 255), static_cast<uint8_t>(value & 255)};
 }
 
-Colour mixed(Colour a, Colour b, double share) {
+Color mixed(Color a, Color b, double share) {
   const auto mix = [&](uint8_t x, uint8_t y) {
     return static_cast<uint8_t>(std::lround(x + (static_cast<double>(y) - x) * share));
   };
   return {mix(a.r, b.r), mix(a.g, b.g), mix(a.b, b.b), mix(a.a, b.a)};
 }
 
-double luminance(Colour colour) {
-  return 0.2126 * linear(colour.r) + 0.7152 * linear(colour.g) + 0.0722 * linear(colour.b);
-}
+double luminance(Color color) { return 0.2126 * linear(color.r) + 0.7152 * linear(color.g) + 0.0722 * linear(color.b); }
 
-Colour readable_on(Colour fill) { return luminance(fill) > 0.18 ? Colour{0, 0, 0} : Colour{255, 255, 255}; }
+Color readable_on(Color fill) { return luminance(fill) > 0.18 ? Color{0, 0, 0} : Color{255, 255, 255}; }
 
-Colour signed_colour(double t) { return along(kBuRd, (t + 1) / 2); }
-Colour magnitude_colour(double t) { return along(kYlOrBr, t); }
-Colour value_colour(double t) { return along(kCividis, t); }
+Color signed_color(double t) { return along(kBuRd, (t + 1) / 2); }
+Color magnitude_color(double t) { return along(kYlOrBr, t); }
+Color value_color(double t) { return along(kCividis, t); }
 
 }  // namespace parallax

@@ -142,7 +142,7 @@ void add_comparison_rows(Document& document) {
 void remark_on(const DumpReader& dump, std::string_view side, std::vector<std::string>& remarks) {
   for (std::string& remark : run_remarks(dump, side)) remarks.push_back(std::move(remark));
   const bool lacks = std::ranges::any_of(dump.entries(), [](const DumpEntry& entry) {
-    return !entry.absence.has_value() && entry.level < CaptureLevel::all && entry.role == ValueSite::Role::node_output;
+    return !entry.absence.has_value() && entry.level < CaptureLevel::all && entry.role == ValueInfo::Role::node_output;
   });
   if (lacks) remarks.push_back(fmt::format("{} does not hold all elements of all values", title_of(dump, side)));
 }

@@ -18,7 +18,7 @@ constexpr std::string_view kInk = "#1B1F24", kDim = "#5B636E", kBorder = "#C3C9D
 constexpr float kLegendLine = 18;
 constexpr float kLegendWidth = 170;
 
-std::string hex(Colour colour) { return fmt::format("#{:02X}{:02X}{:02X}", colour.r, colour.g, colour.b); }
+std::string hex(Color color) { return fmt::format("#{:02X}{:02X}{:02X}", color.r, color.g, color.b); }
 
 std::string dot_text(std::string_view text) {
   std::string safe;
@@ -65,11 +65,11 @@ class SvgWriter {
   }
 
  private:
-  void words(float x, float y, float size, std::string_view colour, const std::string& what,
+  void words(float x, float y, float size, std::string_view color, const std::string& what,
              std::string_view anchor = "start") {
     text_ +=
         fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" fill=\"{}\" text-anchor=\"{}\">{}</text>\n",
-                    x, y, size, colour, anchor, xml_text(what));
+                    x, y, size, color, anchor, xml_text(what));
   }
 
   void frame(const SceneBox& box) {

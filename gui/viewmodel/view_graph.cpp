@@ -30,7 +30,7 @@ void GraphView::set_document(std::shared_ptr<const Document> document) {
     open_.assign(document_->items->items().size(), false);
     is_stale_ = true;
   }
-  summarise();
+  summarize();
   if (!same_graph) {
     open_first_view();
     fit();
@@ -80,16 +80,16 @@ bool GraphView::can_open(int32_t item) const {
 
 // The item that was clicked keeps its position on the screen.
 void GraphView::relayout_keeping(int32_t item) {
-  const auto place = [&]() -> const SceneBox* {
+  const auto location = [&]() -> const SceneBox* {
     const int32_t box = scene_.box_of_item.empty() ? -1 : scene_.box_of_item[static_cast<size_t>(item)];
     return box < 0 ? nullptr : &scene_.boxes[static_cast<size_t>(box)];
   };
-  const SceneBox* before = place();
+  const SceneBox* before = location();
   const LayoutPoint old = before == nullptr ? LayoutPoint{} : LayoutPoint{before->x + before->width / 2, before->y};
   const bool was_drawn = before != nullptr;
   is_stale_ = true;
   scene();
-  const SceneBox* after = place();
+  const SceneBox* after = location();
   if (!was_drawn || after == nullptr) return;
   camera.x += after->x + after->width / 2 - old.x;
   camera.y += after->y - old.y;
@@ -207,7 +207,7 @@ const SceneBox* GraphView::box_of(int32_t item) {
   return index < 0 ? nullptr : &all.boxes[static_cast<size_t>(index)];
 }
 
-void GraphView::centre_on(int32_t item) {
+void GraphView::center_on(int32_t item) {
   const SceneBox* box = box_of(item);
   if (box == nullptr) return;
   if (camera.zoom < kLeastReadableZoom * pixel_scale) return focus_on(item);
@@ -289,7 +289,7 @@ std::vector<int32_t> GraphView::readers_of(int32_t item) {
 }
 
 // Among the members of its group: to the left or right where there is one at its height, else before or after it.
-int32_t GraphView::neighbour(int32_t item, int step) {
+int32_t GraphView::neighbor(int32_t item, int step) {
   if (item <= 0) return -1;
   const Scene& all = scene();
   const auto box_of = [&](int32_t index) -> const SceneBox* {

@@ -13,14 +13,14 @@
 
 namespace parallax {
 
-enum class ColourBy : uint8_t { severity, max_abs, rmse, cosine, ulp, nan, introduced, op, time };
-struct ColourByInfo {
-  ColourBy by;
+enum class ColorBy : uint8_t { severity, max_abs, rmse, cosine, ulp, nan, introduced, op, time };
+struct ColorByInfo {
+  ColorBy by;
   std::string_view name;  // in settings and states
   std::string_view title;
   bool needs_comparison;
 };
-std::span<const ColourByInfo> colourings();
+std::span<const ColorByInfo> colorings();
 
 // The values of an item: of a node its own, of a group those of all its nodes.
 struct ItemSummary {
@@ -30,7 +30,7 @@ struct ItemSummary {
 };
 
 struct ItemLook {
-  Colour fill;
+  Color fill;
   bool is_neutral = true;   // fill is the theme's
   bool is_hatched = false;  // fused, folded, absent
   bool is_bad = false;      // a thick border: color is never the only sign
@@ -38,7 +38,7 @@ struct ItemLook {
 };
 
 struct LegendEntry {
-  Colour fill;
+  Color fill;
   bool is_neutral = false;
   bool is_hatched = false;
   std::string text;
@@ -67,8 +67,8 @@ class GraphView {
   void close_all(int32_t selected);
   void reveal(int32_t item);  // opens every group around it
 
-  ColourBy colour_by() const { return colour_by_; }
-  void set_colour_by(ColourBy by);
+  ColorBy color_by() const { return color_by_; }
+  void set_color_by(ColorBy by);
   // Only values of this iteration count, in families that have several; -1: the worst of all.
   void set_iteration(int64_t iteration);
   int64_t iteration() const { return iteration_; }
@@ -84,7 +84,7 @@ class GraphView {
   void fit();                    // the whole graph, or its width where it is too tall to be read
   void fit_whole();              // however small its letters get
   void fit_again();              // as it was fitted before, if nobody has moved since
-  void centre_on(int32_t item);  // only when it is not well in sight already
+  void center_on(int32_t item);  // only when it is not well in sight already
   void focus_on(int32_t item);   // in the middle, large enough to be read
   void zoom_to(float left, float top, float right, float bottom);  // a part of the screen
   void zoom_at(float screen_x, float screen_y, float factor);
@@ -93,13 +93,13 @@ class GraphView {
   // Items joined to this one in the picture, in order: those that feed it, or those that read it.
   std::vector<int32_t> producers_of(int32_t item);
   std::vector<int32_t> readers_of(int32_t item);
-  int32_t neighbour(int32_t item, int step);  // the sibling drawn next to it; -1 at the end
+  int32_t neighbor(int32_t item, int step);  // the sibling drawn next to it; -1 at the end
   int32_t item_at(float world_x, float world_y);
 
  private:
   void open_first_view();
   int32_t only_group_in(int32_t item) const;
-  void summarise();
+  void summarize();
   bool stands_before(int32_t row, int32_t known_row, double known_number) const;
   void add_row(ItemSummary& summary, int32_t row) const;
   double number_of(int32_t row) const;
@@ -119,11 +119,11 @@ class GraphView {
   std::vector<bool> open_;
   Scene scene_;
   bool is_stale_ = true;
-  ColourBy colour_by_ = ColourBy::severity;
+  ColorBy color_by_ = ColorBy::severity;
   int64_t iteration_ = -1;
   double least_ = 0, greatest_ = 0;  // of the numbers above 0
   std::vector<ItemSummary> summaries_;
-  std::vector<Colour> operator_colours_;  // of items, where colors are by operator
+  std::vector<Color> operator_colors_;  // of items, where colors are by operator
 };
 
 }  // namespace parallax

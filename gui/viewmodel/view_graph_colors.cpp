@@ -16,15 +16,15 @@
 namespace parallax {
 namespace {
 
-constexpr std::array<ColourByInfo, 9> kColourings = {{{ColourBy::severity, "severity", "error / limit", true},
-                                                      {ColourBy::max_abs, "max_abs", "largest |a-b|", true},
-                                                      {ColourBy::rmse, "rmse", "RMS of a-b", true},
-                                                      {ColourBy::cosine, "cosine", "cosine distance", true},
-                                                      {ColourBy::ulp, "ulp", "largest ULP", true},
-                                                      {ColourBy::nan, "nan", "NaN and Inf", false},
-                                                      {ColourBy::introduced, "introduced", "introduced error", true},
-                                                      {ColourBy::op, "op", "operator", false},
-                                                      {ColourBy::time, "time", "time", false}}};
+constexpr std::array<ColorByInfo, 9> kColorings = {{{ColorBy::severity, "severity", "error / limit", true},
+                                                    {ColorBy::max_abs, "max_abs", "largest |a-b|", true},
+                                                    {ColorBy::rmse, "rmse", "RMS of a-b", true},
+                                                    {ColorBy::cosine, "cosine", "cosine distance", true},
+                                                    {ColorBy::ulp, "ulp", "largest ULP", true},
+                                                    {ColorBy::nan, "nan", "NaN and Inf", false},
+                                                    {ColorBy::introduced, "introduced", "introduced error", true},
+                                                    {ColorBy::op, "op", "operator", false},
+                                                    {ColorBy::time, "time", "time", false}}};
 
 // Severity has fixed steps, so that colors mean the same in every model.
 struct SeverityStep {
@@ -37,7 +37,7 @@ constexpr std::array<SeverityStep, 5> kSteps = {{{0.1, 0.12, "to 1 (passes)"},
                                                  {10, 0.58, "to 100"},
                                                  {100, 0.74, "to 1e4"},
                                                  {1e4, 0.9, "more, NaN, Inf"}}};
-constexpr Colour kMistrustedColour{0xBB, 0xCC, 0xEE};
+constexpr Color kMistrustedColor{0xBB, 0xCC, 0xEE};
 
 std::string time_text(double ms) {
   return ms >= 1000 ? fmt::format("{:.3g} s", ms / 1000)
@@ -47,22 +47,22 @@ std::string time_text(double ms) {
 
 }  // namespace
 
-std::span<const ColourByInfo> colourings() { return kColourings; }
+std::span<const ColorByInfo> colorings() { return kColorings; }
 
-void GraphView::set_colour_by(ColourBy by) {
-  colour_by_ = by;
-  if (has_graph()) summarise();
+void GraphView::set_color_by(ColorBy by) {
+  color_by_ = by;
+  if (has_graph()) summarize();
 }
 
 void GraphView::set_iteration(int64_t iteration) {
   iteration_ = iteration;
-  if (has_graph()) summarise();
+  if (has_graph()) summarize();
 }
 
 // Below 0: nothing known. Larger is worse for all of them.
 double GraphView::number_of(int32_t row) const {
   const ValueComparison* value = document_->compared(row);
-  if (colour_by_ == ColourBy::nan && value == nullptr) {
+  if (color_by_ == ColorBy::nan && value == nullptr) {
     const int32_t entry = document_->rows[static_cast<size_t>(row)].entry_a;
     if (entry < 0) return -1;
     const auto& statistics = document_->a->entries()[static_cast<size_t>(entry)].statistics;
@@ -70,8 +70,8 @@ double GraphView::number_of(int32_t row) const {
     return static_cast<double>(statistics->nan + statistics->positive_inf + statistics->negative_inf);
   }
   if (value == nullptr || value->verdict == Verdict::not_compared) return -1;
-  if (colour_by_ == ColourBy::severity) return judged_severity(*value);
-  if (colour_by_ == ColourBy::introduced) {
+  if (color_by_ == ColorBy::severity) return judged_severity(*value);
+  if (color_by_ == ColorBy::introduced) {
     for (const Cause& cause : document_->comparison->causes) {
       if (cause.path == value->path || (cause.path.empty() && cause.node == value->node)) return cause.introduced;
     }
@@ -79,16 +79,16 @@ double GraphView::number_of(int32_t row) const {
   }
   if (!value->metrics.has_value()) return -1;
   const Metrics& metrics = *value->metrics;
-  switch (colour_by_) {
-    case ColourBy::max_abs:
+  switch (color_by_) {
+    case ColorBy::max_abs:
       return metrics.max_abs;
-    case ColourBy::rmse:
+    case ColorBy::rmse:
       return metrics.rmse;
-    case ColourBy::cosine:
+    case ColorBy::cosine:
       return std::isnan(metrics.cosine) ? -1 : std::max(0.0, 1 - metrics.cosine);
-    case ColourBy::ulp:
+    case ColorBy::ulp:
       return metrics.max_ulp;
-    case ColourBy::nan:
+    case ColorBy::nan:
       return static_cast<double>(metrics.nan_a + metrics.nan_b + metrics.inf_a + metrics.inf_b);
     default:
       return -1;
@@ -114,7 +114,7 @@ void GraphView::add_row(ItemSummary& summary, int32_t row) const {
   if (iteration_ >= 0) {
     if (value_row.iteration >= 0 && value_row.iteration != iteration_) return;
   }
-  const double number = colour_by_ == ColourBy::time ? -1 : number_of(row);
+  const double number = color_by_ == ColorBy::time ? -1 : number_of(row);
   const ValueComparison* value = document_->compared(row);
   if (stands_before(row, summary.worst_row, summary.number)) summary.worst_row = row;
   summary.number = std::max(summary.number, number);
@@ -130,7 +130,7 @@ void GraphView::add_below(ItemSummary& outer, const ItemSummary& inner) const {
   const ValueComparison* known = document_->compared(outer.worst_row);
   const bool worse = own != nullptr && (known == nullptr || is_worse(*own, *known));
   if (outer.worst_row < 0 || worse) outer.worst_row = inner.worst_row;
-  if (colour_by_ == ColourBy::time) {
+  if (color_by_ == ColorBy::time) {
     if (inner.number >= 0) outer.number = std::max(outer.number, 0.0) + inner.number;
   } else {
     outer.number = std::max(outer.number, inner.number);
@@ -141,7 +141,7 @@ void GraphView::add_below(ItemSummary& outer, const ItemSummary& inner) const {
   outer.not_compared += inner.not_compared;
 }
 
-void GraphView::summarise() {
+void GraphView::summarize() {
   const auto& all = items().items();
   summaries_.assign(all.size(), {});
   least_ = greatest_ = 0;
@@ -153,7 +153,7 @@ void GraphView::summarise() {
     const auto at = static_cast<size_t>(index);
     ItemSummary& summary = summaries_[at];
     for (int32_t row : document_->rows_of_item[at]) add_row(summary, row);
-    if (colour_by_ == ColourBy::time && at < document_->ms_of_item.size() && document_->ms_of_item[at] >= 0) {
+    if (color_by_ == ColorBy::time && at < document_->ms_of_item.size() && document_->ms_of_item[at] >= 0) {
       summary.number = std::max(summary.number, 0.0) + document_->ms_of_item[at];
     }
     const bool counts = summary.number > 0 && std::isfinite(summary.number) && index != 0;
@@ -164,13 +164,13 @@ void GraphView::summarise() {
     const int32_t parent = items().item(index).parent;
     if (parent >= 0) add_below(summaries_[static_cast<size_t>(parent)], summary);
   }
-  operator_colours_.clear();
-  if (colour_by_ != ColourBy::op) return;
-  std::map<std::string, Colour> known;
+  operator_colors_.clear();
+  if (color_by_ != ColorBy::op) return;
+  std::map<std::string, Color> known;
   for (const GraphItem& item : all) {
     const auto [found, is_new] = known.try_emplace(item.detail);
-    if (is_new) found->second = operator_colour(item.detail);
-    operator_colours_.push_back(found->second);
+    if (is_new) found->second = operator_color(item.detail);
+    operator_colors_.push_back(found->second);
   }
 }
 
@@ -185,7 +185,7 @@ ItemLook GraphView::look_of_time(int32_t index) const {
   const double ms = summary(index).number;
   if (ms < 0) return look;
   look.is_neutral = ms == 0;
-  if (ms > 0) look.fill = magnitude_colour(share_of(ms));
+  if (ms > 0) look.fill = magnitude_color(share_of(ms));
   look.badge = time_text(ms);
   return look;
 }
@@ -194,55 +194,55 @@ ItemLook GraphView::look(int32_t index) const {
   ItemLook look;
   const ItemSummary& all = summary(index);
   const GraphItem& item = items().item(index);
-  if (colour_by_ == ColourBy::op) {
+  if (color_by_ == ColorBy::op) {
     look.is_neutral = item.kind != GraphItem::Kind::node;
-    if (!look.is_neutral) look.fill = operator_colours_[static_cast<size_t>(index)];
+    if (!look.is_neutral) look.fill = operator_colors_[static_cast<size_t>(index)];
     return look;
   }
-  if (colour_by_ == ColourBy::time) return look_of_time(index);
+  if (color_by_ == ColorBy::time) return look_of_time(index);
   const ValueComparison* worst = document_->compared(all.worst_row);
   look.is_bad = all.diverged > 0;
   const bool only_missing = all.not_compared > 0 && all.diverged + all.passed + all.mistrusted == 0;
   if (only_missing) {
-    look.fill = kMissingColour;
+    look.fill = kMissingColor;
     look.is_hatched = true;
     look.badge = worst != nullptr ? shorten(brief_reason(*worst), 24) : "not compared";
     return look;
   }
-  if (colour_by_ == ColourBy::severity && worst != nullptr && worst->verdict == Verdict::mistrusted) {
-    look.fill = kMistrustedColour;
+  if (color_by_ == ColorBy::severity && worst != nullptr && worst->verdict == Verdict::mistrusted) {
+    look.fill = kMistrustedColor;
     look.is_neutral = false;
     look.badge = "mistrusted";
     return look;
   }
   if (all.number <= 0) return look;
-  look.badge = short_number(all.number) + (colour_by_ == ColourBy::severity && std::isfinite(all.number) ? "x" : "");
-  if (colour_by_ == ColourBy::severity) {
+  look.badge = short_number(all.number) + (color_by_ == ColorBy::severity && std::isfinite(all.number) ? "x" : "");
+  if (color_by_ == ColorBy::severity) {
     for (const SeverityStep& step : kSteps) {
       if (all.number < step.from) continue;
-      look.fill = magnitude_colour(step.t);
+      look.fill = magnitude_color(step.t);
       look.is_neutral = false;
     }
     if (look.is_neutral) look.badge.clear();
     return look;
   }
   look.is_neutral = false;
-  look.fill = colour_by_ == ColourBy::nan ? kNanColour : magnitude_colour(share_of(all.number));
+  look.fill = color_by_ == ColorBy::nan ? kNanColor : magnitude_color(share_of(all.number));
   return look;
 }
 
 // The kinds that are there.
 std::vector<LegendEntry> GraphView::legend_of_operators() const {
   std::set<std::string_view> there;
-  std::map<std::string_view, Colour> colours;
-  for (size_t i = 0; i < operator_colours_.size(); ++i) {
+  std::map<std::string_view, Color> colors;
+  for (size_t i = 0; i < operator_colors_.size(); ++i) {
     const GraphItem& item = items().items()[i];
     if (item.kind != GraphItem::Kind::node || !there.insert(item.detail).second) continue;
-    colours.emplace(kind_of_operator(item.detail), operator_colours_[i]);
+    colors.emplace(kind_of_operator(item.detail), operator_colors_[i]);
   }
   std::vector<LegendEntry> legend;
   for (std::string_view kind : operator_kinds()) {
-    if (const auto found = colours.find(kind); found != colours.end())
+    if (const auto found = colors.find(kind); found != colors.end())
       legend.push_back({found->second, false, false, std::string(kind)});
   }
   return legend;
@@ -251,30 +251,30 @@ std::vector<LegendEntry> GraphView::legend_of_operators() const {
 std::vector<LegendEntry> GraphView::legend() const {
   std::vector<LegendEntry> legend;
   if (!has_graph()) return legend;
-  if (colour_by_ == ColourBy::op) return legend_of_operators();
-  if (colour_by_ == ColourBy::time) {
+  if (color_by_ == ColorBy::op) return legend_of_operators();
+  if (color_by_ == ColorBy::time) {
     if (greatest_ <= 0) return {{{}, true, false, "not measured"}};
     for (const double ms : {least_, std::sqrt(least_ * greatest_), greatest_})
-      legend.push_back({magnitude_colour(share_of(ms)), false, false, time_text(ms)});
+      legend.push_back({magnitude_color(share_of(ms)), false, false, time_text(ms)});
     return legend;
   }
-  if (!document_->is_pair() && colour_by_ != ColourBy::nan) return legend;
-  if (colour_by_ == ColourBy::severity) {
+  if (!document_->is_pair() && color_by_ != ColorBy::nan) return legend;
+  if (color_by_ == ColorBy::severity) {
     legend.push_back({{}, true, false, "to 0.1"});
-    for (const SeverityStep& step : kSteps) legend.push_back({magnitude_colour(step.t), false, false, step.text});
-    if (summary(0).mistrusted > 0) legend.push_back({kMistrustedColour, false, false, "mistrusted"});
-  } else if (colour_by_ == ColourBy::nan) {
+    for (const SeverityStep& step : kSteps) legend.push_back({magnitude_color(step.t), false, false, step.text});
+    if (summary(0).mistrusted > 0) legend.push_back({kMistrustedColor, false, false, "mistrusted"});
+  } else if (color_by_ == ColorBy::nan) {
     legend.push_back({{}, true, false, "none"});
-    legend.push_back({kNanColour, false, false, "holds NaN or Inf"});
+    legend.push_back({kNanColor, false, false, "holds NaN or Inf"});
   } else {
     legend.push_back({{}, true, false, "0"});
     if (greatest_ > 0) {
-      legend.push_back({magnitude_colour(share_of(least_)), false, false, short_number(least_)});
+      legend.push_back({magnitude_color(share_of(least_)), false, false, short_number(least_)});
       if (greatest_ > least_)
-        legend.push_back({magnitude_colour(share_of(greatest_)), false, false, short_number(greatest_)});
+        legend.push_back({magnitude_color(share_of(greatest_)), false, false, short_number(greatest_)});
     }
   }
-  if (summary(0).not_compared > 0) legend.push_back({kMissingColour, false, true, "not compared"});
+  if (summary(0).not_compared > 0) legend.push_back({kMissingColor, false, true, "not compared"});
   return legend;
 }
 

@@ -99,7 +99,7 @@ void add_verdict(const Document& document, const ValueComparison& value, Inspect
                            : value.verdict == Verdict::pass ? Kind::good
                                                             : Kind::text,
                            ""});
-  if (!value.reason.empty()) section.lines.push_back({"why", told_reason(value), "", Kind::text, ""});
+  if (!value.reason.empty()) section.lines.push_back({"why", reason_text(value), "", Kind::text, ""});
   if (was_compared) {
     section.lines.push_back(
         {"severity", short_number(value.severity, 4) + " x limit", "", bad ? Kind::bad : Kind::text, ""});
@@ -168,7 +168,7 @@ void add_expected_output(const Document& document, int32_t row, InspectorView& v
   InspectorSection section{"Expected output", {}};
   for (const ValueComparison& value : document.comparison->expected) {
     if (document.row_of_expected(value) != row) continue;
-    const bool is_bad = is_apart(value);
+    const bool is_bad = are_mismatched(value);
     section.lines.push_back({fmt::format("side {}", name_of(value.held)), std::string(name_of(value.verdict)), "",
                              is_bad                           ? Kind::bad
                              : value.verdict == Verdict::pass ? Kind::good

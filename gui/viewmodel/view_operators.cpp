@@ -12,7 +12,7 @@ namespace {
 
 struct KindRow {
   std::string_view kind;
-  std::string_view colour;
+  std::string_view color;
   std::string_view operators;  // separated by blanks
 };
 
@@ -52,7 +52,7 @@ constexpr std::array<KindRow, 9> kKinds = {{
      "SequenceMap SplitToSequence ConcatFromSequence Optional OptionalGetElement OptionalHasElement"},
 }};
 constexpr std::string_view kOther = "other";
-constexpr std::string_view kOtherColour = "#BBBBBB";
+constexpr std::string_view kOtherColor = "#BBBBBB";
 
 const KindRow* row_of(std::string_view op) {
   const size_t dot = op.rfind('.');  // "com.microsoft.Gelu"
@@ -81,9 +81,9 @@ std::span<const std::string_view> operator_kinds() {
   return kNames;
 }
 
-Colour operator_colour(std::string_view op) {
+Color operator_color(std::string_view op) {
   const KindRow* row = row_of(op);
-  return colour_from_hex(row == nullptr ? kOtherColour : row->colour);
+  return color_from_hex(row == nullptr ? kOtherColor : row->color);
 }
 
 }  // namespace parallax

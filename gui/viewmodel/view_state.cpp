@@ -56,7 +56,7 @@ Json tensor_json(const Viewer& viewer) {
     Json lines = Json::array();
     for (size_t i = 0; i < std::min(kMost, pane.texts->lines.size()); ++i) {
       const TextLine& line = pane.texts->lines[i];
-      lines.push_back({{"place", line.place}, {"a", line.a}, {"b", line.b}, {"apart", line.is_apart}});
+      lines.push_back({{"place", line.location}, {"a", line.a}, {"b", line.b}, {"apart", line.are_mismatched}});
     }
     return {{"texts", lines}};
   }
@@ -108,7 +108,7 @@ Json graph_json(Viewer& viewer) {
           {"stubs", stubs},
           {"open", open},
           {"iteration", graph.iteration()},
-          {"colour_by", colourings()[static_cast<size_t>(graph.colour_by())].name},
+          {"colour_by", colorings()[static_cast<size_t>(graph.color_by())].name},
           {"zoom", graph.camera.zoom},
           {"width", scene.width},
           {"height", scene.height}};
@@ -139,7 +139,7 @@ Json lists_json(const Viewer& viewer) {
 
 }  // namespace
 
-std::string view_to_json(Viewer& viewer, std::span<const NamedPlace> places) {
+std::string view_to_json(Viewer& viewer, std::span<const NamedRectangle> locations) {
   Json json{{"files", Json::array()}, {"busy", viewer.is_busy()}, {"messages", viewer.messages}};
   json["preset"] = kPresets[static_cast<size_t>(viewer.preset)];
   json["tab"] = kTabs[static_cast<size_t>(viewer.left_tab)];
@@ -153,13 +153,13 @@ std::string view_to_json(Viewer& viewer, std::span<const NamedPlace> places) {
                    : viewer.show_export  ? "export"
                    : viewer.show_goto    ? "goto"
                                          : "";
-  for (const NamedPlace& place : places) json["widgets"][place.name] = {place.x, place.y};
+  for (const NamedRectangle& location : locations) json["widgets"][location.name] = {location.x, location.y};
   const Document* document = viewer.document();
   if (document == nullptr) return json_text(json);
   json["files"] = document->files;
   json["values"] = document->rows.size();
   json["verdict"] = document->comparison == nullptr ? Json(nullptr) : Json(name_of(document->comparison->verdict));
-  json["reason"] = document->comparison == nullptr ? "" : why_of(*document->comparison);
+  json["reason"] = document->comparison == nullptr ? "" : explain_of(*document->comparison);
   json["selection"] = selection_json(viewer);
   json["lists"] = lists_json(viewer);
   if (viewer.graph.has_graph()) json["graph"] = graph_json(viewer);
@@ -174,7 +174,7 @@ std::string view_command(Viewer& viewer) {
   if (document == nullptr) return "";
   Json state = Json::object();
   if (viewer.row() >= 0) state["select"] = document->rows[static_cast<size_t>(viewer.row())].path;
-  if (viewer.graph.has_graph()) state["colour_by"] = colourings()[static_cast<size_t>(viewer.graph.colour_by())].name;
+  if (viewer.graph.has_graph()) state["colour_by"] = colorings()[static_cast<size_t>(viewer.graph.color_by())].name;
   if (!viewer.search().empty()) state["search"] = viewer.search();
   const TensorPane& pane = viewer.tensor();
   if (pane.model.has_value()) {

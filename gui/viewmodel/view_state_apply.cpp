@@ -29,8 +29,8 @@ std::vector<std::string_view> names_of(const Rows& rows) {
   return names;
 }
 
-Status set_colour_by(Viewer& viewer, const Json& value) {
-  viewer.set_colour_by(static_cast<ColourBy>(PX_TRY(index_in(names_of(colourings()), value))));
+Status set_color_by(Viewer& viewer, const Json& value) {
+  viewer.set_color_by(static_cast<ColorBy>(PX_TRY(index_in(names_of(colorings()), value))));
   return {};
 }
 Status set_search(Viewer& viewer, const Json& value) {
@@ -111,11 +111,11 @@ Status set_fit(Viewer& viewer, const Json& value) {
 Status set_zoom(Viewer& viewer, const Json& value) {
   const float factor = value.get<float>() / viewer.graph.camera.zoom;
   viewer.graph.zoom_at(viewer.graph.canvas_width / 2, viewer.graph.canvas_height / 2, factor);
-  viewer.graph.centre_on(viewer.item());
+  viewer.graph.center_on(viewer.item());
   return {};
 }
-Status set_maximised(Viewer& viewer, const Json& value) {
-  viewer.tensor_maximised = value.get<bool>();
+Status set_maximized(Viewer& viewer, const Json& value) {
+  viewer.tensor_maximized = value.get<bool>();
   return {};
 }
 Status set_legend(Viewer& viewer, const Json& value) {
@@ -128,7 +128,7 @@ struct KeyRow {
   Status (*apply)(Viewer&, const Json&);
 };
 constexpr std::array<KeyRow, 20> kKeys = {
-    {{"select", select},       {"colour_by", set_colour_by},
+    {{"select", select},       {"colour_by", set_color_by},
      {"search", set_search},   {"preset", set_preset},
      {"tab", set_tab},         {"theme", set_theme},
      {"mode", set_mode},       {"split", set_split},
@@ -136,7 +136,7 @@ constexpr std::array<KeyRow, 20> kKeys = {
      {"list", set_list},       {"slice", set_slice},
      {"element", set_element}, {"iteration", set_iteration},
      {"expand", set_expand},   {"fit", set_fit},
-     {"zoom", set_zoom},       {"maximise_tensor", set_maximised},
+     {"zoom", set_zoom},       {"maximise_tensor", set_maximized},
      {"legend", set_legend},   {"files", [](Viewer&, const Json&) { return Status(); }}}};
 
 Status apply_key(Viewer& viewer, const std::string& key, const Json& value) {

@@ -65,7 +65,7 @@ std::string severity_text(double severity) { return short_number(severity) + (st
 void add_expected_alerts(const Document& document, std::vector<Alert>& alerts) {
   for (const ValueComparison& value : document.comparison->expected) {
     const int32_t row = document.row_of_expected(value);
-    if (row < 0 || !is_apart(value)) continue;
+    if (row < 0 || !are_mismatched(value)) continue;
     const bool was_compared = value.verdict == Verdict::diverged;
     alerts.push_back({Alert::Kind::expected, row, missed_expectation(*document.comparison, value),
                       was_compared ? severity_text(value.severity) : ""});
@@ -123,7 +123,7 @@ std::vector<int32_t> sorted_rows(const Document& document, std::vector<int32_t> 
   return shown;
 }
 
-std::string why_of(const Comparison& comparison) {
+std::string explain_of(const Comparison& comparison) {
   return comparison.reason.empty() ? missed_expectation(comparison) : comparison.reason;
 }
 

@@ -60,6 +60,6 @@ std::vector<Alert> make_alerts(const Document& document, bool with_missing = fal
 
 // Why the verdict is what it is, beyond the counts of values: what makes it inconclusive, or the first output that is
 // not as a test_data_set expects it. Empty otherwise.
-std::string why_of(const Comparison& comparison);
+std::string explain_of(const Comparison& comparison);
 
 }  // namespace parallax

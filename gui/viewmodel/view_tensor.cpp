@@ -252,7 +252,7 @@ int64_t TensorModel::element_at(int64_t row, int64_t column) const {
          column * strides_[static_cast<size_t>(column_axis_)];
 }
 
-std::pair<int64_t, int64_t> TensorModel::place_of(int64_t element) const {
+std::pair<int64_t, int64_t> TensorModel::location_of(int64_t element) const {
   if (row_axis_ < 0) return {element / kFold, element % kFold};
   const auto multi = multi_index(element);
   const int64_t tile = montage_axis_ < 0 ? 0 : multi[static_cast<size_t>(montage_axis_)];
@@ -306,14 +306,14 @@ double TensorModel::difference(int64_t element) const {
 double TensorModel::number(TensorMode mode, int64_t element) const {
   if (!b_.defined() || mode == TensorMode::a) return element_as_double(a_, element);
   if (mode == TensorMode::b) return element_as_double(b_, element);
-  const double apart = difference(element);
-  if (mode == TensorMode::difference) return apart;
-  if (mode == TensorMode::absolute) return std::abs(apart);
-  if (apart == 0) return 0;
+  const double gap_between = difference(element);
+  if (mode == TensorMode::difference) return gap_between;
+  if (mode == TensorMode::absolute) return std::abs(gap_between);
+  if (gap_between == 0) return 0;
   if (mode == TensorMode::ulp) return metrics_of(a_, b_, element, limit_).max_ulp;
   if (mode == TensorMode::severity) return metrics_of(a_, b_, element, limit_).severity;
   return is_complex(dtype()) ? metrics_of(a_, b_, element, limit_).max_rel
-                             : std::abs(apart) / std::abs(element_as_double(a_, element));
+                             : std::abs(gap_between) / std::abs(element_as_double(a_, element));
 }
 
 ElementView TensorModel::describe(int64_t element) const {

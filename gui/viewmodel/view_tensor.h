@@ -107,7 +107,7 @@ class TensorModel {
   void show(int64_t element);      // brings an element into the picture
   // Index of the element at a position; -1 outside.
   int64_t element_at(int64_t row, int64_t column) const;
-  std::pair<int64_t, int64_t> place_of(int64_t element) const;  // its row and column, if shown
+  std::pair<int64_t, int64_t> location_of(int64_t element) const;  // its row and column, if shown
   std::vector<int64_t> multi_index(int64_t element) const;
   int64_t element_of(std::span<const int64_t> multi_index) const;  // -1 when it is none
 
@@ -133,7 +133,7 @@ class TensorModel {
   std::vector<int64_t> passing(const ElementFilter& filter, TensorMode mode, size_t count, int64_t& total) const;
   std::vector<ChannelRow> channels(int axis) const;  // of the whole tensor
   int channel_axis() const;  // that is most likely to hold channels: 1 of images, else the last; -1 for a scalar
-  static Colour colour_of(TensorMode mode, double number, ValueRange range);
+  static Color color_of(TensorMode mode, double number, ValueRange range);
 
  private:
   TensorModel(Tensor a, Tensor b, Limit limit);

@@ -15,17 +15,17 @@ struct Moments {
   double mean = 0, squares = 0;
   void add(double value) {
     ++count;
-    const double apart = value - mean;
-    mean += apart / static_cast<double>(count);
-    squares += apart * (value - mean);
+    const double gap_between = value - mean;
+    mean += gap_between / static_cast<double>(count);
+    squares += gap_between * (value - mean);
   }
 };
 
 struct Bins {
   double low, scale;
   size_t count;
-  size_t of(double place) const {
-    return std::min(count - 1, static_cast<size_t>(std::max(0.0, (place - low) * scale)));
+  size_t of(double location) const {
+    return std::min(count - 1, static_cast<size_t>(std::max(0.0, (location - low) * scale)));
   }
 };
 
@@ -58,8 +58,8 @@ SliceHistogram TensorModel::histogram(TensorMode mode, size_t bins) const {
       high = std::max(high, value);
     });
     if (low > high) low = high = 1;
-    const auto place = [&](double value) { return histogram.is_logarithmic ? std::log(value) : value; };
-    const Bins axis = bins_over(place(low), place(high), bins);
+    const auto location = [&](double value) { return histogram.is_logarithmic ? std::log(value) : value; };
+    const Bins axis = bins_over(location(low), location(high), bins);
     for_each([&](int64_t, int64_t, int64_t element) {
       const double value = number(mode, element);
       if (!std::isfinite(value)) {
@@ -67,7 +67,7 @@ SliceHistogram TensorModel::histogram(TensorMode mode, size_t bins) const {
       } else if (histogram.is_logarithmic && value <= 0) {
         ++histogram.zeros;
       } else {
-        ++histogram.a[axis.of(place(value))];
+        ++histogram.a[axis.of(location(value))];
       }
     });
     histogram.low = low;
@@ -125,7 +125,7 @@ std::vector<int64_t> TensorModel::passing(const ElementFilter& filter, TensorMod
   std::vector<int64_t> elements;
   total = 0;
   for (int64_t position = 0; position < slice_count(); ++position) {
-    if (position % kElementsBetweenLooks == 0 && stop_.is_cancelled()) break;
+    if (position % kElementsBetweenPolls == 0 && stop_.is_cancelled()) break;
     const int64_t element = element_in_slice(position);
     if (!passes(filter, mode, element)) continue;
     ++total;
@@ -150,13 +150,13 @@ std::vector<ChannelRow> TensorModel::channels(int axis) const {
     rows[i].max = -kInfinity;
   }
   for (int64_t element = 0; element < a_.element_count(); ++element) {
-    if (element % kElementsBetweenLooks == 0 && stop_.is_cancelled()) break;
+    if (element % kElementsBetweenPolls == 0 && stop_.is_cancelled()) break;
     const auto i = static_cast<size_t>(element / strides_[at] % shape()[at]);
     const double a = element_as_double(a_, element);
     ChannelRow& row = rows[i];
     if (has_b()) {
-      const double apart = number(TensorMode::absolute, element);
-      if (std::isnan(apart) || apart > row.max_abs) row.max_abs = apart;  // NaN stays
+      const double gap_between = number(TensorMode::absolute, element);
+      if (std::isnan(gap_between) || gap_between > row.max_abs) row.max_abs = gap_between;  // NaN stays
     }
     if (!std::isfinite(a)) {
       count_special(a, row.nan, row.inf);

@@ -9,7 +9,7 @@
 
 namespace parallax {
 
-constexpr int64_t kElementsBetweenLooks = 4096;  // whether to stop
+constexpr int64_t kElementsBetweenPolls = 4096;  // whether to stop
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr bool is_difference(TensorMode mode) { return mode >= TensorMode::difference; }
@@ -26,7 +26,7 @@ void TensorModel::for_each(Visit visit) const {
   int64_t visited = 0;
   for (int64_t row = 0; row < row_count; ++row) {
     for (int64_t column = 0; column < column_count; ++column) {
-      if (++visited % kElementsBetweenLooks == 0 && stop_.is_cancelled()) return;
+      if (++visited % kElementsBetweenPolls == 0 && stop_.is_cancelled()) return;
       const int64_t element = element_at(row, column);
       if (element >= 0) visit(row, column, element);
     }

@@ -8,16 +8,16 @@
 namespace parallax {
 namespace {
 
-uint32_t packed(Colour colour) {
-  return static_cast<uint32_t>(colour.r) | static_cast<uint32_t>(colour.g) << 8 |
-         static_cast<uint32_t>(colour.b) << 16 | static_cast<uint32_t>(colour.a) << 24;
+uint32_t packed(Color color) {
+  return static_cast<uint32_t>(color.r) | static_cast<uint32_t>(color.g) << 8 | static_cast<uint32_t>(color.b) << 16 |
+         static_cast<uint32_t>(color.a) << 24;
 }
 
 // The gray of an element that a filter leaves out: it keeps the element's lightness, within the background's range in
 // both themes.
-Colour greyed(Colour colour) {
-  const auto grey = static_cast<uint8_t>(60 + luminance(colour) * 120);
-  return {grey, grey, grey};
+Color grayed(Color color) {
+  const auto gray = static_cast<uint8_t>(60 + luminance(color) * 120);
+  return {gray, gray, gray};
 }
 
 }  // namespace
@@ -44,13 +44,13 @@ ValueRange TensorModel::autofit(TensorMode mode) const {
   return high > low ? ValueRange{low, high} : ValueRange{low - (is_difference(mode) ? 0 : 0.5), low + 0.5};
 }
 
-Colour TensorModel::colour_of(TensorMode mode, double number, ValueRange range) {
-  if (std::isnan(number)) return kNanColour;
-  if (std::isinf(number)) return number > 0 ? kPositiveInfColour : kNegativeInfColour;
+Color TensorModel::color_of(TensorMode mode, double number, ValueRange range) {
+  if (std::isnan(number)) return kNanColor;
+  if (std::isinf(number)) return number > 0 ? kPositiveInfColor : kNegativeInfColor;
   const double t = range.high > range.low ? (number - range.low) / (range.high - range.low) : 0;
-  if (mode == TensorMode::difference) return signed_colour(2 * t - 1);
-  if (is_difference(mode)) return number == 0 ? Colour{0xF7, 0xF7, 0xF7} : magnitude_colour(t);
-  return value_colour(t);
+  if (mode == TensorMode::difference) return signed_color(2 * t - 1);
+  if (is_difference(mode)) return number == 0 ? Color{0xF7, 0xF7, 0xF7} : magnitude_color(t);
+  return value_color(t);
 }
 
 bool TensorModel::passes(const ElementFilter& filter, TensorMode mode, int64_t element) const {
@@ -78,16 +78,16 @@ HeatImage TensorModel::image(TensorMode mode, ValueRange range, const ElementFil
   const TensorMode chooser = by_difference ? TensorMode::absolute : mode;
   std::vector<double> best(is_pooled ? count : 0, -1);
   std::vector<int64_t> chosen(is_pooled ? count : 0, -1);
-  const auto colour_at = [&](double value, int64_t element) {
-    const Colour colour = colour_of(mode, value, range);
-    return packed(!filter.is_set() || passes(filter, mode, element) ? colour : greyed(colour));
+  const auto color_at = [&](double value, int64_t element) {
+    const Color color = color_of(mode, value, range);
+    return packed(!filter.is_set() || passes(filter, mode, element) ? color : grayed(color));
   };
   for_each([&](int64_t row, int64_t column, int64_t element) {
     const auto pixel = static_cast<size_t>(row / image.block_rows) * static_cast<size_t>(image.width) +
                        static_cast<size_t>(column / image.block_columns);
     const double value = number(chooser, element);
     if (!is_pooled) {
-      image.pixels[pixel] = colour_at(value, element);
+      image.pixels[pixel] = color_at(value, element);
       return;
     }
     // Elements that pass the filter come before those that it grays.
@@ -98,7 +98,7 @@ HeatImage TensorModel::image(TensorMode mode, ValueRange range, const ElementFil
     chosen[pixel] = element;
   });
   for (size_t pixel = 0; pixel < chosen.size(); ++pixel) {
-    if (chosen[pixel] >= 0) image.pixels[pixel] = colour_at(number(mode, chosen[pixel]), chosen[pixel]);
+    if (chosen[pixel] >= 0) image.pixels[pixel] = color_at(number(mode, chosen[pixel]), chosen[pixel]);
   }
   return image;
 }

@@ -21,7 +21,7 @@ constexpr size_t kLongestText = 300;
 
 // One line of one side: a string of a tensor, or a whole tensor of numbers.
 struct Piece {
-  std::string place;
+  std::string location;
   const Tensor* tensor = nullptr;  // null: nothing is there
   int64_t element = -1;            // of a tensor of strings
 };
@@ -41,29 +41,29 @@ class Pieces {
     }
   }
 
-  void add_tensor(const Tensor& tensor, const std::string& place) {
-    if (tensor.dtype() != DType::string) return put({place, &tensor, -1});
+  void add_tensor(const Tensor& tensor, const std::string& location) {
+    if (tensor.dtype() != DType::string) return put({location, &tensor, -1});
     const Shape& shape = tensor.shape();
     for (int64_t element = 0; element < shape.element_count(); ++element) {
       if (all.size() == kMostLines) {
         left_out += shape.element_count() - element;
         return;
       }
-      put({fmt::format("{}[{}]", place, fmt::join(shape.index_of(element), ",")), &tensor, element});
+      put({fmt::format("{}[{}]", location, fmt::join(shape.index_of(element), ",")), &tensor, element});
     }
   }
 
-  void add_items(const std::vector<Value>& items, const std::string& place) {
-    for (size_t index = 0; index < items.size(); ++index) add(items[index], fmt::format("{}[{}]", place, index));
+  void add_items(const std::vector<Value>& items, const std::string& location) {
+    for (size_t index = 0; index < items.size(); ++index) add(items[index], fmt::format("{}[{}]", location, index));
   }
 
-  void add(const Value& value, const std::string& place) {
+  void add(const Value& value, const std::string& location) {
     if (value.is_absent()) return;
-    if (value.is_tensor()) return add_tensor(value.tensor(), place);
-    if (value.is_sequence()) return add_items(value.sequence().items, place);
-    if (value.is_optional()) return add_items(value.optional().item, place);
-    add_tensor(value.map().keys, place + "keys");
-    add_items(value.map().values, place + "values");
+    if (value.is_tensor()) return add_tensor(value.tensor(), location);
+    if (value.is_sequence()) return add_items(value.sequence().items, location);
+    if (value.is_optional()) return add_items(value.optional().item, location);
+    add_tensor(value.map().keys, location + "keys");
+    add_items(value.map().values, location + "values");
   }
 };
 
@@ -77,7 +77,7 @@ std::string text_of(const Piece& piece) {
   return tensor.element_count() > listed ? text + ", ..." : text;
 }
 
-bool are_apart(const Piece& a, const Piece& b, const Limit& limit) {
+bool are_diverged(const Piece& a, const Piece& b, const Limit& limit) {
   if ((a.element < 0) != (b.element < 0)) return true;
   if (a.element >= 0) {
     return a.tensor->as<std::string>()[static_cast<size_t>(a.element)] !=
@@ -105,9 +105,9 @@ TextLines list_as_text(const Value& a, const Value& b, const Limit& limit) {
     const Piece* of_a = line < in_a.all.size() ? &in_a.all[line] : nullptr;
     const Piece* of_b = line < in_b.all.size() ? &in_b.all[line] : nullptr;
     const bool is_one_sided = of_a == nullptr || of_b == nullptr;
-    text.lines.push_back({(of_a != nullptr ? of_a : of_b)->place, of_a == nullptr ? "" : text_of(*of_a),
+    text.lines.push_back({(of_a != nullptr ? of_a : of_b)->location, of_a == nullptr ? "" : text_of(*of_a),
                           of_b == nullptr ? "" : text_of(*of_b),
-                          are_two && (is_one_sided || are_apart(*of_a, *of_b, limit))});
+                          are_two && (is_one_sided || are_diverged(*of_a, *of_b, limit))});
   }
   return text;
 }

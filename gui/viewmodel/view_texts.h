@@ -12,9 +12,9 @@
 namespace parallax {
 
 struct TextLine {
-  std::string place;  // "[0,3]" of a tensor of strings, "[2]" of a sequence
-  std::string a, b;   // shortened; empty where the side has nothing there
-  bool is_apart = false;
+  std::string location;  // "[0,3]" of a tensor of strings, "[2]" of a sequence
+  std::string a, b;      // shortened; empty where the side has nothing there
+  bool are_mismatched = false;
 };
 
 struct TextLines {

@@ -65,9 +65,9 @@ void Viewer::cancel_job() {
   if (job_ != nullptr) job_->cancel();
 }
 
-void Viewer::set_colour_by(ColourBy by) {
-  graph.set_colour_by(by);
-  if (by == ColourBy::time && document_ != nullptr && document_->ms_of_item.empty()) measure_times();
+void Viewer::set_color_by(ColorBy by) {
+  graph.set_color_by(by);
+  if (by == ColorBy::time && document_ != nullptr && document_->ms_of_item.empty()) measure_times();
 }
 
 void Viewer::measure_times() {
@@ -143,10 +143,10 @@ void Viewer::show(std::shared_ptr<const Document> document) {
     if (std::find(messages.begin(), messages.end(), remark) == messages.end()) messages.push_back(remark);
   }
   // Error colors say nothing of one side alone.
-  const bool by_error = colourings()[static_cast<size_t>(graph.colour_by())].needs_comparison;
-  if (!same_graph && !document_->is_pair() && by_error) graph.set_colour_by(ColourBy::op);
-  if (document_->is_pair() && (before == nullptr || !before->is_pair()) && graph.colour_by() == ColourBy::op)
-    graph.set_colour_by(ColourBy::severity);
+  const bool by_error = colorings()[static_cast<size_t>(graph.color_by())].needs_comparison;
+  if (!same_graph && !document_->is_pair() && by_error) graph.set_color_by(ColorBy::op);
+  if (document_->is_pair() && (before == nullptr || !before->is_pair()) && graph.color_by() == ColorBy::op)
+    graph.set_color_by(ColorBy::severity);
   if (!document_->is_pair() && left_tab != LeftTab::marks) left_tab = LeftTab::table;  // there are no others
   refresh_lists();
   if (was_touched_ && select_path(path)) return;
@@ -174,7 +174,7 @@ void Viewer::find_first() {
   if (!alerts_.empty()) left_tab = LeftTab::alerts;
   const Comparison& comparison = *document_->comparison;
   const int32_t cause = comparison.causes.empty() ? -1 : document_->find_row(comparison.causes.front().path);
-  if (cause >= 0 && is_apart(*document_->compared(cause)) && select_row(cause)) return;
+  if (cause >= 0 && are_mismatched(*document_->compared(cause)) && select_row(cause)) return;
   if (comparison.first_divergence.has_value() && select_path(comparison.first_divergence->path)) return;
   if (!alerts_.empty() && select_row(alerts_.front().row)) return;  // an output that is not as expected
   if (graph.has_graph()) select_row(graph.summary(0).worst_row);
@@ -198,7 +198,7 @@ bool Viewer::select_row(int32_t row) {
   item_ = document_->rows[static_cast<size_t>(row)].item;
   if (item_ >= 0) {
     graph.reveal(item_);
-    graph.centre_on(item_);
+    graph.center_on(item_);
   }
   if (is_new || !tensor_.model.has_value()) load_tensor();
   remember();
@@ -213,7 +213,7 @@ bool Viewer::select_item(int32_t item) {
   const bool is_new = worst != row_;
   row_ = worst;
   if (is_new) load_tensor();
-  graph.centre_on(item);
+  graph.center_on(item);
   remember();
   return true;
 }

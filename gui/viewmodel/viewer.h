@@ -17,7 +17,7 @@
 #include "gui/viewmodel/view_table.h"
 #include "gui/viewmodel/view_tensor.h"
 #include "gui/viewmodel/view_texts.h"
-#include "inspector/base/leftovers.h"
+#include "inspector/base/signal_cleanup.h"
 
 namespace parallax {
 
@@ -82,9 +82,9 @@ class Viewer {
   bool was_cut_short() const { return was_cut_short_; }
   const DocumentJob* job() const { return job_.get(); }
   void cancel_job();
-  void measure_times();             // of every node, for colors
-  void set_colour_by(ColourBy by);  // measures what is not known yet
-  void wait_idle();                 // until no job is left
+  void measure_times();           // of every node, for colors
+  void set_color_by(ColorBy by);  // measures what is not known yet
+  void wait_idle();               // until no job is left
   void show(std::shared_ptr<const Document> document);
   const Document* document() const { return document_.get(); }
   std::function<void()> wake;                                // called from the job's thread
@@ -140,7 +140,7 @@ class Viewer {
   bool wheel_zooms = false;   // over the graph; else it moves, and zooms with Ctrl
   bool focus_search = false;  // the search box takes the keyboard with the next frame
   bool wants_quit = false;
-  bool tensor_maximised = false;
+  bool tensor_maximized = false;
   RunForm run_form;
   std::vector<std::string> recent;    // paths, two with kRecentSeparator between them where they were opened together
   std::vector<std::string> messages;  // errors, newest last; dismissed one by one
@@ -156,7 +156,7 @@ class Viewer {
  private:
   void remember();
   void load_tensor();
-  std::string why_no_elements() const;
+  std::string explain_no_elements() const;
   void refresh_lists();
   void select_first();
   void find_first();
@@ -204,12 +204,12 @@ std::vector<const Command*> find_commands(std::string_view words);
 
 // ---- the view as JSON: what --state reads and --state-out writes
 
-struct NamedPlace {
+struct NamedRectangle {
   std::string name;
   float x = 0, y = 0;
 };
 // Everything that is shown: document, selection, lists, inspector, tensor; and where widgets are, if they are known.
-std::string view_to_json(Viewer& viewer, std::span<const NamedPlace> places = {});
+std::string view_to_json(Viewer& viewer, std::span<const NamedRectangle> locations = {});
 // The command that shows the same value in the same way again; empty where nothing is open.
 std::string view_command(Viewer& viewer);
 // Applies the keys that are there: "select", "colour_by", "search", "preset", "theme", "tab", "open", "mode", "slice",

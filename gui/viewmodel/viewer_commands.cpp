@@ -34,7 +34,7 @@ bool go_reader(Viewer& v) {
 }
 
 bool go_sibling(Viewer& v, int step) {
-  return v.graph.has_graph() && v.item() >= 0 && v.select_item(v.graph.neighbour(v.item(), step));
+  return v.graph.has_graph() && v.item() >= 0 && v.select_item(v.graph.neighbor(v.item(), step));
 }
 
 bool open_block(Viewer& v) {
@@ -58,7 +58,7 @@ template <Preset kPreset>
 bool set_preset(Viewer& v) {
   v.preset = kPreset;
   if (kPreset == Preset::table) v.left_tab = LeftTab::table;
-  v.tensor_maximised = false;
+  v.tensor_maximized = false;
   return true;
 }
 
@@ -79,9 +79,9 @@ bool fit_graph(Viewer& v) {
   return true;
 }
 
-template <ColourBy kBy>
-bool colour_by(Viewer& v) {
-  v.set_colour_by(kBy);
+template <ColorBy kBy>
+bool color_by(Viewer& v) {
+  v.set_color_by(kBy);
   return v.graph.has_graph();
 }
 
@@ -93,7 +93,7 @@ bool flip(bool& flag) {
 bool step_element(Viewer& v, int64_t rows, int64_t columns) {
   TensorPane& pane = v.tensor();
   if (!pane.model.has_value() || pane.element < 0) return false;
-  const auto [row, column] = pane.model->place_of(pane.element);
+  const auto [row, column] = pane.model->location_of(pane.element);
   const int64_t element = pane.model->element_at(row + rows, column + columns);
   if (element < 0) return false;
   v.select_element(element);
@@ -233,7 +233,7 @@ constexpr Command kCommands[] = {
     {"view.tensor", "View", "Graph and tensor", "F3", set_preset<Preset::tensor>},
     {"view.table", "View", "Table", "F4", set_preset<Preset::table>},
     {"view.maximise_tensor", "View", "Tensor viewer over all", "Ctrl+Enter",
-     [](Viewer& v) { return flip(v.tensor_maximised); }},
+     [](Viewer& v) { return flip(v.tensor_maximized); }},
     {"view.theme", "View", "Dark or light", "T", [](Viewer& v) { return flip(v.is_dark); }},
     {"view.legend", "View", "Legend", "K", [](Viewer& v) { return flip(v.show_legend); }},
     {"view.escape", "View", "Close, dismiss, clear", "Escape", escape},
@@ -272,15 +272,15 @@ constexpr Command kCommands[] = {
      }},
     {"graph.wheel", "Graph", "Wheel moves or zooms", "Ctrl+M", [](Viewer& v) { return flip(v.wheel_zooms); }},
 
-    {"colour.severity", "Colour by", "Error / limit", "", colour_by<ColourBy::severity>},
-    {"colour.max_abs", "Colour by", "Largest |a-b|", "", colour_by<ColourBy::max_abs>},
-    {"colour.rmse", "Colour by", "RMS of a-b", "", colour_by<ColourBy::rmse>},
-    {"colour.cosine", "Colour by", "Cosine distance", "", colour_by<ColourBy::cosine>},
-    {"colour.ulp", "Colour by", "ULP", "", colour_by<ColourBy::ulp>},
-    {"colour.nan", "Colour by", "NaN and Inf", "", colour_by<ColourBy::nan>},
-    {"colour.introduced", "Colour by", "Introduced error", "", colour_by<ColourBy::introduced>},
-    {"colour.op", "Colour by", "Operator", "", colour_by<ColourBy::op>},
-    {"colour.time", "Colour by", "Time", "", colour_by<ColourBy::time>},
+    {"colour.severity", "Colour by", "Error / limit", "", color_by<ColorBy::severity>},
+    {"colour.max_abs", "Colour by", "Largest |a-b|", "", color_by<ColorBy::max_abs>},
+    {"colour.rmse", "Colour by", "RMS of a-b", "", color_by<ColorBy::rmse>},
+    {"colour.cosine", "Colour by", "Cosine distance", "", color_by<ColorBy::cosine>},
+    {"colour.ulp", "Colour by", "ULP", "", color_by<ColorBy::ulp>},
+    {"colour.nan", "Colour by", "NaN and Inf", "", color_by<ColorBy::nan>},
+    {"colour.introduced", "Colour by", "Introduced error", "", color_by<ColorBy::introduced>},
+    {"colour.op", "Colour by", "Operator", "", color_by<ColorBy::op>},
+    {"colour.time", "Colour by", "Time", "", color_by<ColorBy::time>},
 
     {"tensor.a", "Tensor", "A", "1", set_mode<TensorMode::a>},
     {"tensor.b", "Tensor", "B", "2", set_mode<TensorMode::b>},

@@ -58,7 +58,7 @@ void Viewer::load_tensor() {
   }
   const Tensor a = tensor_in(*value_a), b = tensor_in(*value_b);
   if (!a.defined() && !b.defined()) {
-    tensor_.problem = why_no_elements();
+    tensor_.problem = explain_no_elements();
     return;
   }
   bool only_b = !a.defined();
@@ -79,7 +79,7 @@ void Viewer::load_tensor() {
   refresh_range();
 }
 
-std::string Viewer::why_no_elements() const {
+std::string Viewer::explain_no_elements() const {
   if (document_->a != nullptr) return "this value was not captured";
   if (is_running()) return "elements can be looked at when the run has ended";
   if (was_cut_short_) return "the run was cut short before elements were kept";
@@ -109,11 +109,11 @@ void Viewer::set_montage(bool is_on) {
 void Viewer::show_channel(int axis, int64_t index) {
   if (!tensor_.model.has_value()) return;
   TensorModel& model = *tensor_.model;
-  auto place = std::vector<int64_t>(model.index().begin(), model.index().end());
-  if (axis < 0 || axis >= static_cast<int>(place.size())) return;
-  if (tensor_.element >= 0) place = model.multi_index(tensor_.element);
-  place[static_cast<size_t>(axis)] = index;
-  select_element(model.element_of(place));
+  auto location = std::vector<int64_t>(model.index().begin(), model.index().end());
+  if (axis < 0 || axis >= static_cast<int>(location.size())) return;
+  if (tensor_.element >= 0) location = model.multi_index(tensor_.element);
+  location[static_cast<size_t>(axis)] = index;
+  select_element(model.element_of(location));
   refresh_range();
 }
 

@@ -65,19 +65,19 @@ uint32_t update_portable(uint32_t crc, const uint8_t* bytes, size_t size) {
 }
 
 // x^(8 * 2^k): what appending 2^k zero bytes multiplies a CRC by.
-constexpr std::array<uint32_t, 64> make_byte_powers() {
+constexpr std::array<uint32_t, 64> make_exponent_powers() {
   std::array<uint32_t, 64> powers{power_of_x(8)};
   for (size_t k = 1; k < powers.size(); ++k) powers[k] = product(powers[k - 1], powers[k - 1]);
   return powers;
 }
-constexpr auto kBytePowers = make_byte_powers();
+constexpr auto kExponentPowers = make_exponent_powers();
 
 #if defined(__x86_64__)
 constexpr size_t kBlock = 2048;  // bytes of each of the three streams
 
 // Appending n zero bytes to a message is linear in its CRC: four tables of 256 entries apply it for n = kBlock.
 constexpr std::array<std::array<uint32_t, 256>, 4> make_shift_tables() {
-  constexpr uint32_t kBlockPower = kBytePowers[11];
+  constexpr uint32_t kBlockPower = kExponentPowers[11];
   static_assert(kBlock == size_t{1} << 11);
   std::array<std::array<uint32_t, 256>, 4> tables{};
   for (size_t part = 0; part < 4; ++part) {
@@ -160,7 +160,7 @@ uint32_t crc32c_portable(const void* data, size_t size, uint32_t crc) {
 
 uint32_t crc32c_joined(uint32_t first, uint32_t second, size_t second_bytes) {
   for (size_t k = 0; second_bytes != 0; ++k, second_bytes >>= 1) {
-    if ((second_bytes & 1U) != 0) first = product(first, kBytePowers[k]);
+    if ((second_bytes & 1U) != 0) first = product(first, kExponentPowers[k]);
   }
   return first ^ second;
 }

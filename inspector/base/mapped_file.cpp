@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "inspector/base/leftovers.h"
 #include "inspector/base/mapped_ranges.h"
+#include "inspector/base/signal_cleanup.h"
 
 namespace parallax {
 namespace {

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "inspector/base/leftovers.h"
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/signal_cleanup.h"
 
 namespace parallax {
 namespace {

@@ -16,8 +16,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 std::string lower_case(std::string_view text) {
   std::string result(text);
-  for (char& letter : result) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  for (char& pending_event : result) {
+    if (pending_event >= 'A' && pending_event <= 'Z') pending_event = static_cast<char>(pending_event - 'A' + 'a');
   }
   return result;
 }

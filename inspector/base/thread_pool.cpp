@@ -47,10 +47,10 @@ void pause_briefly() {
 // Until is_over() or the time is up.
 template <class IsOver>
 void look_out(const IsOver& is_over) {
-  constexpr int kLooksAtOnce = 16;
+  constexpr int kQueriesAtOnce = 16;
   const auto end = std::chrono::steady_clock::now() + kLookOut;
   do {
-    for (int look = 0; look < kLooksAtOnce; ++look) {
+    for (int look = 0; look < kQueriesAtOnce; ++look) {
       if (is_over()) return;
       pause_briefly();
     }

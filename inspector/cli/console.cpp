@@ -25,18 +25,18 @@ bool is_control(char character) {
 }
 
 // The end of a color sequence of our reports, ESC [ digits m, that begins at `begin`; `begin` where it is none.
-size_t end_of_colour(std::string_view text, size_t begin) {
+size_t end_of_color(std::string_view text, size_t begin) {
   if (text.substr(begin, 2) != "\033[") return begin;
   const size_t end = text.find_first_not_of("0123456789", begin + 2);
   return end != std::string_view::npos && text[end] == 'm' ? end + 1 : begin;
 }
 
 // Names come from files: none of them may steer the terminal that shows them.
-std::string harmless(std::string_view text, bool keeps_colours) {
+std::string harmless(std::string_view text, bool keeps_colors) {
   std::string shown(text);
   for (size_t index = 0; index < shown.size(); ++index) {
     if (!is_control(shown[index]) || shown[index] == '\n' || shown[index] == '\t') continue;
-    const size_t end = keeps_colours ? end_of_colour(shown, index) : index;
+    const size_t end = keeps_colors ? end_of_color(shown, index) : index;
     if (end > index) {
       index = end - 1;
     } else {
@@ -63,22 +63,22 @@ void print_message(std::string_view text) { std::fwrite(text.data(), 1, text.siz
 
 namespace {
 
-void print_to(std::string_view text, bool keeps_colours) {
+void print_to(std::string_view text, bool keeps_colors) {
   static const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
-  is_terminal ? write_out(harmless(text, keeps_colours)) : write_out(text);
+  is_terminal ? write_out(harmless(text, keeps_colors)) : write_out(text);
 }
 
 }  // namespace
 
 void print(std::string_view text) { print_to(text, false); }
 
-void print_coloured(std::string_view text) { print_to(text, true); }
+void print_colored(std::string_view text) { print_to(text, true); }
 
 bool flush_output() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
-bool stdout_takes_colour() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return ::isatty(STDOUT_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0');
+bool stdout_takes_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return ::isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
 }
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
@@ -124,17 +124,17 @@ int report_error(const Error& error, bool json) {
     print(error_to_json(error) + "\n");
     std::fflush(stdout);
   } else {
-    std::string place;
+    std::string location;
     if (!error.node.empty())
-      place = fmt::format(" [node '{}'{}]", error.node, error.op.empty() ? "" : ", " + plain_operator(error.op));
+      location = fmt::format(" [node '{}'{}]", error.node, error.op.empty() ? "" : ", " + plain_operator(error.op));
     const bool named = !error.node.empty() && error.message.find("'" + error.node + "'") != std::string::npos;
-    const std::string sentence = error.message + (named ? "" : place);
+    const std::string sentence = error.message + (named ? "" : location);
     print_message(fmt::format("parallax: {}: {}\n", name_of(error.code), without_control_characters(sentence)));
   }
   return exit_code(error.code);
 }
 
-void report_end(int signal, const Leftovers& left) {
+void report_end(int signal, const SignalCleanup& left) {
   constexpr std::pair<int, std::string_view> kNames[] = {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
   const auto* const name = std::ranges::find(kNames, signal, &std::pair<int, std::string_view>::first);
   print_message(fmt::format("{}parallax: interrupted by {}: {}\n", stderr_is_terminal() ? "\r\033[K" : "",

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "inspector/base/leftovers.h"
 #include "inspector/base/result.h"
+#include "inspector/base/signal_cleanup.h"
 
 namespace parallax::cli {
 
@@ -18,9 +18,9 @@ void hold_standard_streams();
 
 // To stdout, as it is; to a terminal without control characters.
 void print(std::string_view text);
-void print_coloured(std::string_view text);  // the same, but for our colors, where `text` has no others
-bool flush_output();                         // false when stdout could not take everything (a full disk)
-bool stdout_takes_colour();                  // a terminal, and NO_COLOR is unset
+void print_colored(std::string_view text);  // the same, but for our colors, where `text` has no others
+bool flush_output();                        // false when stdout could not take everything (a full disk)
+bool stdout_takes_color();                  // a terminal, and NO_COLOR is unset
 bool stderr_is_terminal();
 void print_message(std::string_view text);  // to stderr; that it takes nothing (closed, full) changes no exit code
 
@@ -32,7 +32,7 @@ const std::string& kept_command();
 int report_error(const Error& error, bool json);
 
 // Says on stderr that a signal ends the program, and what of its work stays.
-void report_end(int signal, const Leftovers& left);
+void report_end(int signal, const SignalCleanup& left);
 
 // A bar on stderr while something runs; silent when stderr is no terminal. Ends, erased, with the object.
 class ProgressBar {

@@ -13,7 +13,7 @@
 #include <malloc.h>
 #endif
 
-#include "inspector/base/leftovers.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 
@@ -143,7 +143,7 @@ int run(std::vector<std::string> arguments) {
 
 int main(int argc, char** argv) {
   parallax::cli::hold_standard_streams();
-  parallax::clear_up_at_signals(parallax::cli::report_end);
+  parallax::clean_up_at_signals(parallax::cli::report_end);
   parallax::cli::keep_freed_memory();
   return parallax::cli::run({argv + 1, argv + argc});
 }

@@ -135,7 +135,7 @@ void ReportOptions::declare(CLI::App& app) {
 }
 
 Result<int> ReportOptions::write(const Comparison& comparison, const Graph* graph, bool json) const {
-  if (!json) print_coloured(comparison_to_text(comparison, {top.value_or(kDefaultTop), stdout_takes_colour()}));
+  if (!json) print_colored(comparison_to_text(comparison, {top.value_or(kDefaultTop), stdout_takes_color()}));
   const Status written = write_files(comparison, graph);
   if (json) print(comparison_to_json(comparison, written.ok() ? nullptr : &written.error()) + "\n");
   if (written.ok()) return end_of(comparison, json);

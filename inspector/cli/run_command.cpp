@@ -100,7 +100,7 @@ class RunCommand final : public Command {
       if (!written.ok()) return exit_code(written.error().code);
     } else {
       print(single_run_to_text(result));
-      if (has_verdict) print_coloured(comparison_to_text(*result.comparison, {0, stdout_takes_colour()}));
+      if (has_verdict) print_colored(comparison_to_text(*result.comparison, {0, stdout_takes_color()}));
       if (!written.ok()) return written.error();
     }
     return has_verdict ? exit_code_of(*result.comparison) : 0;

@@ -87,7 +87,7 @@ std::string other_input_shape(const Comparison& comparison) {
 }
 
 // Why nothing can be said of the whole, though nothing diverged; empty where it passes.
-std::string why_inconclusive(const Comparison& comparison) {
+std::string explain_inconclusive(const Comparison& comparison) {
   const bool nothing_compared =
       comparison.summary.compared == 0 && std::ranges::all_of(comparison.expected, [](const ValueComparison& value) {
         return value.verdict == Verdict::not_compared;
@@ -101,7 +101,7 @@ std::string why_inconclusive(const Comparison& comparison) {
   }
   for (const auto* values : {&comparison.values, &comparison.expected}) {
     if (const ValueComparison* output = missed_output(*values))
-      return fmt::format("graph output '{}' was not compared: {}{}", output->path, told_reason(*output),
+      return fmt::format("graph output '{}' was not compared: {}{}", output->path, reason_text(*output),
                          other_input_shape(comparison));
   }
   return {};
@@ -132,8 +132,8 @@ FirstDivergence first_divergence_at(const std::vector<ValueComparison>& values, 
   const std::string body = prefix + escape_name(value.node) + ".";
   for (size_t index = first + 1; index < values.size() && is_control_flow(value.op); ++index) {
     const ValueComparison& later = values[index];
-    const bool lies_in_body = later.path.starts_with(body) && !is_control_flow(later.op);
-    if (later.verdict != Verdict::diverged || !lies_in_body) continue;
+    const bool is_in_body = later.path.starts_with(body) && !is_control_flow(later.op);
+    if (later.verdict != Verdict::diverged || !is_in_body) continue;
     if (later.node.empty()) break;
     return {value.path, later.node, later.op};
   }
@@ -165,7 +165,7 @@ void conclude(Comparison& comparison) {
   if (missed != comparison.expected.end() && !comparison.first_divergence.has_value())
     comparison.first_divergence = {missed->path, missed->node, missed->op, true};
   const bool diverged = comparison.first_divergence.has_value();
-  comparison.reason = diverged ? "" : why_inconclusive(comparison);
+  comparison.reason = diverged ? "" : explain_inconclusive(comparison);
   comparison.verdict = diverged                    ? OverallVerdict::diverged
                        : comparison.reason.empty() ? OverallVerdict::pass
                                                    : OverallVerdict::inconclusive;
@@ -193,7 +193,7 @@ const ValueComparison* first_diverged(const Comparison& comparison) {
   return first == comparison.values.end() ? nullptr : &*first;
 }
 
-bool is_any_output_apart(const Comparison& comparison) {
+bool is_any_output_diverged(const Comparison& comparison) {
   return std::ranges::any_of(comparison.values, [](const ValueComparison& value) {
     return value.is_graph_output && value.verdict != Verdict::pass;
   });
@@ -215,19 +215,19 @@ Cause cause_at(const ValueComparison& value, std::string why) {
   return cause;
 }
 
-bool is_apart(const ValueComparison& value) {
+bool are_mismatched(const ValueComparison& value) {
   return value.verdict == Verdict::diverged || value.reason == "shape differs" || value.reason == "dtype differs";
 }
 
-bool is_apart(const Comparison& comparison) {
-  return std::ranges::any_of(comparison.values, [](const ValueComparison& value) { return is_apart(value); });
+bool are_mismatched(const Comparison& comparison) {
+  return std::ranges::any_of(comparison.values, [](const ValueComparison& value) { return are_mismatched(value); });
 }
 
 double judged_severity(const ValueComparison& value) {
   return value.accepted.has_value() ? std::min(value.severity, 1.0) : value.severity;
 }
 
-std::string told_reason(const ValueComparison& value) {
+std::string reason_text(const ValueComparison& value) {
   if (value.accepted.has_value())
     return fmt::format("accepted as {}: {}", value.accepted->reason, value.accepted->evidence);
   if (!value.note.empty()) return value.note;

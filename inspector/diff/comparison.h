@@ -161,18 +161,18 @@ Cause cause_at(const ValueComparison& value, std::string why);
 inline constexpr std::string_view kBySample = "compared by a sample of elements";
 
 // Diverged, or of another shape or element type, which leaves nothing to compare.
-bool is_apart(const ValueComparison& value);
-bool is_apart(const Comparison& comparison);  // any value of it
+bool are_mismatched(const ValueComparison& value);
+bool are_mismatched(const Comparison& comparison);  // any value of it
 
 // Whether any output of the graph did not pass.
-bool is_any_output_apart(const Comparison& comparison);
+bool is_any_output_diverged(const Comparison& comparison);
 
 // The severity by which a report colors a value: a value that was accepted counts as one at its limit.
 double judged_severity(const ValueComparison& value);
 
 // The reason as a report tells it: with both shapes, where it is that they differ; the note, where there is one; the
 // acceptance of a value beyond its limit.
-std::string told_reason(const ValueComparison& value);
+std::string reason_text(const ValueComparison& value);
 
 // Not compared, because a dump's payload is damaged.
 bool is_damaged(const ValueComparison& value);

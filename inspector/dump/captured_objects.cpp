@@ -306,7 +306,7 @@ Status record_objects(const CapturedObjects& objects, TensorRecorder& recorder) 
     const ValuePath path = PX_TRY(parse_value_path(value.name));
     const bool is_input = path.name == "in" || path.name.starts_with("in/");
     RecordOptions options;
-    if (is_input) options.role = ValueSite::Role::input;
+    if (is_input) options.role = ValueInfo::Role::input;
     PX_TRY(recorder.write(path, value.value, options));
   }
   for (const CapturedObject& object : objects.objects) PX_TRY(recorder.structure(object.path, object.structure));

@@ -25,7 +25,7 @@ using dump::Kind;
 using dump::Record;
 
 // The location of an entry's payload, as far as its own record says.
-struct Place {
+struct Location {
   uint64_t id = 0;
   uint64_t payload_of = 0;
   uint64_t offset = 0;
@@ -58,8 +58,8 @@ class Reader final : public DumpReader {
   Result<std::shared_ptr<const Model>> model(int32_t graph) const override;
 
  private:
-  struct GraphPlace {
-    Place payload;
+  struct GraphLocation {
+    Location payload;
     dump::GraphRecord record;
   };
 
@@ -76,12 +76,12 @@ class Reader final : public DumpReader {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> owner;
   };
-  using PayloadSource = Result<Payload> (Reader::*)(const Place&, std::atomic<bool>&) const;
-  Result<Payload> payload(const Place& place, std::atomic<bool>& is_checked) const;
-  Result<Payload> copied_payload(const Place& place, std::atomic<bool>& is_checked) const;
+  using PayloadSource = Result<Payload> (Reader::*)(const Location&, std::atomic<bool>&) const;
+  Result<Payload> payload(const Location& location, std::atomic<bool>& is_checked) const;
+  Result<Payload> copied_payload(const Location& location, std::atomic<bool>& is_checked) const;
   Result<Value> load_from(int32_t index, PayloadSource source) const;
-  static Result<Payload> turned_payload(const TypeInfo& type, const Payload& payload);
-  Status check_payload(std::span<const std::byte> bytes, const Place& place, std::atomic<bool>& is_checked) const;
+  static Result<Payload> permuted_payload(const TypeInfo& type, const Payload& payload);
+  Status check_payload(std::span<const std::byte> bytes, const Location& location, std::atomic<bool>& is_checked) const;
   Error changed() const;
 
   std::shared_ptr<const MappedFile> file_;
@@ -93,8 +93,8 @@ class Reader final : public DumpReader {
   std::vector<DumpEvent> events_;
   std::vector<NodeFailure> failures_;
   std::vector<DumpStructure> structures_;
-  std::vector<Place> places_;  // by entry
-  std::vector<GraphPlace> graph_places_;
+  std::vector<Location> locations_;  // by entry
+  std::vector<GraphLocation> graph_locations_;
   std::unordered_map<uint64_t, int32_t> execution_ids_;
   std::unordered_map<uint64_t, int32_t> graph_ids_;
   std::unordered_map<uint64_t, int32_t> call_ids_;
@@ -103,17 +103,17 @@ class Reader final : public DumpReader {
   mutable std::unordered_map<std::string_view, std::vector<int32_t>> paths_;
 };
 
-Place place_of(const Record& record) {
-  Place place{record.header.id,
-              0,
-              record.offset + record.header.payload_offset(),
-              record.header.payload_bytes,
-              record.header.payload_crc,
-              record.header.is_pending(),
-              -1,
-              ElementOrder::row_major};
-  if (!place.is_pending) place.payload_of = record.header.payload_of;
-  return place;
+Location location_of(const Record& record) {
+  Location location{record.header.id,
+                    0,
+                    record.offset + record.header.payload_offset(),
+                    record.header.payload_bytes,
+                    record.header.payload_crc,
+                    record.header.is_pending(),
+                    -1,
+                    ElementOrder::row_major};
+  if (!location.is_pending) location.payload_of = record.header.payload_of;
+  return location;
 }
 
 Error Reader::broken(const Record& record) const {
@@ -141,9 +141,9 @@ Status Reader::add(const Record& record) {
     case Kind::call: {
       const auto call = decode_call(*fields);
       if (!call.has_value()) return broken(record);
-      const auto graph = graph_ids_.find(call->place.graph);
+      const auto graph = graph_ids_.find(call->location.graph);
       call_ids_[record.header.id] = static_cast<int32_t>(calls_.size());
-      calls_.push_back({execution_of(call->place.execution),
+      calls_.push_back({execution_of(call->location.execution),
                         graph == graph_ids_.end() ? -1 : graph->second,
                         {call->graph, call->step}});
       return {};
@@ -162,7 +162,7 @@ Status Reader::add_graph(const Record& record, const dump::Fields& fields) {
   if (!graph.has_value()) return broken(record);
   graph_ids_[record.header.id] = static_cast<int32_t>(graphs_.size());
   graphs_.push_back({graph->name, graph->is_executed, graph->provenance});
-  graph_places_.push_back({place_of(record), std::move(*graph)});
+  graph_locations_.push_back({location_of(record), std::move(*graph)});
   return {};
 }
 
@@ -180,8 +180,8 @@ int32_t Reader::call_of(uint64_t id) const {
 
 DumpEntry Reader::entry_of(const dump::ValueFields& value) {
   DumpEntry entry;
-  entry.execution = execution_of(value.place.execution);
-  entry.call = call_of(value.place.call);
+  entry.execution = execution_of(value.location.execution);
+  entry.call = call_of(value.location.call);
   entry.path = value.path;
   entry.name = value.name;
   entry.node = value.node;
@@ -200,9 +200,9 @@ Status Reader::add_tensor(const Record& record, const dump::Fields& fields) {
   entry.type = std::move(tensor->type);
   entry.statistics = tensor->statistics;
   entries_.push_back(std::move(entry));
-  places_.push_back(place_of(record));
-  places_.back().sample_count = tensor->sample_count.value_or(-1);
-  places_.back().order = tensor->value.payload_order;
+  locations_.push_back(location_of(record));
+  locations_.back().sample_count = tensor->sample_count.value_or(-1);
+  locations_.back().order = tensor->value.payload_order;
   return {};
 }
 
@@ -216,18 +216,18 @@ Status Reader::add_event(const Record& record, const dump::Fields& fields) {
     entry.absence = Absence{
         is_known ? static_cast<Absence::Kind>(static_cast<int>(event->number)) : Absence::Kind::removed, event->text};
     entries_.push_back(std::move(entry));
-    places_.emplace_back();
-    places_.back().id = record.header.id;
+    locations_.emplace_back();
+    locations_.back().id = record.header.id;
     return {};
   }
   if (event->event == dump::EventKind::structure) {
-    structures_.push_back({execution_of(value.place.execution), call_of(value.place.call),
+    structures_.push_back({execution_of(value.location.execution), call_of(value.location.call),
                            static_cast<int32_t>(entries_.size()), std::string(value.path), event->text});
     return {};
   }
   DumpEvent out{DumpEvent::Kind::enter_body,
-                execution_of(value.place.execution),
-                call_of(value.place.call),
+                execution_of(value.location.execution),
+                call_of(value.location.call),
                 static_cast<int32_t>(entries_.size()),
                 std::string(value.node),
                 std::string(value.op),
@@ -262,9 +262,9 @@ Status Reader::add_event(const Record& record, const dump::Fields& fields) {
 void Reader::finish() {
   checked_ = std::vector<std::atomic<bool>>(entries_.size() + graphs_.size());
   for (size_t index = 0; index < entries_.size(); ++index) {
-    Place& place = places_[index];
+    Location& location = locations_[index];
     // Ids of what is shared are smaller, so the entry that is referred to has been resolved before.
-    const int32_t original = place.payload_of == 0 ? -1 : entry_with_id(place.payload_of);
+    const int32_t original = location.payload_of == 0 ? -1 : entry_with_id(location.payload_of);
     if (original < 0) continue;
     const int32_t further = entries_[static_cast<size_t>(original)].alias_of;
     entries_[index].alias_of = further >= 0 ? further : original;
@@ -272,8 +272,8 @@ void Reader::finish() {
 }
 
 int32_t Reader::entry_with_id(uint64_t id) const {
-  const auto found = std::ranges::lower_bound(places_, id, {}, &Place::id);
-  return found != places_.end() && found->id == id ? static_cast<int32_t>(found - places_.begin()) : -1;
+  const auto found = std::ranges::lower_bound(locations_, id, {}, &Location::id);
+  return found != locations_.end() && found->id == id ? static_cast<int32_t>(found - locations_.begin()) : -1;
 }
 
 int32_t Reader::find(std::string_view path, int32_t execution) const {
@@ -294,50 +294,51 @@ Error Reader::changed() const {
 }
 
 // Each payload is checked once, and again where the file has been written to since it was opened.
-Status Reader::check_payload(std::span<const std::byte> bytes, const Place& place,
+Status Reader::check_payload(std::span<const std::byte> bytes, const Location& location,
                              std::atomic<bool>& is_checked) const {
-  if (place.is_pending) return {};
+  if (location.is_pending) return {};
   const bool has_changed = file_->has_changed();
   if (is_checked.load(std::memory_order_relaxed) && !has_changed) return {};
-  if (crc32c(bytes.data(), bytes.size()) != place.crc) {
+  if (crc32c(bytes.data(), bytes.size()) != location.crc) {
     if (has_changed) return changed();
     return corrupt_file(
-        fmt::format("'{}': the payload at offset {} is damaged: its CRC is wrong", path(), place.offset));
+        fmt::format("'{}': the payload at offset {} is damaged: its CRC is wrong", path(), location.offset));
   }
   is_checked.store(true, std::memory_order_relaxed);
   return {};
 }
 
-Result<Reader::Payload> Reader::payload(const Place& place, std::atomic<bool>& is_checked) const {
+Result<Reader::Payload> Reader::payload(const Location& location, std::atomic<bool>& is_checked) const {
   if (!file_->is_intact()) return changed();
-  const auto bytes = file_->bytes().subspan(static_cast<size_t>(place.offset), static_cast<size_t>(place.size_bytes));
-  PX_TRY(check_payload(bytes, place, is_checked));
+  const auto bytes =
+      file_->bytes().subspan(static_cast<size_t>(location.offset), static_cast<size_t>(location.size_bytes));
+  PX_TRY(check_payload(bytes, location, is_checked));
   return Payload{bytes, file_};
 }
 
-Result<Reader::Payload> Reader::copied_payload(const Place& place, std::atomic<bool>& is_checked) const {
-  Tensor copy = PX_TRY(Tensor::allocate(DType::uint8, Shape{static_cast<int64_t>(place.size_bytes)}));
-  const std::span target(copy.mutable_data(), static_cast<size_t>(place.size_bytes));
-  if (!file_->read(static_cast<size_t>(place.offset), target).ok()) return changed();
-  PX_TRY(check_payload(target, place, is_checked));
+Result<Reader::Payload> Reader::copied_payload(const Location& location, std::atomic<bool>& is_checked) const {
+  Tensor copy = PX_TRY(Tensor::allocate(DType::uint8, Shape{static_cast<int64_t>(location.size_bytes)}));
+  const std::span target(copy.mutable_data(), static_cast<size_t>(location.size_bytes));
+  if (!file_->read(static_cast<size_t>(location.offset), target).ok()) return changed();
+  PX_TRY(check_payload(target, location, is_checked));
   return Payload{target, copy.storage()};
 }
 
 // The row-major payload of a tensor of this type, from a channels-last one.
-Result<Reader::Payload> Reader::turned_payload(const TypeInfo& type, const Payload& payload) {
+Result<Reader::Payload> Reader::permuted_payload(const TypeInfo& type, const Payload& payload) {
   const Shape shape = PX_TRY(captured_shape(type));
   const DType dtype = type.dtype;
-  if (type.kind != TypeInfo::Kind::tensor || !can_lie_channels_last(dtype, shape))
+  if (type.kind != TypeInfo::Kind::tensor || !can_be_channels_last(dtype, shape))
     return corrupt_file(fmt::format("a payload of type {} cannot be channels last", to_string(type)));
   const Tensor stored = PX_TRY(dump::read_tensor(dtype, shape, payload.bytes, payload.owner));
-  const Tensor turned = PX_TRY(read_row_major(Tensor::wrap(dtype, shape, stored.storage(), kChannelsLast)));
-  return Payload{{turned.view().data, turned.size_bytes()}, turned.storage()};
+  const Tensor permuted = PX_TRY(read_row_major(Tensor::wrap(dtype, shape, stored.storage(), kChannelsLast)));
+  return Payload{{permuted.view().data, permuted.size_bytes()}, permuted.storage()};
 }
 
 Result<Value> Reader::load_from(int32_t index, PayloadSource source) const {
   PX_CHECK(index >= 0 && static_cast<size_t>(index) < entries_.size());
   const DumpEntry& entry = entries_[static_cast<size_t>(index)];
-  const Place& own = places_[static_cast<size_t>(index)];
+  const Location& own = locations_[static_cast<size_t>(index)];
   const std::string context = fmt::format("value '{}'", entry.path);
   if (entry.absence.has_value()) return usage_error(context + " did not exist in the executed plan");
   if (entry.level < CaptureLevel::sample) return usage_error(context + " was captured without its elements");
@@ -345,11 +346,11 @@ Result<Value> Reader::load_from(int32_t index, PayloadSource source) const {
     return corrupt_file(fmt::format("'{}': {} shares the payload of a record that is lost", path(), context));
   }
   const auto holder = static_cast<size_t>(entry.alias_of >= 0 ? entry.alias_of : index);
-  if (places_[holder].payload_of != 0)
+  if (locations_[holder].payload_of != 0)
     return corrupt_file(fmt::format("'{}': {} shares a payload that is lost", path(), context));
-  Payload stored = PX_TRY_CONTEXT(context, (this->*source)(places_[holder], checked_[holder]));
+  Payload stored = PX_TRY_CONTEXT(context, (this->*source)(locations_[holder], checked_[holder]));
   const std::string in_file = fmt::format("'{}': {}", path(), context);
-  if (own.order == ElementOrder::channels_last) stored = PX_TRY_CONTEXT(in_file, turned_payload(entry.type, stored));
+  if (own.order == ElementOrder::channels_last) stored = PX_TRY_CONTEXT(in_file, permuted_payload(entry.type, stored));
   const auto& [bytes, owner] = stored;
   if (entry.type.kind != TypeInfo::Kind::tensor) return add_context(dump::read_tree(bytes, owner), in_file);
   const auto shape =
@@ -360,9 +361,10 @@ Result<Value> Reader::load_from(int32_t index, PayloadSource source) const {
 
 Result<std::shared_ptr<const Model>> Reader::model(int32_t graph) const {
   PX_CHECK(graph >= 0 && static_cast<size_t>(graph) < graphs_.size());
-  const GraphPlace& place = graph_places_[static_cast<size_t>(graph)];
-  const auto stored = PX_TRY(copied_payload(place.payload, checked_[entries_.size() + static_cast<size_t>(graph)]));
-  return dump::decode_graph_payload(stored.bytes, place.record.left_out, fmt::format("{} (graph {})", path(), graph));
+  const GraphLocation& location = graph_locations_[static_cast<size_t>(graph)];
+  const auto stored = PX_TRY(copied_payload(location.payload, checked_[entries_.size() + static_cast<size_t>(graph)]));
+  return dump::decode_graph_payload(stored.bytes, location.record.left_out,
+                                    fmt::format("{} (graph {})", path(), graph));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ struct DumpEntry {
   std::string name;   // ONNX value name
   std::string node;   // display name of the producer
   std::string op;     // "Add"
-  ValueSite::Role role = ValueSite::Role::node_output;
+  ValueInfo::Role role = ValueInfo::Role::node_output;
   bool is_graph_output = false;
   bool is_constant_like = false;
   CaptureLevel level = CaptureLevel::all;

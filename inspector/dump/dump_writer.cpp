@@ -15,7 +15,7 @@
 #include "inspector/dump/records.h"
 #include "inspector/dump/sample.h"
 #include "inspector/dump/statistics_write.h"
-#include "inspector/exec/images.h"
+#include "inspector/exec/feature_maps.h"
 #include "inspector/tensor/channels_last.h"
 
 namespace parallax {
@@ -28,7 +28,7 @@ class DumpWriter::Impl {
  public:
   Impl(std::unique_ptr<RecordLog> log, const DumpWriterOptions& options) : log_(std::move(log)), options_(options) {}
 
-  CaptureLevel wants(const ValueSite& site);
+  CaptureLevel wants(const ValueInfo& value_info);
   bool is_wanted(const std::string& path) const;
   Status begin_run(const RunInfo& run);
   Status begin_call(const CallInfo& call, std::span<const Value> inputs);
@@ -38,8 +38,8 @@ class DumpWriter::Impl {
   Status end_run(bool completed);
   Status add_graph(const std::string& name, const Model& model, bool is_executed, const dump::TextPairs& provenance);
   Status event(dump::EventKind kind, const dump::ValueFields& value, std::string text, double number = 0);
-  Status absent(const ValueSite& site, const Absence& absence);
-  dump::ValueFields fields_of(const ValueSite& site, std::string_view path) const;
+  Status absent(const ValueInfo& value_info, const Absence& absence);
+  dump::ValueFields fields_of(const ValueInfo& value_info, std::string_view path) const;
 
   RecordLog& log() { return *log_; }
 
@@ -90,7 +90,7 @@ class DumpWriter::Impl {
   DumpWriterOptions options_;
   dump::FieldWriter body_;
   std::string path_;
-  dump::Place place_;
+  dump::Location location_;
   Clock::time_point run_begin_;
   std::unordered_map<std::string, uint64_t> graphs_;           // of the current run, by name
   std::vector<LastRecord> last_records_;                       // by value id
@@ -100,9 +100,9 @@ class DumpWriter::Impl {
   std::unordered_map<const std::byte*, Stored> weights_;       // the model's own payloads; id 0 until one is captured
 };
 
-CaptureLevel DumpWriter::Impl::wants(const ValueSite& site) {
-  if (options_.only.empty() || site.is_graph_output) return options_.level;
-  const std::string path = site.scope + site.escaped_name;
+CaptureLevel DumpWriter::Impl::wants(const ValueInfo& value_info) {
+  if (options_.only.empty() || value_info.is_graph_output) return options_.level;
+  const std::string path = value_info.scope + value_info.escaped_name;
   for (const std::string& glob : options_.only) {
     if (glob_matches(static_glob(glob), path)) return options_.level;
   }
@@ -121,7 +121,7 @@ Status DumpWriter::Impl::begin_run(const RunInfo& run) {
   weights_.clear();
   weight_records_.clear();
   last_records_.clear();
-  place_ = {};
+  location_ = {};
   dump::ExecutionRecord record{run.executor,
                                run.device,
                                {run.settings.begin(), run.settings.end()},
@@ -129,7 +129,7 @@ Status DumpWriter::Impl::begin_run(const RunInfo& run) {
                                run.model_sha256};
   body_.clear();
   encode(record, body_);
-  place_.execution = PX_TRY(log_->append(Kind::execution, body_.body()));
+  location_.execution = PX_TRY(log_->append(Kind::execution, body_.body()));
   model_ = run.model;
   if (model_ == nullptr) return {};
   size_t weight_bytes = 0;
@@ -149,7 +149,7 @@ Status DumpWriter::Impl::add_graph(const std::string& name, const Model& model, 
                                    const dump::TextPairs& provenance) {
   const dump::GraphPayload payload = PX_TRY_CONTEXT("the graph for the dump", dump::encode_graph(model));
   body_.clear();
-  encode(dump::GraphRecord{place_, name, is_executed, provenance, payload.left_out}, body_);
+  encode(dump::GraphRecord{location_, name, is_executed, provenance, payload.left_out}, body_);
   const uint64_t id = PX_TRY(log_->append(Kind::graph, body_.body(), std::as_bytes(std::span(payload.bytes))));
   if (!is_executed) graphs_[name] = id;
   return {};
@@ -160,9 +160,9 @@ Status DumpWriter::Impl::begin_call(const CallInfo& call, std::span<const Value>
   const auto named = graphs_.find(call.graph);
   const auto only = graphs_.size() == 1 ? graphs_.begin() : graphs_.end();
   const auto graph = named != graphs_.end() ? named : only;
-  place_.graph = graph != graphs_.end() ? graph->second : 0;
-  place_.call = 0;
-  dump::CallRecord record{place_, call.graph, call.step, {}};
+  location_.graph = graph != graphs_.end() ? graph->second : 0;
+  location_.call = 0;
+  dump::CallRecord record{location_, call.graph, call.step, {}};
   for (const Value& input : inputs) {
     const bool is_hashed =
         input.is_tensor() && input.tensor().device().is_host() && input.tensor().dtype() != DType::string;
@@ -171,13 +171,13 @@ Status DumpWriter::Impl::begin_call(const CallInfo& call, std::span<const Value>
   }
   body_.clear();
   encode(record, body_);
-  place_.call = PX_TRY(log_->append(Kind::call, body_.body()));
+  location_.call = PX_TRY(log_->append(Kind::call, body_.body()));
   return {};
 }
 
 Status DumpWriter::Impl::event(dump::EventKind kind, const dump::ValueFields& value, std::string text, double number) {
   dump::EventRecord record{value, kind, std::move(text), number};
-  record.value.place = place_;
+  record.value.location = location_;
   body_.clear();
   encode(record, body_);
   PX_TRY(log_->append(Kind::event, body_.body()));
@@ -186,8 +186,8 @@ Status DumpWriter::Impl::event(dump::EventKind kind, const dump::ValueFields& va
 
 Status DumpWriter::Impl::end_call() {
   PX_TRY(event(dump::EventKind::end_call, {}, ""));
-  place_.call = 0;
-  place_.graph = 0;
+  location_.call = 0;
+  location_.graph = 0;
   last_records_.clear();
   return {};
 }
@@ -197,46 +197,46 @@ Status DumpWriter::Impl::end_run(bool completed) {
   return event(dump::EventKind::end_run, {}, completed ? "completed" : "", wall_ms);
 }
 
-dump::ValueFields DumpWriter::Impl::fields_of(const ValueSite& site, std::string_view path) const {
+dump::ValueFields DumpWriter::Impl::fields_of(const ValueInfo& value_info, std::string_view path) const {
   dump::ValueFields fields;
-  fields.place = place_;
-  fields.role = site.role;
-  fields.is_graph_output = site.is_graph_output;
-  fields.is_constant_like = site.is_constant_like;
-  fields.output_index = site.output_index;
+  fields.location = location_;
+  fields.role = value_info.role;
+  fields.is_graph_output = value_info.is_graph_output;
+  fields.is_constant_like = value_info.is_constant_like;
+  fields.output_index = value_info.output_index;
   fields.path = path;
-  fields.name = site.name;
-  fields.node = site.node;
-  fields.op = site.op;
-  fields.domain = site.domain;
+  fields.name = value_info.name;
+  fields.node = value_info.node;
+  fields.op = value_info.op;
+  fields.domain = value_info.domain;
   return fields;
 }
 
-Status DumpWriter::Impl::absent(const ValueSite& site, const Absence& absence) {
-  if (wants(site) == CaptureLevel::none) return {};
-  const std::string path = site.scope + site.escaped_name;
-  return event(dump::EventKind::absent, fields_of(site, path), absence.into, static_cast<double>(absence.kind));
+Status DumpWriter::Impl::absent(const ValueInfo& value_info, const Absence& absence) {
+  if (wants(value_info) == CaptureLevel::none) return {};
+  const std::string path = value_info.scope + value_info.escaped_name;
+  return event(dump::EventKind::absent, fields_of(value_info, path), absence.into, static_cast<double>(absence.kind));
 }
 
 Status DumpWriter::Impl::observe(const Observation& observation) {
-  const CaptureLevel wanted = wants(observation.site);
+  const CaptureLevel wanted = wants(observation.value_info);
   if (wanted == CaptureLevel::none) return {};
   if (WeightRecord* const weight = known_weight(observation)) return repeat(observation, *weight);
   return observe_anew(observation, wanted);
 }
 
 DumpWriter::Impl::WeightRecord* DumpWriter::Impl::known_weight(const Observation& observation) {
-  const auto site = static_cast<size_t>(observation.site.id);
-  if (site >= weight_records_.size() || weight_records_[site].data == nullptr) return nullptr;
-  WeightRecord& known = weight_records_[site];
-  const bool is_same = observation.site.name == known.name && observation.value.is_tensor() &&
+  const auto value_info = static_cast<size_t>(observation.value_info.id);
+  if (value_info >= weight_records_.size() || weight_records_[value_info].data == nullptr) return nullptr;
+  WeightRecord& known = weight_records_[value_info];
+  const bool is_same = observation.value_info.name == known.name && observation.value.is_tensor() &&
                        observation.value.tensor().view().data == known.data &&
                        observation.value.tensor().size_bytes() == known.stored.size_bytes;
   return is_same ? &known : nullptr;
 }
 
 Status DumpWriter::Impl::repeat(const Observation& observation, WeightRecord& weight) {
-  dump::replace_place(weight.body, place_);
+  dump::replace_location(weight.body, location_);
   RecordLog::Draft draft = PX_TRY(log_->begin(Kind::tensor, weight.body.size(), 0));
   log_->commit(draft, weight.body, weight.payload_of);
   remember(observation, weight.stored);
@@ -245,18 +245,20 @@ Status DumpWriter::Impl::repeat(const Observation& observation, WeightRecord& we
 
 // After it was written; with its payload it is the first that later ones share.
 void DumpWriter::Impl::keep_weight(const Observation& observation, const Stored& stored) {
-  const bool is_weight = observation.site.role == ValueSite::Role::initializer && observation.frames.prefix().empty();
+  const bool is_weight =
+      observation.value_info.role == ValueInfo::Role::initializer && observation.frames.prefix().empty();
   const std::byte* const data = observation.value.tensor().view().data;
   if (!is_weight || !weights_.contains(data)) return;
-  const auto site = static_cast<size_t>(observation.site.id);
-  if (site >= weight_records_.size()) weight_records_.resize(site + 1);
+  const auto value_info = static_cast<size_t>(observation.value_info.id);
+  if (value_info >= weight_records_.size()) weight_records_.resize(value_info + 1);
   const auto body = body_.body();
-  weight_records_[site] = {std::string(observation.site.name), data, {body.begin(), body.end()}, stored.id, stored};
+  weight_records_[value_info] = {
+      std::string(observation.value_info.name), data, {body.begin(), body.end()}, stored.id, stored};
 }
 
 Status DumpWriter::Impl::observe_anew(const Observation& observation, CaptureLevel wanted) {
   path_ = observation.path();
-  if (!observation.site.is_graph_output && !is_wanted(path_)) return {};
+  if (!observation.value_info.is_graph_output && !is_wanted(path_)) return {};
   const bool is_summed_up = wanted == CaptureLevel::stats && observation.statistics != nullptr;
   if (wanted == CaptureLevel::shape || is_summed_up) return store(observation, observation.value, wanted);
   const Value value = PX_TRY_CONTEXT("value '" + path_ + "'",
@@ -268,7 +270,7 @@ Status DumpWriter::Impl::observe_anew(const Observation& observation, CaptureLev
 
 Status DumpWriter::Impl::store(const Observation& observation, const Value& value, CaptureLevel level) {
   dump::TensorRecord record;
-  record.value = fields_of(observation.site, path_);
+  record.value = fields_of(observation.value_info, path_);
   record.value.level = level;
   record.type = type_of(value);
   if (level == CaptureLevel::shape || value.is_absent()) {
@@ -281,7 +283,7 @@ Status DumpWriter::Impl::store(const Observation& observation, const Value& valu
   Stored stored = seen_before(observation, tensor);
   const auto content = stored.id == 0 ? content_of(tensor) : std::nullopt;
   if (content.has_value() && contents_.contains(*content)) stored = contents_[*content];
-  const ElementOrder order = counting_order(observation.site, tensor);
+  const ElementOrder order = counting_order(observation.value_info, tensor);
   // Under another shape, channels-last bytes are no tensor's.
   const bool is_sharable = stored.payload_order == ElementOrder::row_major ||
                            (stored.shape == tensor.shape() && stored.dtype == tensor.dtype());
@@ -321,7 +323,7 @@ Status DumpWriter::Impl::store_tensor(dump::TensorRecord& record, const Tensor& 
     dump::write_tensor(tensor, draft.payload);
   } else {
     // A weight's bytes are in the model's file too, which is more likely to be read again.
-    const auto caching = record.value.role == ValueSite::Role::initializer ? dump::GrowingFile::Caching::dropped
+    const auto caching = record.value.role == ValueInfo::Role::initializer ? dump::GrowingFile::Caching::dropped
                                                                            : dump::GrowingFile::Caching::kept;
     const auto write = [&](uint64_t offset, std::span<const std::byte> part) {
       return log_->write(draft, offset, part, caching);
@@ -356,7 +358,7 @@ Status DumpWriter::Impl::store_summary(const Observation& observation, dump::Ten
   if (observation.statistics != nullptr) {
     record.statistics = *observation.statistics;
   } else {
-    const ElementOrder order = counting_order(observation.site, tensor);
+    const ElementOrder order = counting_order(observation.value_info, tensor);
     record.statistics = known_statistics(seen, tensor, order);
     if (!record.statistics.has_value()) record.statistics = compute_statistics(tensor, order);
   }
@@ -417,9 +419,9 @@ std::optional<Hash128> DumpWriter::Impl::content_of(const Tensor& tensor) const 
 }
 
 void DumpWriter::Impl::remember(const Observation& observation, const Stored& stored) {
-  const auto site = static_cast<size_t>(observation.site.id);
-  if (site >= last_records_.size()) last_records_.resize(site + 1);
-  last_records_[site] = {observation.frames.prefix(), stored};
+  const auto value_info = static_cast<size_t>(observation.value_info.id);
+  if (value_info >= last_records_.size()) last_records_.resize(value_info + 1);
+  last_records_[value_info] = {observation.frames.prefix(), stored};
   if (!observation.value.is_tensor()) return;
   const auto weight = weights_.find(observation.value.tensor().view().data);
   if (weight != weights_.end() && weight->second.size_bytes == stored.size_bytes && weight->second.id == 0)
@@ -438,31 +440,33 @@ Result<std::unique_ptr<DumpWriter>> DumpWriter::create(const std::string& path, 
 DumpWriter::DumpWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 DumpWriter::~DumpWriter() = default;
 
-CaptureLevel DumpWriter::wants(const ValueSite& site) { return impl_->wants(site); }
+CaptureLevel DumpWriter::wants(const ValueInfo& value_info) { return impl_->wants(value_info); }
 Status DumpWriter::begin_run(const RunInfo& run) { return impl_->begin_run(run); }
 Status DumpWriter::begin_call(const CallInfo& call, std::span<const Value> inputs) {
   return impl_->begin_call(call, inputs);
 }
-Status DumpWriter::absent(const ValueSite& site, const Absence& absence) { return impl_->absent(site, absence); }
+Status DumpWriter::absent(const ValueInfo& value_info, const Absence& absence) {
+  return impl_->absent(value_info, absence);
+}
 Status DumpWriter::observe(const Observation& observation) { return impl_->observe(observation); }
 Status DumpWriter::end_call(const CallInfo&) { return impl_->end_call(); }
 Status DumpWriter::end_run(bool completed) { return impl_->end_run(completed); }
 
-Status DumpWriter::enter_body(const NodeSite& node, const Frame& frame) {
+Status DumpWriter::enter_body(const NodeLocation& node, const Frame& frame) {
   dump::ValueFields fields;
   fields.node = node.node;
   fields.op = node.op;
   return impl_->event(dump::EventKind::enter_body, fields, to_string(frame));
 }
 
-Status DumpWriter::leave_body(const NodeSite& node, const Frame& frame) {
+Status DumpWriter::leave_body(const NodeLocation& node, const Frame& frame) {
   dump::ValueFields fields;
   fields.node = node.node;
   fields.op = node.op;
   return impl_->event(dump::EventKind::leave_body, fields, to_string(frame));
 }
 
-Status DumpWriter::node_failed(const NodeSite& node, const FrameStack& frames, const Error& error) {
+Status DumpWriter::node_failed(const NodeLocation& node, const FrameStack& frames, const Error& error) {
   dump::ValueFields fields;
   fields.path = frames.prefix();
   fields.node = node.node;

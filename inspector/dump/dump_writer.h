@@ -36,15 +36,15 @@ class DumpWriter final : public Observer {
   static Result<std::unique_ptr<DumpWriter>> create(const std::string& path, const DumpWriterOptions& options);
   ~DumpWriter() override;  // finishes without index when finish() was not called: still readable
 
-  CaptureLevel wants(const ValueSite& site) override;
+  CaptureLevel wants(const ValueInfo& value_info) override;
   bool takes_channels_last() const override { return true; }
   Status begin_run(const RunInfo& run) override;
   Status begin_call(const CallInfo& call, std::span<const Value> inputs) override;
-  Status absent(const ValueSite& site, const Absence& absence) override;
-  Status enter_body(const NodeSite& node, const Frame& frame) override;
-  Status leave_body(const NodeSite& node, const Frame& frame) override;
+  Status absent(const ValueInfo& value_info, const Absence& absence) override;
+  Status enter_body(const NodeLocation& node, const Frame& frame) override;
+  Status leave_body(const NodeLocation& node, const Frame& frame) override;
   Status observe(const Observation& observation) override;
-  Status node_failed(const NodeSite& node, const FrameStack& frames, const Error& error) override;
+  Status node_failed(const NodeLocation& node, const FrameStack& frames, const Error& error) override;
   Status end_call(const CallInfo& call) override;
   Status end_run(bool completed) override;
 

@@ -8,7 +8,7 @@
 namespace parallax::dump {
 namespace {
 
-constexpr int64_t kBehind = std::numeric_limits<int64_t>::max();
+constexpr int64_t kAfter = std::numeric_limits<int64_t>::max();
 
 bool is_kind_of(const std::string& attribute, Frame::Kind kind) {
   switch (kind) {
@@ -26,45 +26,45 @@ bool is_kind_of(const std::string& attribute, Frame::Kind kind) {
 }
 
 // Any of a body's ids: all of them stand together, before the outputs of the node whose body it is.
-int64_t id_within(const GraphSites& body) {
-  const auto own = std::ranges::find_if(body.values, [](const ValueSite* site) { return site != nullptr; });
-  return own == body.values.end() ? kBehind : (*own)->id;
+int64_t id_within(const GraphValues& body) {
+  const auto own = std::ranges::find_if(body.values, [](const ValueInfo* value_info) { return value_info != nullptr; });
+  return own == body.values.end() ? kAfter : (*own)->id;
 }
 
 }  // namespace
 
 Result<ExecutionOrder> ExecutionOrder::of(std::shared_ptr<const Model> model) {
-  return ExecutionOrder(PX_TRY(SiteTable::build(std::move(model))));
+  return ExecutionOrder(PX_TRY(ValueTable::build(std::move(model))));
 }
 
-const GraphSites* ExecutionOrder::body_of(const GraphSites& sites, const Frame& frame) {
-  const auto [entry, is_new] = bodies_.try_emplace({&sites, frame.kind, frame.node}, nullptr);
+const GraphValues* ExecutionOrder::body_of(const GraphValues& value_infos, const Frame& frame) {
+  const auto [entry, is_new] = bodies_.try_emplace({&value_infos, frame.kind, frame.node}, nullptr);
   if (!is_new) return entry->second;
-  const auto found = std::ranges::find_if(sites.children, [&](const GraphSites::Child& child) {
-    const Node& node = sites.graph->nodes[static_cast<size_t>(child.node)];
+  const auto found = std::ranges::find_if(value_infos.children, [&](const GraphValues::Child& child) {
+    const Node& node = value_infos.graph->nodes[static_cast<size_t>(child.node)];
     return node.display_name == frame.node && is_kind_of(child.attribute, frame.kind);
   });
-  if (found != sites.children.end()) entry->second = found->sites.get();
+  if (found != value_infos.children.end()) entry->second = found->value_infos.get();
   return entry->second;
 }
 
-std::vector<int64_t> ExecutionOrder::place_of(const ValuePath& path) {
-  std::vector<int64_t> place = {-1};  // of no step: before all steps
-  const GraphSites* sites = &sites_.main();
+std::vector<int64_t> ExecutionOrder::location_of(const ValuePath& path) {
+  std::vector<int64_t> location = {-1};  // of no step: before all steps
+  const GraphValues* value_infos = &value_infos_.main();
   for (const Frame& frame : path.frames) {
     if (frame.kind == Frame::Kind::step) {
-      place.front() = frame.index;
+      location.front() = frame.index;
       continue;
     }
-    sites = body_of(*sites, frame);
-    place.push_back(sites == nullptr ? kBehind : id_within(*sites));
-    if (sites == nullptr) return place;
-    place.push_back(frame.index);
+    value_infos = body_of(*value_infos, frame);
+    location.push_back(value_infos == nullptr ? kAfter : id_within(*value_infos));
+    if (value_infos == nullptr) return location;
+    location.push_back(frame.index);
   }
-  const ValueId value = sites->graph->find_value(path.name);
-  const ValueSite* site = value == kNoValue ? nullptr : sites->values[static_cast<size_t>(value)];
-  place.push_back(site == nullptr ? kBehind : site->id);
-  return place;
+  const ValueId value = value_infos->graph->find_value(path.name);
+  const ValueInfo* value_info = value == kNoValue ? nullptr : value_infos->values[static_cast<size_t>(value)];
+  location.push_back(value_info == nullptr ? kAfter : value_info->id);
+  return location;
 }
 
 }  // namespace parallax::dump

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "inspector/base/result.h"
-#include "inspector/exec/sites.h"
 #include "inspector/exec/value_path.h"
+#include "inspector/exec/value_table.h"
 
 namespace parallax::dump {
 
@@ -22,14 +22,14 @@ class ExecutionOrder {
   static Result<ExecutionOrder> of(std::shared_ptr<const Model> model);
 
   // Places are compared number by number. What the model does not know is behind everything else of its step or body.
-  std::vector<int64_t> place_of(const ValuePath& path);
+  std::vector<int64_t> location_of(const ValuePath& path);
 
  private:
-  explicit ExecutionOrder(SiteTable sites) : sites_(std::move(sites)) {}
-  const GraphSites* body_of(const GraphSites& sites, const Frame& frame);
+  explicit ExecutionOrder(ValueTable value_infos) : value_infos_(std::move(value_infos)) {}
+  const GraphValues* body_of(const GraphValues& value_infos, const Frame& frame);
 
-  SiteTable sites_;
-  std::map<std::tuple<const GraphSites*, Frame::Kind, std::string>, const GraphSites*> bodies_;  // as they were found
+  ValueTable value_infos_;
+  std::map<std::tuple<const GraphValues*, Frame::Kind, std::string>, const GraphValues*> bodies_;  // as they were found
 };
 
 }  // namespace parallax::dump

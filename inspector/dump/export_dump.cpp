@@ -95,7 +95,7 @@ Status write_as_data_set(const std::string& destination, const DumpReader& reade
   int output_count = 0;
   for (Chosen& value : values) {
     const DumpEntry& entry = reader.entries()[static_cast<size_t>(value.entry)];
-    const bool is_input = entry.role == ValueSite::Role::input;
+    const bool is_input = entry.role == ValueInfo::Role::input;
     const std::string file =
         is_input ? fmt::format("input_{}.pb", input_count++) : fmt::format("output_{}.pb", output_count++);
     PX_TRY(write_value_file(destination + "/" + file, {entry.name, value.named.value}));
@@ -139,13 +139,13 @@ void order_by_graph(const DumpReader& reader, std::vector<Chosen>& values) {
   const auto model = reader.model(0);
   if (!model.ok()) return;
   const Graph& graph = (*model)->graph;
-  const auto place_of = [&](const Chosen& value) {
+  const auto location_of = [&](const Chosen& value) {
     const DumpEntry& entry = reader.entries()[static_cast<size_t>(value.entry)];
-    const auto& list = entry.role == ValueSite::Role::input ? graph.inputs : graph.outputs;
+    const auto& list = entry.role == ValueInfo::Role::input ? graph.inputs : graph.outputs;
     const auto found = std::ranges::find(list, graph.find_value(entry.name));
-    return std::pair(entry.role != ValueSite::Role::input, found - list.begin());
+    return std::pair(entry.role != ValueInfo::Role::input, found - list.begin());
   };
-  std::ranges::stable_sort(values, {}, place_of);
+  std::ranges::stable_sort(values, {}, location_of);
 }
 
 // True for a path of a main graph, not of a body: bodies have inputs of their own.
@@ -165,7 +165,7 @@ Result<std::vector<Chosen>> choose(const DumpReader& reader, const FileKind& kin
   int64_t without_elements = 0;
   for (size_t index = entries.size(); index-- > 0;) {
     const DumpEntry& entry = entries[index];
-    const bool is_input = entry.role == ValueSite::Role::input && is_of_main_graph(entry.path);
+    const bool is_input = entry.role == ValueInfo::Role::input && is_of_main_graph(entry.path);
     const bool is_interface = is_input || entry.is_graph_output;
     if (entry.absence.has_value() || (kind.write == kDataSet.write && !is_interface)) continue;
     if (entry.level != CaptureLevel::all || entry.type.kind == TypeInfo::Kind::unknown) {
@@ -191,7 +191,7 @@ Result<std::vector<Chosen>> choose(const DumpReader& reader, const FileKind& kin
   return values;
 }
 
-std::string why_nothing(const DumpReader& reader, const FileKind& kind, const ExportReport& report) {
+std::string explain_nothing(const DumpReader& reader, const FileKind& kind, const ExportReport& report) {
   if (!report.notes.empty()) return ": " + report.notes.front();
   if (kind.write != kDataSet.write || reader.entries().empty()) return "";
   return reader.graphs().empty()
@@ -224,7 +224,7 @@ Result<ExportReport> export_dump(const std::string& dump, const std::string& des
     return corrupt_file("'" + dump + "' breaks off before its first value");
   if (values.empty())
     return usage_error("'" + dump + "' holds no value that '" + destination + "' could hold" +
-                       why_nothing(*reader, kind, report));
+                       explain_nothing(*reader, kind, report));
   if (kind.write == kDataSet.write) order_by_graph(*reader, values);
   PX_TRY(kind.write(destination, *reader, values));
   report.values = static_cast<int64_t>(values.size());

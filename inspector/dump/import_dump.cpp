@@ -50,7 +50,7 @@ ValuePath path_of(const std::string& name) {
 struct Planned {
   const dump::OriginValue* value = nullptr;
   ValuePath path;
-  std::vector<int64_t> place;  // in the model's execution; empty without a model
+  std::vector<int64_t> location;  // in the model's execution; empty without a model
 };
 
 // Two names of the origin with one path. Where the map made them equal, the request is wrong, else it is a file that a
@@ -104,9 +104,9 @@ Result<std::vector<Planned>> plan(const std::vector<dump::OriginValue>& values, 
     const std::string path = to_string(next.path);
     const auto [taken, is_free] = foreign_of_path.emplace(path, foreign);
     if (!is_free) return same_path(taken->second, foreign, path, names);
-    if (order.has_value()) next.place = order->place_of(next.path);
+    if (order.has_value()) next.location = order->location_of(next.path);
   }
-  std::ranges::stable_sort(planned, {}, &Planned::place);
+  std::ranges::stable_sort(planned, {}, &Planned::location);
   return planned;
 }
 
@@ -135,17 +135,17 @@ class Importer {
 
  private:
   Status show(const dump::OriginValue& value, const ValuePath& path) {
-    ValueSite site;
-    site.id = static_cast<int32_t>(report_.values);
-    site.role = value.role;
-    site.is_graph_output = value.is_graph_output;
-    site.name = path.name;
-    site.escaped_name = escape_name(path.name);
-    if (path.frames.empty()) describe(site);
+    ValueInfo value_info;
+    value_info.id = static_cast<int32_t>(report_.values);
+    value_info.role = value.role;
+    value_info.is_graph_output = value.is_graph_output;
+    value_info.name = path.name;
+    value_info.escaped_name = escape_name(path.name);
+    if (path.frames.empty()) describe(value_info);
     FrameStack frames;
     for (const Frame& frame : path.frames) frames.push(frame);
     ++report_.values;
-    return writer_.observe({site, frames, value.named.value, nullptr, nullptr});
+    return writer_.observe({value_info, frames, value.named.value, nullptr, nullptr});
   }
 
   void note_strangers() {
@@ -159,24 +159,24 @@ class Importer {
   }
 
   // Adds the model's description of a value of its main graph.
-  void describe(ValueSite& site) {
-    const ValueId id = model_ == nullptr ? kNoValue : model_->graph.find_value(site.name);
-    if (model_ != nullptr && id == kNoValue) strangers_.emplace_back(site.name);
+  void describe(ValueInfo& value_info) {
+    const ValueId id = model_ == nullptr ? kNoValue : model_->graph.find_value(value_info.name);
+    if (model_ != nullptr && id == kNoValue) strangers_.emplace_back(value_info.name);
     if (id == kNoValue) return;
     ++report_.matched;
     const ValueDef& value = model_->graph.values[static_cast<size_t>(id)];
-    site.graph = &model_->graph;
-    site.value = id;
-    site.is_graph_output = value.is_graph_output;
-    site.role = value.producer != kNoNode                               ? ValueSite::Role::node_output
-                : value.initializer_index >= 0 && value.input_index < 0 ? ValueSite::Role::initializer
-                                                                        : ValueSite::Role::input;
+    value_info.graph = &model_->graph;
+    value_info.value = id;
+    value_info.is_graph_output = value.is_graph_output;
+    value_info.role = value.producer != kNoNode                               ? ValueInfo::Role::node_output
+                      : value.initializer_index >= 0 && value.input_index < 0 ? ValueInfo::Role::initializer
+                                                                              : ValueInfo::Role::input;
     if (value.producer == kNoNode) return;
     const Node& node = model_->graph.nodes[static_cast<size_t>(value.producer)];
-    site.node = node.display_name;
-    site.op = node.op_type;
-    site.domain = node.domain;
-    site.output_index = value.output_index;
+    value_info.node = node.display_name;
+    value_info.op = node.op_type;
+    value_info.domain = node.domain;
+    value_info.output_index = value.output_index;
   }
 
   DumpWriter& writer_;

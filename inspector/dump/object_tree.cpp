@@ -327,13 +327,13 @@ class TreeReader {
 std::string child_name(std::string_view parent, std::string_view key) {
   std::string name(parent);
   if (!name.empty()) name += '/';
-  for (const char letter : key) {
-    if (letter == '~') {
+  for (const char pending_event : key) {
+    if (pending_event == '~') {
       name += "~0";
-    } else if (letter == '/') {
+    } else if (pending_event == '/') {
       name += "~1";
     } else {
-      name += letter;
+      name += pending_event;
     }
   }
   return name;

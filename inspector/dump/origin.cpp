@@ -20,22 +20,22 @@ using Values = std::vector<OriginValue>;
 
 constexpr size_t kMaxFiles = 1000000;
 
-Values with_role(std::vector<NamedValue> values, ValueSite::Role role) {
+Values with_role(std::vector<NamedValue> values, ValueInfo::Role role) {
   Values result;
   for (NamedValue& value : values) result.push_back({std::move(value), role, false});
   return result;
 }
 
 Result<Values> read_npz_values(const std::string& path) {
-  return with_role(PX_TRY(read_npz(path)), ValueSite::Role::node_output);
+  return with_role(PX_TRY(read_npz(path)), ValueInfo::Role::node_output);
 }
 Result<Values> read_safetensors_values(const std::string& path) {
-  return with_role(PX_TRY(read_safetensors(path)), ValueSite::Role::node_output);
+  return with_role(PX_TRY(read_safetensors(path)), ValueInfo::Role::node_output);
 }
 Result<Values> read_npy_value(const std::string& path) {
   Tensor tensor = PX_TRY(read_npy(path));
   return Values{
-      {{value_name_of(fs::path(path).stem().string()), Value(std::move(tensor))}, ValueSite::Role::node_output, false}};
+      {{value_name_of(fs::path(path).stem().string()), Value(std::move(tensor))}, ValueInfo::Role::node_output, false}};
 }
 
 // Initializers, and the tensors of Constant nodes under the names of their outputs.
@@ -44,7 +44,7 @@ Result<Values> read_constants(const std::string& path) {
   const Graph& graph = model->graph;
   Values values;
   for (const StoredTensor& stored : graph.initializers) {
-    values.push_back({{stored.name, Value(stored.tensor)}, ValueSite::Role::initializer, false});
+    values.push_back({{stored.name, Value(stored.tensor)}, ValueInfo::Role::initializer, false});
   }
   for (const NodeId id : graph.order) {
     const Node& node = graph.nodes[static_cast<size_t>(id)];
@@ -53,7 +53,7 @@ Result<Values> read_constants(const std::string& path) {
     const auto* stored = std::get_if<StoredTensor>(&attribute->value);
     if (stored == nullptr) continue;
     const ValueDef& output = graph.values[static_cast<size_t>(node.outputs[0])];
-    values.push_back({{output.name, Value(stored->tensor)}, ValueSite::Role::node_output, output.is_graph_output});
+    values.push_back({{output.name, Value(stored->tensor)}, ValueInfo::Role::node_output, output.is_graph_output});
   }
   return values;
 }
@@ -119,7 +119,7 @@ Result<OriginValue> read_data_set_file(const std::string& folder, bool is_output
   // model's.
   if (declared != nullptr && graph->find_value(value.name) == kNoValue) value.name = declared->name;
   if (value.name.empty()) value.name = name;
-  return OriginValue{std::move(value), is_output ? ValueSite::Role::node_output : ValueSite::Role::input, is_output};
+  return OriginValue{std::move(value), is_output ? ValueInfo::Role::node_output : ValueInfo::Role::input, is_output};
 }
 
 Result<Values> read_data_set(const std::string& folder, std::vector<int> inputs, std::vector<int> outputs,
@@ -172,13 +172,13 @@ Result<std::vector<OriginValue>> read_origin(const std::string& origin, const Gr
 
 std::string file_name_of(std::string_view value_name) {
   std::string name;
-  for (const char letter : value_name) {
-    if (letter == '/') {
+  for (const char pending_event : value_name) {
+    if (pending_event == '/') {
       name += "%2F";
-    } else if (letter == '%') {
+    } else if (pending_event == '%') {
       name += "%25";
     } else {
-      name += letter;
+      name += pending_event;
     }
   }
   return name;

@@ -14,7 +14,7 @@ namespace parallax::dump {
 
 struct OriginValue {
   NamedValue named;
-  ValueSite::Role role = ValueSite::Role::node_output;  // as far as the origin says
+  ValueInfo::Role role = ValueInfo::Role::node_output;  // as far as the origin says
   bool is_graph_output = false;
 };
 

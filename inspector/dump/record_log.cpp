@@ -9,7 +9,7 @@
 
 #include "inspector/base/check.h"
 #include "inspector/base/crc32c.h"
-#include "inspector/base/leftovers.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/base/thread_pool.h"
 
 namespace parallax::dump {
@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kLeastSharedBytes = 64 << 10;   // looking for equal ones pays from here on
 constexpr uint64_t kLeastWrittenBytes = 64 << 10;  // fewer are stored sooner than a call is made
 constexpr uint64_t kLeastAheadBytes = 1 << 20;     // prepared before anything is known of what comes
-constexpr uint64_t kReleaseBehindBytes =
+constexpr uint64_t kReleaseDistanceBytes =
     16 << 20;  // mappings are kept at least this long: unmapping in large steps is cheaper
 
 uint32_t random_stream() {
@@ -192,7 +192,7 @@ uint64_t RecordLog::wanted_end() const {
 // Up to where nobody needs the mapping any more; 0 while that is not worth a call.
 uint64_t RecordLog::releasable_end() const {
   const uint64_t settled = jobs_.empty() ? appended_end_ : jobs_.front().offset;
-  return settled > released_end_ + 2 * kReleaseBehindBytes ? settled - kReleaseBehindBytes : 0;
+  return settled > released_end_ + 2 * kReleaseDistanceBytes ? settled - kReleaseDistanceBytes : 0;
 }
 
 void RecordLog::work() {

@@ -7,10 +7,10 @@ namespace {
 
 // Tags, as in FORMAT.md; the same number means different things in different kinds.
 enum ExecutionTag : uint16_t { kExecutor = 1, kDevice, kSettings, kModelPath, kModelSha256, kProgram };
-enum GraphTag : uint16_t { kGraphPlace = 1, kGraphName, kIsExecuted, kProvenance, kLeftOut };
-enum CallTag : uint16_t { kCallPlace = 1, kCallGraph, kStep, kInputHashes };
+enum GraphTag : uint16_t { kGraphLocation = 1, kGraphName, kIsExecuted, kProvenance, kLeftOut };
+enum CallTag : uint16_t { kCallLocation = 1, kCallGraph, kStep, kInputHashes };
 enum ValueTag : uint16_t {
-  kPlace = 1,
+  kLocation = 1,
   kTraits,
   kPath,
   kName,
@@ -40,9 +40,9 @@ constexpr uint8_t kAllChannelsLast = static_cast<uint8_t>(CaptureLevel::all) + 1
 void encode_value(const ValueFields& value, FieldWriter& out) {
   const auto flags = static_cast<uint8_t>((value.is_graph_output ? kGraphOutputFlag : 0) |
                                           (value.is_constant_like ? kConstantLikeFlag : 0));
-  const bool is_turned = value.payload_order == ElementOrder::channels_last;
-  const uint8_t level = is_turned ? kAllChannelsLast : static_cast<uint8_t>(value.level);
-  out.number(kPlace, value.place);
+  const bool is_permuted = value.payload_order == ElementOrder::channels_last;
+  const uint8_t level = is_permuted ? kAllChannelsLast : static_cast<uint8_t>(value.level);
+  out.number(kLocation, value.location);
   out.number(kTraits, Traits{static_cast<uint8_t>(value.role), level, flags, 0, value.output_index});
   out.text(kPath, value.path);
   if (!value.name.empty()) out.text(kName, value.name);
@@ -58,15 +58,16 @@ std::string_view view_of(const Fields& fields, uint16_t tag) {
 
 std::optional<ValueFields> decode_value(const Fields& fields) {
   const auto traits = fields.number<Traits>(kTraits);
-  if (fields.raw(kPlace).size() != sizeof(Place) || fields.raw(kTraits).size() != sizeof(Traits)) return std::nullopt;
-  if (traits.role > static_cast<uint8_t>(ValueSite::Role::node_output)) return std::nullopt;
+  if (fields.raw(kLocation).size() != sizeof(Location) || fields.raw(kTraits).size() != sizeof(Traits))
+    return std::nullopt;
+  if (traits.role > static_cast<uint8_t>(ValueInfo::Role::node_output)) return std::nullopt;
   if (traits.level > kAllChannelsLast) return std::nullopt;
   ValueFields value;
-  value.place = fields.number<Place>(kPlace);
-  value.role = static_cast<ValueSite::Role>(traits.role);
-  const bool is_turned = traits.level == kAllChannelsLast;
-  value.level = is_turned ? CaptureLevel::all : static_cast<CaptureLevel>(traits.level);
-  if (is_turned) value.payload_order = ElementOrder::channels_last;
+  value.location = fields.number<Location>(kLocation);
+  value.role = static_cast<ValueInfo::Role>(traits.role);
+  const bool is_permuted = traits.level == kAllChannelsLast;
+  value.level = is_permuted ? CaptureLevel::all : static_cast<CaptureLevel>(traits.level);
+  if (is_permuted) value.payload_order = ElementOrder::channels_last;
   value.is_graph_output = (traits.flags & kGraphOutputFlag) != 0;
   value.is_constant_like = (traits.flags & kConstantLikeFlag) != 0;
   value.output_index = traits.output_index;
@@ -105,7 +106,7 @@ void encode(const ExecutionRecord& record, FieldWriter& out) {
 }
 
 void encode(const GraphRecord& record, FieldWriter& out) {
-  out.number(kGraphPlace, record.place);
+  out.number(kGraphLocation, record.location);
   out.text(kGraphName, record.name);
   out.number(kIsExecuted, static_cast<uint32_t>(record.is_executed));
   if (!record.provenance.empty()) out.pairs(kProvenance, record.provenance);
@@ -118,7 +119,7 @@ void encode(const GraphRecord& record, FieldWriter& out) {
 }
 
 void encode(const CallRecord& record, FieldWriter& out) {
-  out.number(kCallPlace, record.place);
+  out.number(kCallLocation, record.location);
   out.text(kCallGraph, record.graph);
   out.number(kStep, record.step);
   out.raw(kInputHashes, record.input_hashes.data(), record.input_hashes.size() * sizeof(Hash128));
@@ -153,8 +154,8 @@ void encode_statistics(const TensorStatistics& statistics, char* target) {
   std::memcpy(target, content.data(), kStatisticsBytes);
 }
 
-void replace_place(std::span<std::byte> body, const Place& place) {
-  std::memcpy(body.subspan(kFieldHeaderBytes).data(), &place, sizeof place);  // the first of the fields
+void replace_location(std::span<std::byte> body, const Location& location) {
+  std::memcpy(body.subspan(kFieldHeaderBytes).data(), &location, sizeof location);  // the first of the fields
 }
 
 std::optional<ExecutionRecord> decode_execution(const Fields& fields) {
@@ -166,7 +167,7 @@ std::optional<ExecutionRecord> decode_execution(const Fields& fields) {
 
 std::optional<GraphRecord> decode_graph(const Fields& fields) {
   GraphRecord record;
-  record.place = fields.number<Place>(kGraphPlace);
+  record.location = fields.number<Location>(kGraphLocation);
   record.name = fields.text(kGraphName);
   record.is_executed = fields.number<uint32_t>(kIsExecuted) != 0;
   if (fields.has(kProvenance)) {
@@ -186,7 +187,8 @@ std::optional<GraphRecord> decode_graph(const Fields& fields) {
 std::optional<CallRecord> decode_call(const Fields& fields) {
   const auto hashes = fields.raw(kInputHashes);
   if (hashes.size() % sizeof(Hash128) != 0) return std::nullopt;
-  CallRecord record{fields.number<Place>(kCallPlace), fields.text(kCallGraph), fields.number<int64_t>(kStep, -1), {}};
+  CallRecord record{
+      fields.number<Location>(kCallLocation), fields.text(kCallGraph), fields.number<int64_t>(kStep, -1), {}};
   record.input_hashes.resize(hashes.size() / sizeof(Hash128));
   if (!hashes.empty()) std::memcpy(record.input_hashes.data(), hashes.data(), hashes.size());
   return record;

@@ -15,7 +15,7 @@
 namespace parallax::dump {
 
 // Ids of the records that a record belongs to; 0 where there is none.
-struct Place {
+struct Location {
   uint64_t execution = 0;
   uint64_t graph = 0;
   uint64_t call = 0;
@@ -30,7 +30,7 @@ struct ExecutionRecord {
 };
 
 struct GraphRecord {
-  Place place;
+  Location location;
   std::string name;
   bool is_executed = false;
   TextPairs provenance;
@@ -38,7 +38,7 @@ struct GraphRecord {
 };
 
 struct CallRecord {
-  Place place;
+  Location location;
   std::string graph;
   int64_t step = -1;
   std::vector<Hash128> input_hashes;
@@ -47,8 +47,8 @@ struct CallRecord {
 // The fields that say which value a record speaks of, shared by Tensor records and events. Views lead into the coded
 // body, or into whatever the writer is shown.
 struct ValueFields {
-  Place place;
-  ValueSite::Role role = ValueSite::Role::node_output;
+  Location location;
+  ValueInfo::Role role = ValueInfo::Role::node_output;
   CaptureLevel level = CaptureLevel::none;
   ElementOrder payload_order = ElementOrder::row_major;
   bool is_graph_output = false;
@@ -94,7 +94,7 @@ void encode(const EventRecord& record, FieldWriter& out);
 size_t encode(const TensorRecord& record, FieldWriter& out);
 void encode_statistics(const TensorStatistics& statistics, char* target);
 // In an encoded TensorRecord.
-void replace_place(std::span<std::byte> body, const Place& place);
+void replace_location(std::span<std::byte> body, const Location& location);
 constexpr size_t kStatisticsBytes = (10 + kProjectionCount) * 8;
 
 // Nothing when the body breaks its format.

@@ -18,35 +18,35 @@ int64_t sampled_element(int64_t position, int64_t sample_count, int64_t element_
 
 namespace dump {
 
-Result<Tensor> take_elements(const Tensor& tensor, std::span<const int64_t> places) {
-  Tensor taken = PX_TRY(Tensor::zeros(tensor.dtype(), Shape{static_cast<int64_t>(places.size())}));
+Result<Tensor> take_elements(const Tensor& tensor, std::span<const int64_t> locations) {
+  Tensor taken = PX_TRY(Tensor::zeros(tensor.dtype(), Shape{static_cast<int64_t>(locations.size())}));
   const int bits = bits_of(tensor.dtype());
   const auto element_bytes = static_cast<size_t>(bits / 8);
-  for (size_t position = 0; position < places.size(); ++position) {
-    const auto place = static_cast<size_t>(places[position]);
+  for (size_t position = 0; position < locations.size(); ++position) {
+    const auto location = static_cast<size_t>(locations[position]);
     if (tensor.dtype() == DType::string) {
-      taken.mutable_as<std::string>()[position] = tensor.as<std::string>()[place];
+      taken.mutable_as<std::string>()[position] = tensor.as<std::string>()[location];
     } else if (bits < 8) {
       store_packed(taken.mutable_data(), bits, static_cast<int64_t>(position),
-                   load_packed(tensor.view().data, bits, places[position]));
+                   load_packed(tensor.view().data, bits, locations[position]));
     } else {
-      std::memcpy(taken.mutable_data() + position * element_bytes, tensor.view().data + place * element_bytes,
+      std::memcpy(taken.mutable_data() + position * element_bytes, tensor.view().data + location * element_bytes,
                   element_bytes);
     }
   }
   return taken;
 }
 
-std::vector<int64_t> sampled_places(int64_t sample_count, int64_t element_count) {
-  std::vector<int64_t> places(static_cast<size_t>(sample_count));
+std::vector<int64_t> sampled_indices(int64_t sample_count, int64_t element_count) {
+  std::vector<int64_t> locations(static_cast<size_t>(sample_count));
   for (int64_t position = 0; position < sample_count; ++position)
-    places[static_cast<size_t>(position)] = sampled_element(position, sample_count, element_count);
-  return places;
+    locations[static_cast<size_t>(position)] = sampled_element(position, sample_count, element_count);
+  return locations;
 }
 
 Result<Tensor> take_sample(const Tensor& tensor, int64_t limit) {
   const int64_t total = tensor.element_count();
-  return take_elements(tensor, sampled_places(std::min(total, limit), total));
+  return take_elements(tensor, sampled_indices(std::min(total, limit), total));
 }
 
 }  // namespace dump

@@ -172,7 +172,7 @@ void fence_stores() {
 // Mean, spread and norm of numbers whose sums or squares leave the range of double: once more, scaled down.
 void sum_scaled(std::span<const double> numbers, TensorStatistics& statistics) {
   constexpr int kScaleBits = 600;  // squares of what is left, and 2^60 of them, stay in range
-  double count = 0, sum = 0, squares = 0, centred_squares = 0;
+  double count = 0, sum = 0, squares = 0, centered_squares = 0;
   const auto for_each_finite = [&](const auto& add) {
     for (const double number : numbers) {
       if (std::isfinite(number)) add(std::ldexp(number, -kScaleBits));
@@ -184,12 +184,12 @@ void sum_scaled(std::span<const double> numbers, TensorStatistics& statistics) {
     squares += number * number;
   });
   const double mean = sum / count;
-  for_each_finite([&](double number) { centred_squares += (number - mean) * (number - mean); });
+  for_each_finite([&](double number) { centered_squares += (number - mean) * (number - mean); });
   const auto repair = [](double& number, double scaled) {
     if (!std::isfinite(number)) number = std::ldexp(scaled, kScaleBits);
   };
   repair(statistics.mean, mean);
-  repair(statistics.std, statistics.min == statistics.max ? 0 : std::sqrt(centred_squares / count));
+  repair(statistics.std, statistics.min == statistics.max ? 0 : std::sqrt(centered_squares / count));
   repair(statistics.l2, std::sqrt(squares));
 }
 
@@ -202,9 +202,9 @@ struct Parts {
 // The parts of a tensor that is transposed: as many chunks are read together as have rows that share cache lines, and
 // the bytes read on both sides of a range's end are few compared with the range.
 Parts parts_of(const TensorView& view, ElementOrder order, int64_t chunk_count, size_t chunk_bytes) {
-  if (!must_turn(view, order)) return {1, chunk_count};
+  if (!must_transpose(view, order)) return {1, chunk_count};
   constexpr int64_t kRangesOfThread = 2;
-  const TurningReader reader(view);
+  const TransposingReader reader(view);
   const size_t line_bytes = static_cast<size_t>(reader.rows_of_line()) * reader.row_bytes();
   const auto of_line = static_cast<int64_t>((line_bytes + chunk_bytes - 1) / chunk_bytes);
   const int64_t ranges = std::min<int64_t>(chunk_count, kRangesOfThread * thread_count());
@@ -228,7 +228,7 @@ class Pass {
   void run(Use use, std::byte* target) {
     if (chunk_count() == 0) return;
     const Parts parts = parts_of(source_.view, order_, chunk_count(), byte_size(source_.dtype, kChunkElements));
-    const int64_t work = kChunkElements * (must_turn(source_.view, order_) ? 2 : 1);
+    const int64_t work = kChunkElements * (must_transpose(source_.view, order_) ? 2 : 1);
     parallel_for(parts.ranges, work * chunk_count() / parts.ranges, [&](int64_t from, int64_t to) {
       const int64_t begin = from * chunk_count() / parts.ranges, end = to * chunk_count() / parts.ranges;
       std::vector<double> buffer;
@@ -315,8 +315,8 @@ uint32_t copy_payload(const TensorView& view, std::byte* target) {
 
 // Adds to each projection a number of its own with the sign that it has in bundle number `place`.
 template <class NumberOf>
-void add_projections(int64_t place, const NumberOf& number_of, std::span<double, kProjectionCount> projections) {
-  const unsigned signs = statistics::bundle_sign_bits(place);
+void add_projections(int64_t location, const NumberOf& number_of, std::span<double, kProjectionCount> projections) {
+  const unsigned signs = statistics::bundle_sign_bits(location);
   for (size_t k = 0; k < kProjectionCount; ++k) projections[k] += (signs >> k & 1U) != 0 ? -number_of(k) : number_of(k);
 }
 
@@ -333,7 +333,7 @@ TensorStatistics text_statistics(const TensorView& view) {
 }
 
 // A tensor within a value as one chunk of it, its index `place` counted from 0.
-ChunkStatistics as_chunk(const TensorStatistics& whole, int64_t place) {
+ChunkStatistics as_chunk(const TensorStatistics& whole, int64_t location) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const int64_t finite = whole.count - whole.nan - whole.positive_inf - whole.negative_inf;
   const bool has_numbers = finite > 0 && !std::isnan(whole.mean);  // a text has none
@@ -344,7 +344,7 @@ ChunkStatistics as_chunk(const TensorStatistics& whole, int64_t place) {
   if (has_numbers) {
     chunk.sum = whole.mean * count;
     chunk.sum_of_squares = whole.l2 * whole.l2;
-    chunk.centred_squares = whole.std * whole.std * count;
+    chunk.centered_squares = whole.std * whole.std * count;
     chunk.count = finite;
   }
   chunk.zeros = whole.zeros;
@@ -352,7 +352,7 @@ ChunkStatistics as_chunk(const TensorStatistics& whole, int64_t place) {
   chunk.positive_inf = whole.positive_inf;
   chunk.negative_inf = whole.negative_inf;
   add_projections(
-      place, [&whole](size_t k) { return whole.projections[k]; }, chunk.projections);
+      location, [&whole](size_t k) { return whole.projections[k]; }, chunk.projections);
   return chunk;
 }
 
@@ -406,7 +406,7 @@ ElementOrder payload_order(const TensorView& view, ElementOrder order) {
 
 CheckedCopy copy_with_statistics(const TensorView& view, std::byte* target, ElementOrder order) {
   PX_CHECK(view.dtype != DType::string);
-  if (!is_channels_last(view) && must_turn(view, order))
+  if (!is_channels_last(view) && must_transpose(view, order))
     return {compute_statistics(view, order), copy_payload(view, target)};
   Pass pass(view, order);
   pass.run(Use::copied, target);
@@ -415,7 +415,7 @@ CheckedCopy copy_with_statistics(const TensorView& view, std::byte* target, Elem
 
 Result<CheckedCopy> write_with_statistics(const TensorView& view, const PayloadWriter& write, ElementOrder order) {
   PX_CHECK(view.dtype != DType::string);
-  if (is_channels_last(view) && must_turn(view, order)) {
+  if (is_channels_last(view) && must_transpose(view, order)) {
     const Tensor row_major = PX_TRY(read_row_major(view));
     return write_with_statistics(row_major, write, order);
   }

@@ -96,7 +96,7 @@ inline void compare_full(const std::byte* source, ComparedFull& compared) {
 // One part of the rows of a group: what `places` holds of each row grows or shrinks by them.
 template <NumberFormat kFormat, bool kMasked>
 inline void add_part(const std::byte* source, int group, ComparedPart<kFormat>& compared, Lanes& lanes,
-                     Part (&places)[kRows]) {
+                     Part (&locations)[kRows]) {
 #pragma GCC unroll 8
   for (int j = 0; j < kRows; ++j) {
     Numbers<kFormat> numbers;
@@ -115,8 +115,8 @@ inline void add_part(const std::byte* source, int group, ComparedPart<kFormat>& 
     } else {
       squares = add_exact_product(x, x, squares);
     }
-    Part& place = places[statistics::row_place(group, j)];
-    place = group < kAddedGroups ? place + x : place - x;
+    Part& location = locations[statistics::row_index(group, j)];
+    location = group < kAddedGroups ? location + x : location - x;
   }
 }
 
@@ -125,12 +125,12 @@ inline Part sum_of_rows(const Part (&x)[kRows]) {
 }
 
 // `places`: of a bundle, or of its first groups; `added`: of those alone that are added.
-inline void end_bundle(Part (&places)[kRows], const Part& added, const double* signs, Lanes& lanes) {
-  transform(places);
-  lanes.sum += added + (added - places[0]);
+inline void end_bundle(Part (&locations)[kRows], const Part& added, const double* signs, Lanes& lanes) {
+  transform(locations);
+  lanes.sum += added + (added - locations[0]);
 #pragma GCC unroll 8
   for (int k = 0; k < kRows; ++k)
-    lanes.projections[k] = add_exact_product(places[k], every_lane(signs[k]), lanes.projections[k]);
+    lanes.projections[k] = add_exact_product(locations[k], every_lane(signs[k]), lanes.projections[k]);
 }
 
 // What was compared in full registers, a part of it.
@@ -158,12 +158,12 @@ template <NumberFormat kFormat, bool kMasked, class Before>
 inline void add_bundle(const std::byte* source, int group_count, const double* signs, ComparedPart<kFormat>& compared,
                        Lanes& lanes, const Before& before) {
   constexpr size_t kGroupBytes = static_cast<size_t>(kGroupElements) * element_bytes(kFormat);
-  Part places[kRows] = {};
+  Part locations[kRows] = {};
   Part added{};
   const auto add = [&](int group) {
     before(group);
-    add_part<kFormat, kMasked>(source + static_cast<size_t>(group) * kGroupBytes, group, compared, lanes, places);
-    if (group < kAddedGroups) added = sum_of_rows(places);
+    add_part<kFormat, kMasked>(source + static_cast<size_t>(group) * kGroupBytes, group, compared, lanes, locations);
+    if (group < kAddedGroups) added = sum_of_rows(locations);
   };
   if (group_count == kGroups) {
 #pragma GCC unroll 8
@@ -171,7 +171,7 @@ inline void add_bundle(const std::byte* source, int group_count, const double* s
   } else {
     for (int group = 0; group < group_count; ++group) add(group);
   }
-  end_bundle(places, added, signs, lanes);
+  end_bundle(locations, added, signs, lanes);
 }
 
 // The whole groups of a chunk. Unmasked, numbers that are not finite make `squares` not finite.
@@ -277,10 +277,10 @@ inline void add_element(double x, int group, int position, const double* signs, 
   if (x - x != 0.0) return;
   out.sum += x;
   out.sum_of_squares += x * x;
-  const int place = statistics::row_place(group, position / kLanes);
+  const int location = statistics::row_index(group, position / kLanes);
   const double signed_x = statistics::group_sign(group) * x;
   for (int k = 0; k < kRows; ++k)
-    out.projections[k] += signs[k] * row_sign(k, place) * lane_sign(k, position % kLanes) * signed_x;
+    out.projections[k] += signs[k] * row_sign(k, location) * lane_sign(k, position % kLanes) * signed_x;
 }
 
 // The last group with zeros after its end, widened.
@@ -297,8 +297,8 @@ inline void load_tail(const std::byte* source, int count, double (&out)[kGroupEl
 
 // Sum of (x - mean)^2 in a second pass, for chunks whose spread is small beside their mean.
 template <NumberFormat kFormat>
-inline double centred_squares(const std::byte* data, int64_t group_count, const double (&tail)[kGroupElements],
-                              int tail_count, double mean) {
+inline double centered_squares(const std::byte* data, int64_t group_count, const double (&tail)[kGroupElements],
+                               int tail_count, double mean) {
   Lanes total[kParts];
   clear(total);
   for (int64_t row = 0; row < group_count * kRows; ++row) {
@@ -345,13 +345,13 @@ inline void run_chunk(const std::byte* data, int64_t count, int64_t first_elemen
 
   out.count = count - out.nan - out.positive_inf - out.negative_inf;
   if (out.count == 0) {
-    out.centred_squares = 0;
+    out.centered_squares = 0;
     return;
   }
   const double mean = out.sum / static_cast<double>(out.count);
-  out.centred_squares = out.sum_of_squares - out.sum * mean;
-  if (out.centred_squares < statistics::kLeastSpread * out.sum_of_squares) {
-    out.centred_squares = centred_squares<kFormat>(data, group_count, tail, tail_count, mean);
+  out.centered_squares = out.sum_of_squares - out.sum * mean;
+  if (out.centered_squares < statistics::kLeastDeviation * out.sum_of_squares) {
+    out.centered_squares = centered_squares<kFormat>(data, group_count, tail, tail_count, mean);
   }
 }
 

@@ -21,11 +21,12 @@ Result<std::unique_ptr<TensorRecorder>> TensorRecorder::create(const std::string
 
 Status TensorRecorder::begin_run(const RunInfo& run) {
   model_ = run.model;
-  sites_.clear();
+  value_infos_.clear();
   table_.reset();
   if (model_ != nullptr) {
-    table_ = PX_TRY(SiteTable::build(model_));
-    for (const ValueSite& site : table_->sites()) sites_.emplace(site.scope + site.escaped_name, &site);
+    table_ = PX_TRY(ValueTable::build(model_));
+    for (const ValueInfo& value_info : table_->value_infos())
+      value_infos_.emplace(value_info.scope + value_info.escaped_name, &value_info);
   }
   return writer_->begin_run(run);
 }
@@ -49,31 +50,31 @@ Status TensorRecorder::leave_module(const std::string& name, int64_t call, const
 }
 
 // Adds the description of a value from the run's model; false where the model has no such value.
-bool TensorRecorder::describe(const ValuePath& path, ValueSite& site) {
+bool TensorRecorder::describe(const ValuePath& path, ValueInfo& value_info) {
   if (model_ == nullptr) return true;
-  std::string place;
+  std::string location;
   for (const Frame& frame : path.frames) {
     if (frame.kind == Frame::Kind::step || frame.kind == Frame::Kind::graph) continue;
-    place += frame.kind == Frame::Kind::body ? escape_name(frame.node) + ".body[*]" : to_string(frame);
-    place += "//";
+    location += frame.kind == Frame::Kind::body ? escape_name(frame.node) + ".body[*]" : to_string(frame);
+    location += "//";
   }
-  const auto found = sites_.find(place + site.escaped_name);
-  if (found != sites_.end()) site = *found->second;
-  return found != sites_.end();
+  const auto found = value_infos_.find(location + value_info.escaped_name);
+  if (found != value_infos_.end()) value_info = *found->second;
+  return found != value_infos_.end();
 }
 
 Result<bool> TensorRecorder::write(const ValuePath& path, const Value& value, const RecordOptions& options) {
-  ValueSite site;
-  site.role = options.role;
-  site.is_graph_output = options.is_graph_output;
-  site.name = path.name;
-  site.escaped_name = escape_name(path.name);
+  ValueInfo value_info;
+  value_info.role = options.role;
+  value_info.is_graph_output = options.is_graph_output;
+  value_info.name = path.name;
+  value_info.escaped_name = escape_name(path.name);
   const bool is_of_module =
       std::ranges::any_of(path.frames, [](const Frame& frame) { return frame.kind == Frame::Kind::module; });
-  const bool is_known = is_of_module || describe(path, site);
+  const bool is_known = is_of_module || describe(path, value_info);
   FrameStack frames;
   for (const Frame& frame : path.frames) frames.push(frame);
-  PX_TRY(writer_->record({site, frames, value}, options.level.value_or(options_.level)));
+  PX_TRY(writer_->record({value_info, frames, value}, options.level.value_or(options_.level)));
   return is_known;
 }
 

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "inspector/dump/dump_writer.h"
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 
 namespace parallax {
 
 struct RecordOptions {
-  ValueSite::Role role = ValueSite::Role::node_output;
+  ValueInfo::Role role = ValueInfo::Role::node_output;
   bool is_graph_output = false;
   std::optional<CaptureLevel> level;  // the writer's when not given
 };
@@ -46,12 +46,12 @@ class TensorRecorder {
 
  private:
   explicit TensorRecorder(std::unique_ptr<DumpWriter> writer) : writer_(std::move(writer)) {}
-  bool describe(const ValuePath& path, ValueSite& site);
+  bool describe(const ValuePath& path, ValueInfo& value_info);
   DumpWriterOptions options_;
   std::unique_ptr<DumpWriter> writer_;
   std::shared_ptr<const Model> model_;
-  std::optional<SiteTable> table_;                           // of `model_`
-  std::unordered_map<std::string, const ValueSite*> sites_;  // by scope and name
+  std::optional<ValueTable> table_;                                // of `model_`
+  std::unordered_map<std::string, const ValueInfo*> value_infos_;  // by scope and name
   CallInfo call_;
 };
 

@@ -49,11 +49,11 @@ Status check_dims(const Graph& graph, const ValueDef& input, const Value& value,
     }
     // An empty tensor agrees with any size: the past of a first step, which its branch does not read.
     if (dims[axis].name.empty() || shape[axis] == 0) continue;
-    const auto [place, is_new] = named.try_emplace(dims[axis].name, shape[axis], input.name);
-    if (is_new || place->second.first == shape[axis]) continue;
+    const auto [location, is_new] = named.try_emplace(dims[axis].name, shape[axis], input.name);
+    if (is_new || location->second.first == shape[axis]) continue;
     return wrong_input(graph, input, value,
-                       fmt::format(": dimension '{}' was {} in input '{}'", dims[axis].name, place->second.first,
-                                   place->second.second));
+                       fmt::format(": dimension '{}' was {} in input '{}'", dims[axis].name, location->second.first,
+                                   location->second.second));
   }
   return {};
 }

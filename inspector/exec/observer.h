@@ -20,7 +20,7 @@ namespace parallax {
 enum class CaptureLevel : uint8_t { none, shape, stats, sample, all };
 
 // A value's place in an executed plan, fixed for the life of a session. All views lead into the session or its model.
-struct ValueSite {
+struct ValueInfo {
   enum class Role : uint8_t { input, initializer, node_output };
   int32_t id = 0;  // dense, from 0, unique in the session: observers may index arrays by it
   Role role = Role::node_output;
@@ -39,7 +39,7 @@ struct ValueSite {
   bool is_constant_like = false;
   // True when it follows from initializers, constants and shapes alone: it is there whatever the inputs hold.
   bool follows_from_constants = false;
-  bool is_image = false;  // a tensor [N, C, spatial...]: see images.h
+  bool is_feature_map = false;  // a tensor [N, C, spatial...]: see images.h
 };
 
 // Why a value of the source graph does not exist in the executed plan.
@@ -65,7 +65,7 @@ struct CallInfo {
   int64_t step = -1;  // -1 where there are no steps
 };
 
-struct NodeSite {
+struct NodeLocation {
   std::string_view node;  // display name
   std::string op;         // "Softmax-13"; of what runs, where several nodes were fused
   const Graph* graph = nullptr;
@@ -74,17 +74,17 @@ struct NodeSite {
 };
 
 struct Observation {
-  const ValueSite& site;
+  const ValueInfo& value_info;
   const FrameStack& frames;  // frames.path_of(site.escaped_name) is the value path
   const Value& value;        // may lie on a device or channels last; valid until the call returns
-  const ValueSite* alias_of =
+  const ValueInfo* alias_of =
       nullptr;             // an earlier value of the same frame with the very same payload (Reshape, Identity)
   void* stream = nullptr;  // device stream on which the value is ready; null on the host
   // Taken on the device, where no more than that is wanted of the site: `value` is then a type and a shape without
   // payload, as it is on a device where only the shape is wanted.
   const TensorStatistics* statistics = nullptr;
 
-  std::string path() const { return frames.path_of(site.escaped_name); }
+  std::string path() const { return frames.path_of(value_info.escaped_name); }
 };
 
 // Events come in execution order from one thread (not always the same one). An error returned from any of them stops
@@ -103,7 +103,7 @@ class Observer {
 
   // Asked once for every site of a session, before any event of the first call it is shown: a session keeps the answers
   // for its further runs, so that plans stay fixed. To want something else, be another observer.
-  virtual CaptureLevel wants(const ValueSite& site) = 0;
+  virtual CaptureLevel wants(const ValueInfo& value_info) = 0;
   virtual bool wants_node_times() const { return false; }
   // Whether it reads tensors that lie channels last (inspector/tensor/channels_last.h); else they are turned for it.
   virtual bool takes_channels_last() const { return false; }
@@ -111,13 +111,13 @@ class Observer {
   virtual Status begin_run(const RunInfo&) { return {}; }
   virtual Status begin_call(const CallInfo&, std::span<const Value> /*inputs*/) { return {}; }
   // A value that does not exist in the plan; within the first call that the observer is shown of a session.
-  virtual Status absent(const ValueSite&, const Absence&) { return {}; }
-  virtual Status enter_body(const NodeSite&, const Frame&) { return {}; }
-  virtual Status leave_body(const NodeSite&, const Frame&) { return {}; }
+  virtual Status absent(const ValueInfo&, const Absence&) { return {}; }
+  virtual Status enter_body(const NodeLocation&, const Frame&) { return {}; }
+  virtual Status leave_body(const NodeLocation&, const Frame&) { return {}; }
   // Only for sites for which wants() gave more than none.
   virtual Status observe(const Observation&) { return {}; }
-  virtual Status node_done(const NodeSite&, double /*elapsed_ms*/) { return {}; }  // only with wants_node_times()
-  virtual Status node_failed(const NodeSite&, const FrameStack&, const Error&) { return {}; }
+  virtual Status node_done(const NodeLocation&, double /*elapsed_ms*/) { return {}; }  // only with wants_node_times()
+  virtual Status node_failed(const NodeLocation&, const FrameStack&, const Error&) { return {}; }
   virtual Status end_call(const CallInfo&) { return {}; }
   virtual Status end_run(bool /*completed*/) { return {}; }
 
@@ -128,7 +128,7 @@ class Observer {
 // Wants nothing and hears nothing.
 class NullObserver final : public Observer {
  public:
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::none; }
+  CaptureLevel wants(const ValueInfo&) override { return CaptureLevel::none; }
 };
 
 }  // namespace parallax

@@ -21,24 +21,24 @@ std::string_view attribute_of(Frame::Kind kind) {
   }
 }
 
-bool names_value(const SiteTable& sites, const ValuePath& path) {
-  const GraphSites* place = &sites.main();
+bool names_value(const ValueTable& value_infos, const ValuePath& path) {
+  const GraphValues* location = &value_infos.main();
   for (const Frame& frame : path.frames) {
     if (frame.kind == Frame::Kind::graph || frame.kind == Frame::Kind::step) continue;
     if (frame.kind == Frame::Kind::module) return false;
-    place = place->child(place->graph->find_node(frame.node), attribute_of(frame.kind));
-    if (place == nullptr) return false;
+    location = location->child(location->graph->find_node(frame.node), attribute_of(frame.kind));
+    if (location == nullptr) return false;
   }
-  const ValueId id = place->graph->find_value(path.name);
-  return id != kNoValue && place->values[static_cast<size_t>(id)] != nullptr;
+  const ValueId id = location->graph->find_value(path.name);
+  return id != kNoValue && location->values[static_cast<size_t>(id)] != nullptr;
 }
 
 }  // namespace
 
-Status check_override_paths(const SiteTable& sites, const std::map<std::string, Value>& overrides) {
+Status check_override_paths(const ValueTable& value_infos, const std::map<std::string, Value>& overrides) {
   for (const auto& [text, value] : overrides) {
     const ValuePath path = PX_TRY(parse_value_path(text));
-    if (!names_value(sites, path))
+    if (!names_value(value_infos, path))
       return usage_error(fmt::format("the override '{}' names no value of the model", text));
   }
   return {};

@@ -5,11 +5,11 @@
 #include <map>
 #include <string>
 
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 
 namespace parallax {
 
 // That every override names a value the model has: a misspelt path would silently override nothing. Errors: usage.
-Status check_override_paths(const SiteTable& sites, const std::map<std::string, Value>& overrides);
+Status check_override_paths(const ValueTable& value_infos, const std::map<std::string, Value>& overrides);
 
 }  // namespace parallax

@@ -22,15 +22,15 @@ TeeObserver::TeeObserver(std::vector<Observer*> observers) : observers_(std::mov
   PX_CHECK(observers_.size() <= 64);
 }
 
-CaptureLevel TeeObserver::wants(const ValueSite& site) {
+CaptureLevel TeeObserver::wants(const ValueInfo& value_info) {
   CaptureLevel most = CaptureLevel::none;
   uint64_t wanted = 0;
   for (size_t index = 0; index < observers_.size(); ++index) {
-    const CaptureLevel level = observers_[index]->wants(site);
+    const CaptureLevel level = observers_[index]->wants(value_info);
     if (level != CaptureLevel::none) wanted |= uint64_t{1} << index;
     most = std::max(most, level);
   }
-  wanted_by_[&site] = wanted;
+  wanted_by_[&value_info] = wanted;
   return most;
 }
 
@@ -52,20 +52,20 @@ Status TeeObserver::begin_call(const CallInfo& call, std::span<const Value> inpu
   return for_each(observers_, [&](Observer& observer) { return observer.begin_call(call, inputs); });
 }
 
-Status TeeObserver::absent(const ValueSite& site, const Absence& absence) {
-  return for_each(observers_, [&](Observer& observer) { return observer.absent(site, absence); });
+Status TeeObserver::absent(const ValueInfo& value_info, const Absence& absence) {
+  return for_each(observers_, [&](Observer& observer) { return observer.absent(value_info, absence); });
 }
 
-Status TeeObserver::enter_body(const NodeSite& node, const Frame& frame) {
+Status TeeObserver::enter_body(const NodeLocation& node, const Frame& frame) {
   return for_each(observers_, [&](Observer& observer) { return observer.enter_body(node, frame); });
 }
 
-Status TeeObserver::leave_body(const NodeSite& node, const Frame& frame) {
+Status TeeObserver::leave_body(const NodeLocation& node, const Frame& frame) {
   return for_each(observers_, [&](Observer& observer) { return observer.leave_body(node, frame); });
 }
 
 Status TeeObserver::observe(const Observation& observation) {
-  const auto wanted = wanted_by_.find(&observation.site);
+  const auto wanted = wanted_by_.find(&observation.value_info);
   if (wanted == wanted_by_.end()) return {};
   for (size_t index = 0; index < observers_.size(); ++index) {
     if ((wanted->second >> index & 1U) != 0) PX_TRY(observers_[index]->observe(observation));
@@ -73,14 +73,14 @@ Status TeeObserver::observe(const Observation& observation) {
   return {};
 }
 
-Status TeeObserver::node_done(const NodeSite& node, double elapsed_ms) {
+Status TeeObserver::node_done(const NodeLocation& node, double elapsed_ms) {
   for (Observer* observer : observers_) {
     if (observer->wants_node_times()) PX_TRY(observer->node_done(node, elapsed_ms));
   }
   return {};
 }
 
-Status TeeObserver::node_failed(const NodeSite& node, const FrameStack& frames, const Error& error) {
+Status TeeObserver::node_failed(const NodeLocation& node, const FrameStack& frames, const Error& error) {
   return for_each(observers_, [&](Observer& observer) { return observer.node_failed(node, frames, error); });
 }
 

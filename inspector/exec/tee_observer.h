@@ -14,23 +14,23 @@ class TeeObserver final : public Observer {
  public:
   explicit TeeObserver(std::vector<Observer*> observers);  // not owned
 
-  CaptureLevel wants(const ValueSite& site) override;
+  CaptureLevel wants(const ValueInfo& value_info) override;
   bool wants_node_times() const override;
   bool takes_channels_last() const override;  // as all do
   Status begin_run(const RunInfo& run) override;
   Status begin_call(const CallInfo& call, std::span<const Value> inputs) override;
-  Status absent(const ValueSite& site, const Absence& absence) override;
-  Status enter_body(const NodeSite& node, const Frame& frame) override;
-  Status leave_body(const NodeSite& node, const Frame& frame) override;
+  Status absent(const ValueInfo& value_info, const Absence& absence) override;
+  Status enter_body(const NodeLocation& node, const Frame& frame) override;
+  Status leave_body(const NodeLocation& node, const Frame& frame) override;
   Status observe(const Observation& observation) override;
-  Status node_done(const NodeSite& node, double elapsed_ms) override;
-  Status node_failed(const NodeSite& node, const FrameStack& frames, const Error& error) override;
+  Status node_done(const NodeLocation& node, double elapsed_ms) override;
+  Status node_failed(const NodeLocation& node, const FrameStack& frames, const Error& error) override;
   Status end_call(const CallInfo& call) override;
   Status end_run(bool completed) override;
 
  private:
   std::vector<Observer*> observers_;
-  std::unordered_map<const ValueSite*, uint64_t> wanted_by_;  // bit i: observer i wants the site
+  std::unordered_map<const ValueInfo*, uint64_t> wanted_by_;  // bit i: observer i wants the site
 };
 
 }  // namespace parallax

@@ -4,10 +4,10 @@
 
 namespace parallax {
 
-const std::vector<CaptureLevel>& WantedLevels::of(Observer& observer, const SiteTable& sites) {
+const std::vector<CaptureLevel>& WantedLevels::of(Observer& observer, const ValueTable& value_infos) {
   if (asked_ == observer.identity()) return levels_;
   levels_.clear();
-  for (const ValueSite& site : sites.sites()) levels_.push_back(observer.wants(site));
+  for (const ValueInfo& value_info : value_infos.value_infos()) levels_.push_back(observer.wants(value_info));
   asked_ = observer.identity();
   return levels_;
 }

@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 
 namespace parallax {
 
 class WantedLevels {
  public:
   // By site id. Asks only an observer that is not the one asked last.
-  const std::vector<CaptureLevel>& of(Observer& observer, const SiteTable& sites);
+  const std::vector<CaptureLevel>& of(Observer& observer, const ValueTable& value_infos);
 
  private:
   std::vector<CaptureLevel> levels_;

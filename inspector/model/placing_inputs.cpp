@@ -36,32 +36,32 @@ constexpr std::array kPlacingInputs = {
     PlacingInput{"Tile", 1, Placing::by_shape},
     PlacingInput{"Unsqueeze", 1, Placing::by_shape},
     PlacingInput{"ExpandDims", 1, Placing::by_shape, kMicrosoft},
-    PlacingInput{"AffineGrid", 1, Placing::by_place},
-    PlacingInput{"Col2Im", 1, Placing::by_place},
-    PlacingInput{"Col2Im", 2, Placing::by_place},
-    PlacingInput{"CumProd", 1, Placing::by_place},
-    PlacingInput{"CumSum", 1, Placing::by_place},
-    PlacingInput{"DFT", 1, Placing::by_place},
-    PlacingInput{"DFT", 2, Placing::by_place},
-    PlacingInput{"Pad", 1, Placing::by_place},
-    PlacingInput{"Pad", 3, Placing::by_place},
-    PlacingInput{"ReduceL1", 1, Placing::by_place},
-    PlacingInput{"ReduceL2", 1, Placing::by_place},
-    PlacingInput{"ReduceLogSum", 1, Placing::by_place},
-    PlacingInput{"ReduceLogSumExp", 1, Placing::by_place},
-    PlacingInput{"ReduceMax", 1, Placing::by_place},
-    PlacingInput{"ReduceMean", 1, Placing::by_place},
-    PlacingInput{"ReduceMin", 1, Placing::by_place},
-    PlacingInput{"ReduceProd", 1, Placing::by_place},
-    PlacingInput{"ReduceSum", 1, Placing::by_place},
-    PlacingInput{"ReduceSumSquare", 1, Placing::by_place},
-    PlacingInput{"Slice", 1, Placing::by_place},
-    PlacingInput{"Slice", 2, Placing::by_place},
-    PlacingInput{"Slice", 3, Placing::by_place},
-    PlacingInput{"Slice", 4, Placing::by_place},
-    PlacingInput{"SplitToSequence", 1, Placing::by_place},
-    PlacingInput{"Tile", 2, Placing::by_place},
-    PlacingInput{"Pad", 1, Placing::by_place, kMicrosoft},
+    PlacingInput{"AffineGrid", 1, Placing::by_location},
+    PlacingInput{"Col2Im", 1, Placing::by_location},
+    PlacingInput{"Col2Im", 2, Placing::by_location},
+    PlacingInput{"CumProd", 1, Placing::by_location},
+    PlacingInput{"CumSum", 1, Placing::by_location},
+    PlacingInput{"DFT", 1, Placing::by_location},
+    PlacingInput{"DFT", 2, Placing::by_location},
+    PlacingInput{"Pad", 1, Placing::by_location},
+    PlacingInput{"Pad", 3, Placing::by_location},
+    PlacingInput{"ReduceL1", 1, Placing::by_location},
+    PlacingInput{"ReduceL2", 1, Placing::by_location},
+    PlacingInput{"ReduceLogSum", 1, Placing::by_location},
+    PlacingInput{"ReduceLogSumExp", 1, Placing::by_location},
+    PlacingInput{"ReduceMax", 1, Placing::by_location},
+    PlacingInput{"ReduceMean", 1, Placing::by_location},
+    PlacingInput{"ReduceMin", 1, Placing::by_location},
+    PlacingInput{"ReduceProd", 1, Placing::by_location},
+    PlacingInput{"ReduceSum", 1, Placing::by_location},
+    PlacingInput{"ReduceSumSquare", 1, Placing::by_location},
+    PlacingInput{"Slice", 1, Placing::by_location},
+    PlacingInput{"Slice", 2, Placing::by_location},
+    PlacingInput{"Slice", 3, Placing::by_location},
+    PlacingInput{"Slice", 4, Placing::by_location},
+    PlacingInput{"SplitToSequence", 1, Placing::by_location},
+    PlacingInput{"Tile", 2, Placing::by_location},
+    PlacingInput{"Pad", 1, Placing::by_location, kMicrosoft},
 };
 
 Placing placing_at(const Node& node, size_t input) {
@@ -85,7 +85,7 @@ std::optional<Placing> least_in_body(const Graph& body, ValueId value, int depth
   for (const NodeId reader : definition.readers) {
     const Placing placing =
         least_of(body, body.nodes[static_cast<size_t>(reader)], value, depth + 1).value_or(Placing::none);
-    least = std::min({least.value_or(placing), placing, Placing::by_place});
+    least = std::min({least.value_or(placing), placing, Placing::by_location});
   }
   return least;
 }

@@ -10,9 +10,9 @@
 namespace parallax {
 
 enum class Placing : uint8_t {
-  none,      // the input is computed with, or chooses by what the data hold
-  by_place,  // what it says is seen in what the node makes of its other inputs
-  by_shape,  // what it says is seen in the shape alone of what the node makes
+  none,         // the input is computed with, or chooses by what the data hold
+  by_location,  // what it says is seen in what the node makes of its other inputs
+  by_shape,     // what it says is seen in the shape alone of what the node makes
 };
 
 // What `node` of `graph` reads of `value`, in its bodies and in the function it calls as well: the least of all uses.

@@ -110,19 +110,20 @@ class DotWriter {
   void write_scope(const Graph& graph, const ScopeTree& tree, size_t index, int depth, const std::string& scope,
                    const std::string& prefix, int indent, const std::set<NodeId>* only,
                    std::map<NodeId, std::string>& drawn) {
-    const Scope& place = tree.scopes[index];
+    const Scope& location = tree.scopes[index];
     const bool is_folded = options_.depth >= 0 && depth > options_.depth;
     if (is_folded) return write_folded(graph, tree, index, scope, prefix, indent, only, drawn);
     const bool is_cluster = index != 0;
     if (is_cluster) {
       line(indent, fmt::format("subgraph cluster_{}_{} {{", prefix, index));
-      const std::string title = place.class_name.empty() ? place.name : place.name + " : " + place.class_name;
+      const std::string title =
+          location.class_name.empty() ? location.name : location.name + " : " + location.class_name;
       line(indent + 1, fmt::format("label={}; style=rounded; color=\"#AAAAAA\"; fontsize=11;", quoted(title)));
     }
-    for (NodeId id : place.nodes) {
+    for (NodeId id : location.nodes) {
       if (only == nullptr || only->contains(id)) write_node(graph, id, scope, prefix, indent + 1, drawn);
     }
-    for (int32_t child : place.children) {
+    for (int32_t child : location.children) {
       if (only == nullptr || any_below(tree, static_cast<size_t>(child), *only)) {
         write_scope(graph, tree, static_cast<size_t>(child), depth + 1, scope, prefix, indent + 1, only, drawn);
       }
@@ -154,9 +155,9 @@ class DotWriter {
       const ValueComparison* verdict = verdict_of(graph, id, scope);
       if (verdict != nullptr && (worst == nullptr || is_worse(*verdict, *worst))) worst = verdict;
     }
-    const Scope& place = tree.scopes[index];
-    const std::string title = fmt::format("{}{}\n{} nodes", place.name,
-                                          place.class_name.empty() ? "" : " : " + place.class_name, nodes.size());
+    const Scope& location = tree.scopes[index];
+    const std::string title = fmt::format("{}{}\n{} nodes", location.name,
+                                          location.class_name.empty() ? "" : " : " + location.class_name, nodes.size());
     line(indent,
          fmt::format("{} [shape=box3d, label={}{}];", box, quoted(with_badge(title, worst)), style_text(worst)));
   }

@@ -96,9 +96,9 @@ std::string one_line(std::string_view text) {
       {'\n', "\\n"}, {'\r', "\\r"}, {'\t', "\\t"}, {'\v', "\\v"}, {'\f', "\\f"}};
   std::string line;
   line.reserve(text.size());
-  for (const char letter : text) {
-    const auto found = std::ranges::find(kBreaks, letter, &std::pair<char, std::string_view>::first);
-    found == std::end(kBreaks) ? line.append(1, letter) : line.append(found->second);
+  for (const char pending_event : text) {
+    const auto found = std::ranges::find(kBreaks, pending_event, &std::pair<char, std::string_view>::first);
+    found == std::end(kBreaks) ? line.append(1, pending_event) : line.append(found->second);
   }
   return line;
 }

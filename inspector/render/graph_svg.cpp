@@ -186,8 +186,8 @@ class Writer {
   void write(const Drawing& drawing, float left, float top) {
     for (size_t edge = 0; edge < drawing.layout.edges.size(); ++edge) write_edge(drawing, edge, left, top);
     for (size_t index = 0; index < drawing.boxes.size(); ++index) {
-      const LayoutPoint place = drawing.layout.boxes[index];
-      write_box(drawing.boxes[index], drawing.graph.boxes[index], left + place.x, top + place.y);
+      const LayoutPoint location = drawing.layout.boxes[index];
+      write_box(drawing.boxes[index], drawing.graph.boxes[index], left + location.x, top + location.y);
     }
   }
 
@@ -207,9 +207,9 @@ class Writer {
   // An edge that is not led: its value's name above the reader.
   void write_stub(const Drawing& drawing, size_t edge, float left, float top) {
     const auto reader = static_cast<size_t>(drawing.graph.edges[edge].to);
-    const LayoutPoint place = drawing.layout.boxes[reader];
-    const float x = left + place.x + 4;
-    const float y = top + place.y;
+    const LayoutPoint location = drawing.layout.boxes[reader];
+    const float x = left + location.x + 4;
+    const float y = top + location.y;
     fmt::format_to(std::back_inserter(text_),
                    "<path class=\"e s\" d=\"M{0:.1f} {1:.1f} {0:.1f} {2:.1f}\"/><text class=\"s\" x=\"{3:.1f}\" "
                    "y=\"{4:.1f}\">{5}</text>\n",

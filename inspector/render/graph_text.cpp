@@ -154,9 +154,9 @@ class Printer {
       operators += fmt::format("{}{} {}", operators.empty() ? "" : ", ", -sorted[index].first, sorted[index].second);
     }
     if (sorted.size() > 5) operators += ", ...";
-    const Scope& place = tree.scopes[scope];
-    return fmt::format("[{}]{} ({} nodes: {})", place.path, place.class_name.empty() ? "" : " " + place.class_name,
-                       total, operators);
+    const Scope& location = tree.scopes[scope];
+    return fmt::format("[{}]{} ({} nodes: {})", location.path,
+                       location.class_name.empty() ? "" : " " + location.class_name, total, operators);
   }
 
   void print_function(const Function& function) {

@@ -49,7 +49,7 @@ class Placer {
 
   void sweep(bool downward, Look look) {
     const size_t count = layers_.vertices.size();
-    for (size_t step = 0; step < count; ++step) place(layers_.vertices[downward ? step : count - 1 - step], look);
+    for (size_t step = 0; step < count; ++step) location(layers_.vertices[downward ? step : count - 1 - step], look);
   }
   std::vector<double> take() { return std::move(middle_); }
 
@@ -65,7 +65,7 @@ class Placer {
     }
   }
 
-  void place(const std::vector<int32_t>& vertices, Look look) {
+  void location(const std::vector<int32_t>& vertices, Look look) {
     blocks_.clear();
     offsets_.clear();
     double offset = 0;

@@ -20,9 +20,9 @@ struct Interval {
 class Straightener {
  public:
   Straightener(const Layers& layers, const LayoutOptions& options, std::vector<double>& middle)
-      : layers_(layers), options_(options), middle_(middle), place_(layers.layer.size(), 0) {
+      : layers_(layers), options_(options), middle_(middle), location_(layers.layer.size(), 0) {
     for (const auto& vertices : layers.vertices) {
-      for (size_t i = 0; i < vertices.size(); ++i) place_[static_cast<size_t>(vertices[i])] = i;
+      for (size_t i = 0; i < vertices.size(); ++i) location_[static_cast<size_t>(vertices[i])] = i;
     }
   }
 
@@ -66,14 +66,14 @@ class Straightener {
   Interval room_of(int32_t vertex) const {
     const auto v = static_cast<size_t>(vertex);
     const auto& vertices = layers_.vertices[static_cast<size_t>(layers_.layer[v])];
-    const size_t place = place_[v];
+    const size_t location = location_[v];
     Interval room;
-    if (place > 0) {
-      const int32_t left = vertices[place - 1];
+    if (location > 0) {
+      const int32_t left = vertices[location - 1];
       room.low = middle_[static_cast<size_t>(left)] + distance_between(layers_, left, vertex, options_);
     }
-    if (place + 1 < vertices.size()) {
-      const int32_t right = vertices[place + 1];
+    if (location + 1 < vertices.size()) {
+      const int32_t right = vertices[location + 1];
       room.high = middle_[static_cast<size_t>(right)] - distance_between(layers_, vertex, right, options_);
     }
     if (room.low > room.high) room = {middle_[v], middle_[v]};  // by a rounding
@@ -91,7 +91,7 @@ class Straightener {
   const Layers& layers_;
   const LayoutOptions& options_;
   std::vector<double>& middle_;
-  std::vector<size_t> place_;  // of each vertex in its layer
+  std::vector<size_t> location_;  // of each vertex in its layer
   std::vector<int32_t> line_;
 };
 

@@ -29,15 +29,15 @@ std::string describe(const ValueComparison& value) {
 }
 
 // The location to inspect: the node that computed the value, and its worst element.
-std::string place_of(const ValueComparison& value) {
+std::string location_of(const ValueComparison& value) {
   std::string text = value.node.empty() ? "" : fmt::format("node {}", value.node);
   if (!value.metrics.has_value() || value.metrics->worst_index.empty()) return text;
-  const std::string place =
+  const std::string location =
       fmt::format("{}worst at [{}]", text.empty() ? "" : ", ", fmt::join(value.metrics->worst_index, ","));
-  if (std::isnan(value.metrics->max_abs)) return text + place;  // texts, which have no distance
+  if (std::isnan(value.metrics->max_abs)) return text + location;  // texts, which have no distance
   const bool is_expected = value.held != Side::unknown;
   const WorstElements worst = worst_elements(*value.metrics);
-  return text + place +
+  return text + location +
          fmt::format(": {} {}, {} {}", is_expected ? "expected" : "A", worst.a, is_expected ? "got" : "B", worst.b);
 }
 
@@ -48,16 +48,16 @@ std::string test_case(const ValueComparison& value, const std::string& class_nam
       return text + "/>\n";
     case Verdict::diverged:
       return text + fmt::format(">\n      <failure type=\"diverged\" message=\"{}\">{}</failure>\n    </testcase>\n",
-                                xml_text(describe(value)), xml_text(place_of(value)));
+                                xml_text(describe(value)), xml_text(location_of(value)));
     case Verdict::mistrusted:
       break;
     case Verdict::not_compared:
       if (!is_damaged(value)) break;
       return text + fmt::format(">\n      <error type=\"damaged\" message=\"{}\"/>\n    </testcase>\n",
-                                xml_text(told_reason(value)));
+                                xml_text(reason_text(value)));
   }
   return text + fmt::format(">\n      <skipped message=\"{}: {}\"/>\n    </testcase>\n", name_of(value.verdict),
-                            xml_text(told_reason(value)));
+                            xml_text(reason_text(value)));
 }
 
 std::string value_case(const ValueComparison& value) {
@@ -135,7 +135,7 @@ std::string comparison_to_netron(const Comparison& comparison) {
     const std::string target = target_of(value.path);
     add_entry(metadata, "value", target, "parallax",
               value.reason.empty() ? std::string(name_of(value.verdict))
-                                   : fmt::format("{}: {}", name_of(value.verdict), told_reason(value)));
+                                   : fmt::format("{}: {}", name_of(value.verdict), reason_text(value)));
     if (value.metrics.has_value()) {
       add_entry(metrics, "value", target, "severity", number_json(value.severity));
       add_entry(metrics, "value", target, "max_abs", number_json(value.metrics->max_abs));

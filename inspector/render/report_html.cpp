@@ -89,7 +89,7 @@ std::vector<Finding> findings(const Comparison& comparison) {
   return list;
 }
 
-std::string finding_card(const Comparison& comparison, const Finding& finding, const std::string& neighbourhood) {
+std::string finding_card(const Comparison& comparison, const Finding& finding, const std::string& neighborhood) {
   std::string text = fmt::format("<div class=\"finding\"><h3>{}</h3>\n{}\n", finding.title, finding.text);
   std::string pictures;
   const ValueComparison* value = find_value(comparison, finding.path);
@@ -99,7 +99,7 @@ std::string finding_card(const Comparison& comparison, const Finding& finding, c
                 error_map_svg(*value->picture, value->limit.atol + value->limit.rtol * largest) +
                 histograms_svg(*value->picture) + "</div>";
   }
-  if (!neighbourhood.empty()) pictures += svg_of(neighbourhood);
+  if (!neighborhood.empty()) pictures += svg_of(neighborhood);
   if (!pictures.empty()) text += "<div class=\"evidence\">" + pictures + "</div>\n";
   return text + "</div>\n";
 }

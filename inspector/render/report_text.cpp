@@ -21,27 +21,27 @@ namespace {
 
 constexpr size_t kMaxPath = 60;
 
-struct Colours {
+struct Colors {
   std::string_view bad, good, doubt, dim, bold, end;
 };
-constexpr Colours kColours = {"\033[31m", "\033[32m", "\033[33m", "\033[2m", "\033[1m", "\033[0m"};
-constexpr Colours kPlain = {"", "", "", "", "", ""};
+constexpr Colors kColors = {"\033[31m", "\033[32m", "\033[33m", "\033[2m", "\033[1m", "\033[0m"};
+constexpr Colors kPlain = {"", "", "", "", "", ""};
 
 // Names come from files: in a line of the report they neither break it nor steer a terminal.
 std::string printable(std::string_view text) {
   std::string line = one_line(text);
-  for (char& letter : line) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (byte < 0x20 || byte == 0x7F) letter = '?';
+  for (char& pending_event : line) {
+    const auto byte = static_cast<unsigned char>(pending_event);
+    if (byte < 0x20 || byte == 0x7F) pending_event = '?';
   }
   return line;
 }
 
-std::string verdict_line(const Comparison& comparison, const Colours& colours) {
+std::string verdict_line(const Comparison& comparison, const Colors& colors) {
   const ComparisonSummary& summary = comparison.summary;
-  std::string_view colour = colours.doubt;
-  if (comparison.verdict == OverallVerdict::pass) colour = colours.good;
-  if (comparison.verdict == OverallVerdict::diverged) colour = colours.bad;
+  std::string_view color = colors.doubt;
+  if (comparison.verdict == OverallVerdict::pass) color = colors.good;
+  if (comparison.verdict == OverallVerdict::diverged) color = colors.bad;
   std::string counts = fmt::format("{} values: {} compared, {} passed, {} diverged", summary.values, summary.compared,
                                    summary.passed, summary.diverged);
   if (summary.mistrusted > 0) counts += fmt::format(", {} mistrusted", summary.mistrusted);
@@ -50,8 +50,7 @@ std::string verdict_line(const Comparison& comparison, const Colours& colours) {
     counts = fmt::format("{} of {} outputs as expected", passed, comparison.expected.size());
   }
   if (summary.not_compared > 0) counts += fmt::format(", {} not compared", summary.not_compared);
-  std::string text =
-      fmt::format("{}{}{}{}  {}\n", colours.bold, colour, name_of(comparison.verdict), colours.end, counts);
+  std::string text = fmt::format("{}{}{}{}  {}\n", colors.bold, color, name_of(comparison.verdict), colors.end, counts);
   // A run of one side has its reason in the list of its outputs.
   const std::string reason = summary.values == 0 ? comparison.reason : reason_of(comparison);
   return reason.empty() ? text : text + fmt::format("  {}\n", printable(reason));
@@ -78,19 +77,19 @@ const ValueComparison* find_value(const Comparison& comparison, const std::strin
   return nullptr;
 }
 
-std::string place_text(const std::vector<int64_t>& index) { return fmt::format("[{}]", fmt::join(index, ",")); }
+std::string location_text(const std::vector<int64_t>& index) { return fmt::format("[{}]", fmt::join(index, ",")); }
 
-std::string divergence_lines(const Comparison& comparison, const Colours& colours) {
+std::string divergence_lines(const Comparison& comparison, const Colors& colors) {
   if (!comparison.first_divergence.has_value()) return {};
   const FirstDivergence& first = *comparison.first_divergence;
   const ValueComparison* value = first.is_from_expected ? nullptr : find_value(comparison, first.path);
-  std::string text = fmt::format("first divergence: {}{}{} ({})\n", colours.bold, printable(first.path), colours.end,
+  std::string text = fmt::format("first divergence: {}{}{} ({})\n", colors.bold, printable(first.path), colors.end,
                                  origin_of_divergence(comparison));
   if (value == nullptr || !value->metrics.has_value()) return text;
   const Metrics& metrics = *value->metrics;
   if (are_texts(metrics)) {
-    return text + fmt::format("  texts differ at {}; {} of {}\n", place_text(metrics.worst_index), metrics.mismatches,
-                              metrics.count);
+    return text + fmt::format("  texts differ at {}; {} of {}\n", location_text(metrics.worst_index),
+                              metrics.mismatches, metrics.count);
   }
   const std::string severity =
       fmt::format("severity {:.3g} (limit: rtol {:.3g}, atol {:.3g}, from {})", value->severity, value->limit.rtol,
@@ -102,7 +101,7 @@ std::string divergence_lines(const Comparison& comparison, const Colours& colour
   }
   const WorstElements worst = worst_elements(metrics);
   return text + fmt::format("  worst at {}: A {}, B {}; {}; {} of {} {}elements beyond it\n",
-                            place_text(metrics.worst_index), worst.a, worst.b, severity, metrics.mismatches,
+                            location_text(metrics.worst_index), worst.a, worst.b, severity, metrics.mismatches,
                             metrics.count, is_by_sample ? "sampled " : "");
 }
 
@@ -119,10 +118,11 @@ std::string cause_lines(const Comparison& comparison) {
   std::string text;
   for (size_t index = 0; index < std::min(kListed, comparison.causes.size()); ++index) {
     const Cause& cause = comparison.causes[index];
-    const std::string place =
+    const std::string location =
         cause.node.empty() ? fmt::format("value '{}'", cause.path) : fmt::format("{} '{}'", cause.op, cause.node);
-    text += fmt::format("cause {}: {}, side {}, introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank,
-                        printable(place), name_of(cause.side), cause.introduced, cause.inherited, printable(cause.why));
+    text +=
+        fmt::format("cause {}: {}, side {}, introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank,
+                    printable(location), name_of(cause.side), cause.introduced, cause.inherited, printable(cause.why));
     if (cause.has_source()) text += fmt::format("  from {}\n", source_text(cause));
   }
   if (comparison.causes.size() > kListed)
@@ -141,31 +141,31 @@ std::vector<const ValueComparison*> values_to_list(const Comparison& comparison,
   return listed;
 }
 
-std::string value_row(const ValueComparison& value, size_t width, const Colours& colours) {
-  std::string_view colour = colours.dim;
-  if (value.verdict == Verdict::diverged) colour = colours.bad;
-  if (value.verdict == Verdict::mistrusted) colour = colours.doubt;
-  if (value.verdict == Verdict::pass) colour = colours.end;
-  std::string text = fmt::format("{}{:<12}{} {:<{}}  {:<14}", colour, name_of(value.verdict), colours.end,
+std::string value_row(const ValueComparison& value, size_t width, const Colors& colors) {
+  std::string_view color = colors.dim;
+  if (value.verdict == Verdict::diverged) color = colors.bad;
+  if (value.verdict == Verdict::mistrusted) color = colors.doubt;
+  if (value.verdict == Verdict::pass) color = colors.end;
+  std::string text = fmt::format("{}{:<12}{} {:<{}}  {:<14}", color, name_of(value.verdict), colors.end,
                                  shorten(printable(value.path), kMaxPath), width, shorten(printable(value.op), 14));
   if (value.metrics.has_value()) {
     text += fmt::format(" {:>9.3g} {:>10.3g} {:>10.3g} {:>9.3g}", value.severity, value.metrics->max_abs,
                         value.metrics->rel_l2, value.metrics->max_ulp);
   }
-  if (!value.reason.empty()) text += "  " + printable(told_reason(value));
+  if (!value.reason.empty()) text += "  " + printable(reason_text(value));
   return text + "\n";
 }
 
-std::string value_table(const Comparison& comparison, const TextReportOptions& options, const Colours& colours) {
+std::string value_table(const Comparison& comparison, const TextReportOptions& options, const Colors& colors) {
   const auto listed = values_to_list(comparison, options.top);
   if (listed.empty()) return {};
   size_t width = 5;
   for (const ValueComparison* value : listed)
     width = std::max(width, std::min(kMaxPath, printable(value->path).size()));
-  std::string text = fmt::format("{}{:<12} {:<{}}  {:<14} {:>9} {:>10} {:>10} {:>9}{}\n", colours.dim,
+  std::string text = fmt::format("{}{:<12} {:<{}}  {:<14} {:>9} {:>10} {:>10} {:>9}{}\n", colors.dim,
                                  options.top < 0 ? "verdict" : "worst first", "value", width, "op", "severity",
-                                 "max abs", "rel l2", "max ulp", colours.end);
-  for (const ValueComparison* value : listed) text += value_row(*value, width, colours);
+                                 "max abs", "rel l2", "max ulp", colors.end);
+  for (const ValueComparison* value : listed) text += value_row(*value, width, colors);
   return text;
 }
 
@@ -213,25 +213,25 @@ std::string not_compared_lines(const Comparison& comparison) {
   return text.empty() ? text : text + "\n";
 }
 
-std::string damage_lines(const Comparison& comparison, const Colours& colours) {
+std::string damage_lines(const Comparison& comparison, const Colors& colors) {
   std::string text;
   for (const std::string& sentence : damage_sentences(comparison))
-    text += fmt::format("{}{}{}\n", colours.bad, printable(sentence), colours.end);
+    text += fmt::format("{}{}{}\n", colors.bad, printable(sentence), colors.end);
   return text;
 }
 
-std::string expected_lines(const Comparison& comparison, const Colours& colours) {
+std::string expected_lines(const Comparison& comparison, const Colors& colors) {
   std::string text;
   for (const ValueComparison& value : comparison.expected) {
     const bool good = value.verdict == Verdict::pass || value.verdict == Verdict::mistrusted;
     // "A reference: y": the side that made it, where there are two.
     const size_t colon = value.b == value.path ? std::string::npos : value.b.find(": ");
     const std::string side = colon == std::string::npos ? "" : " of " + value.b.substr(0, colon);
-    text += fmt::format("expected output {}{}: {}{}{}", printable(value.path), side, good ? colours.good : colours.bad,
-                        name_of(value.verdict), colours.end);
+    text += fmt::format("expected output {}{}: {}{}{}", printable(value.path), side, good ? colors.good : colors.bad,
+                        name_of(value.verdict), colors.end);
     if (value.metrics.has_value())
       text += fmt::format(", severity {:.3g}, max abs {:.3g}", value.severity, value.metrics->max_abs);
-    text += value.reason.empty() ? "\n" : fmt::format(" ({})\n", printable(told_reason(value)));
+    text += value.reason.empty() ? "\n" : fmt::format(" ({})\n", printable(reason_text(value)));
   }
   return text;
 }
@@ -287,13 +287,13 @@ WorstElements worst_elements(const Metrics& metrics, int digits) {
 
 std::string missed_expectation(const Comparison& comparison, const ValueComparison& missed) {
   std::string text = fmt::format("output '{}'{} is not as expected", missed.path, side_text(comparison, missed.held));
-  if (missed.verdict == Verdict::not_compared) return text + ": " + told_reason(missed);
+  if (missed.verdict == Verdict::not_compared) return text + ": " + reason_text(missed);
   if (missed.metrics.has_value()) {
     const Metrics& metrics = *missed.metrics;
     const WorstElements worst = worst_elements(metrics);
     // Texts have no distance: only the fact that they differ is shown.
     text += are_texts(metrics) ? ": another text" : fmt::format(": {} instead of {}", worst.b, worst.a);
-    text += fmt::format(" at {}, {} of {} elements beyond the limit", place_text(metrics.worst_index),
+    text += fmt::format(" at {}, {} of {} elements beyond the limit", location_text(metrics.worst_index),
                         metrics.mismatches, metrics.count);
   }
   return text + fmt::format(" (severity {:.3g})", missed.severity);
@@ -323,13 +323,13 @@ std::string reason_of(const Comparison& comparison) {
 }
 
 std::string comparison_to_text(const Comparison& comparison, const TextReportOptions& options) {
-  const Colours& colours = options.colour ? kColours : kPlain;
-  std::string text = verdict_line(comparison, colours) + execution_lines(comparison) +
-                     divergence_lines(comparison, colours) + cause_lines(comparison);
-  text += expected_lines(comparison, colours);
-  const std::string table = options.top == 0 ? "" : value_table(comparison, options, colours);
+  const Colors& colors = options.color ? kColors : kPlain;
+  std::string text = verdict_line(comparison, colors) + execution_lines(comparison) +
+                     divergence_lines(comparison, colors) + cause_lines(comparison);
+  text += expected_lines(comparison, colors);
+  const std::string table = options.top == 0 ? "" : value_table(comparison, options, colors);
   if (!table.empty()) text += "\n" + table;
-  return text + not_compared_lines(comparison) + damage_lines(comparison, colours);
+  return text + not_compared_lines(comparison) + damage_lines(comparison, colors);
 }
 
 std::vector<std::string> damage_sentences(const Comparison& comparison) {

@@ -11,8 +11,8 @@
 namespace parallax {
 
 struct TextReportOptions {
-  int64_t top = 10;     // worst values listed; 0: none, -1: all values in execution order
-  bool colour = false;  // ANSI colors
+  int64_t top = 10;    // worst values listed; 0: none, -1: all values in execution order
+  bool color = false;  // ANSI colors
 };
 
 std::string comparison_to_text(const Comparison& comparison, const TextReportOptions& options);

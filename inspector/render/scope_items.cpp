@@ -31,13 +31,13 @@ class ItemBuilder {
  public:
   ItemBuilder(GraphItems& target, int32_t section) : target_(target), section_(section) {}
 
-  void build(const GraphSites& sites) {
+  void build(const GraphValues& value_infos) {
     GraphItem root;
     root.kind = GraphItem::Kind::group;
-    root.title = sites.graph->name;
-    root.graph = sites.graph;
+    root.title = value_infos.graph->name;
+    root.graph = value_infos.graph;
     items().push_back(std::move(root));
-    add_graph(sites, 0, nullptr);
+    add_graph(value_infos, 0, nullptr);
     cut_long_groups();
     finish();
   }
@@ -48,15 +48,16 @@ class ItemBuilder {
   std::vector<GraphItem>& items() { return target_.items_; }
   GraphItem& item(int32_t index) { return target_.items_[static_cast<size_t>(index)]; }
 
-  int32_t add(GraphItem::Kind kind, int32_t parent, std::string title, std::string detail, const GraphSites& sites) {
+  int32_t add(GraphItem::Kind kind, int32_t parent, std::string title, std::string detail,
+              const GraphValues& value_infos) {
     GraphItem added;
     added.kind = kind;
     added.parent = parent;
     added.depth = item(parent).depth + 1;
     added.title = std::move(title);
     added.detail = std::move(detail);
-    added.scope = sites.scope;
-    added.graph = sites.graph;
+    added.scope = value_infos.scope;
+    added.graph = value_infos.graph;
     const auto index = static_cast<int32_t>(items().size());
     items().push_back(std::move(added));
     item(parent).children.push_back(index);
@@ -64,11 +65,11 @@ class ItemBuilder {
   }
 
   // Values of the enclosing graph that a body reads have their producers there.
-  void add_graph(const GraphSites& sites, int32_t parent, const Producers* enclosing) {
-    const Graph& graph = *sites.graph;
+  void add_graph(const GraphValues& value_infos, int32_t parent, const Producers* enclosing) {
+    const Graph& graph = *value_infos.graph;
     Producers producers(graph.values.size(), -1);
-    if (enclosing != nullptr && sites.parent != nullptr) {
-      if (const auto outer = sites.outer_values(*sites.parent->graph); outer.ok()) {
+    if (enclosing != nullptr && value_infos.parent != nullptr) {
+      if (const auto outer = value_infos.outer_values(*value_infos.parent->graph); outer.ok()) {
         for (const auto& [inside, outside] : *outer) {
           producers[static_cast<size_t>(inside)] = (*enclosing)[static_cast<size_t>(outside)];
         }
@@ -77,18 +78,18 @@ class ItemBuilder {
     for (ValueId input : graph.inputs) {
       const ValueDef& value = graph.values[static_cast<size_t>(input)];
       if (value.initializer_index >= 0) continue;
-      const int32_t leaf = add(GraphItem::Kind::input, parent, value.name, to_string(value.type), sites);
+      const int32_t leaf = add(GraphItem::Kind::input, parent, value.name, to_string(value.type), value_infos);
       item(leaf).value = input;
       producers[static_cast<size_t>(input)] = leaf;
-      target_.inputs_.emplace(sites.scope + value.name, leaf);
+      target_.inputs_.emplace(value_infos.scope + value.name, leaf);
     }
     const ScopeTree tree = build_scope_tree(graph);
     std::vector<int32_t> group_of_scope(tree.scopes.size(), -1);
     group_of_scope[0] = parent;
-    for (NodeId id : graph.order) add_node(sites, id, tree, group_of_scope, producers);
+    for (NodeId id : graph.order) add_node(value_infos, id, tree, group_of_scope, producers);
     for (ValueId output : graph.outputs) {
       const ValueDef& value = graph.values[static_cast<size_t>(output)];
-      const int32_t leaf = add(GraphItem::Kind::output, parent, value.name, to_string(value.type), sites);
+      const int32_t leaf = add(GraphItem::Kind::output, parent, value.name, to_string(value.type), value_infos);
       item(leaf).value = output;
       add_wire(producers, output, leaf);
     }
@@ -100,22 +101,22 @@ class ItemBuilder {
     if (from >= 0) target_.wires_.push_back({from, reader, value});
   }
 
-  int32_t group_of(const GraphSites& sites, const ScopeTree& tree, int32_t scope, std::vector<int32_t>& groups) {
+  int32_t group_of(const GraphValues& value_infos, const ScopeTree& tree, int32_t scope, std::vector<int32_t>& groups) {
     int32_t& group = groups[static_cast<size_t>(scope)];
     if (group >= 0) return group;
-    const Scope& place = tree.scopes[static_cast<size_t>(scope)];
-    const int32_t parent = group_of(sites, tree, place.parent, groups);
-    group = add(GraphItem::Kind::group, parent, place.name, place.class_name, sites);
+    const Scope& location = tree.scopes[static_cast<size_t>(scope)];
+    const int32_t parent = group_of(value_infos, tree, location.parent, groups);
+    group = add(GraphItem::Kind::group, parent, location.name, location.class_name, value_infos);
     return group;
   }
 
-  void add_node(const GraphSites& sites, NodeId id, const ScopeTree& tree, std::vector<int32_t>& groups,
+  void add_node(const GraphValues& value_infos, NodeId id, const ScopeTree& tree, std::vector<int32_t>& groups,
                 Producers& producers) {
-    const Node& node = sites.graph->nodes[static_cast<size_t>(id)];
-    const int32_t group = group_of(sites, tree, tree.scope_of_node[static_cast<size_t>(id)], groups);
-    const int32_t leaf = add(GraphItem::Kind::node, group, node.display_name, qualified_op(node), sites);
+    const Node& node = value_infos.graph->nodes[static_cast<size_t>(id)];
+    const int32_t group = group_of(value_infos, tree, tree.scope_of_node[static_cast<size_t>(id)], groups);
+    const int32_t leaf = add(GraphItem::Kind::node, group, node.display_name, qualified_op(node), value_infos);
     item(leaf).node = id;
-    target_.nodes_.emplace(sites.scope + node.display_name, leaf);
+    target_.nodes_.emplace(value_infos.scope + node.display_name, leaf);
     for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
       const ValueId input = node.inputs[slot];
       const auto before = node.inputs.begin() + static_cast<std::ptrdiff_t>(slot);
@@ -124,12 +125,12 @@ class ItemBuilder {
     for (ValueId output : node.outputs) {
       if (output != kNoValue) producers[static_cast<size_t>(output)] = leaf;
     }
-    for (const GraphSites::Child& child : sites.children) {
-      if (child.node != id || child.sites == nullptr) continue;
+    for (const GraphValues::Child& child : value_infos.children) {
+      if (child.node != id || child.value_infos == nullptr) continue;
       const std::string title = child.attribute.empty() ? std::string("call") : child.attribute;
-      const int32_t body = add(GraphItem::Kind::body, leaf, title, "", *child.sites);
+      const int32_t body = add(GraphItem::Kind::body, leaf, title, "", *child.value_infos);
       item(body).node = id;
-      add_graph(*child.sites, body, &producers);
+      add_graph(*child.value_infos, body, &producers);
     }
   }
 
@@ -212,8 +213,8 @@ class ItemBuilder {
 Result<std::shared_ptr<const GraphItems>> GraphItems::build(std::shared_ptr<const Model> model, int32_t section) {
   auto result = std::shared_ptr<GraphItems>(new GraphItems());
   result->model_ = model;
-  result->sites_ = std::make_unique<SiteTable>(PX_TRY(SiteTable::build(std::move(model))));
-  ItemBuilder(*result, section).build(result->sites_->main());
+  result->value_infos_ = std::make_unique<ValueTable>(PX_TRY(ValueTable::build(std::move(model))));
+  ItemBuilder(*result, section).build(result->value_infos_->main());
   return std::shared_ptr<const GraphItems>(std::move(result));
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "inspector/base/result.h"
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 #include "inspector/model/ir.h"
 
 namespace parallax {
@@ -63,7 +63,7 @@ class GraphItems {
   GraphItems() = default;
 
   std::shared_ptr<const Model> model_;
-  std::unique_ptr<SiteTable> sites_;
+  std::unique_ptr<ValueTable> value_infos_;
   std::vector<GraphItem> items_;
   std::vector<GraphWire> wires_;
   std::unordered_map<std::string, int32_t> nodes_;   // scope + name

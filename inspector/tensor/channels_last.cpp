@@ -17,7 +17,7 @@ constexpr int64_t kMostPairRowsBytes = 512 << 10;
 constexpr int64_t kRowsAtOnce = 4;  // are transposed in no more time than fewer
 
 struct Bytes16 {
-  uint64_t halves[2];
+  uint64_t float16s[2];
 };
 
 // Calls `use` with an unsigned number of as many bytes, by which elements are moved.
@@ -57,37 +57,37 @@ bool is_order_free(std::span<const int64_t> dims) {
   return dims[1] == 1 || std::ranges::all_of(dims.subspan(2), [](int64_t dim) { return dim == 1; });
 }
 
-bool can_lie_channels_last(DType dtype, const Shape& shape) {
+bool can_be_channels_last(DType dtype, const Shape& shape) {
   return shape.rank() >= 3 && bits_of(dtype) > 0 && bits_of(dtype) % 8 == 0;
 }
 
-bool must_turn(const TensorView& view, ElementOrder order) {
+bool must_transpose(const TensorView& view, ElementOrder order) {
   return is_channels_last(view) != (order == ElementOrder::channels_last) && !is_order_free(view.shape);
 }
 
-TurningReader::TurningReader(const TensorView& view)
+TransposingReader::TransposingReader(const TensorView& view)
     : data_(view.data), element_bytes_(static_cast<size_t>(bits_of(view.dtype)) / 8), batch_(view.shape[0]) {
-  PX_CHECK(can_lie_channels_last(view.dtype, view.shape));
+  PX_CHECK(can_be_channels_last(view.dtype, view.shape));
   const int64_t channels = view.shape[1], all = batch_ * channels;
-  const int64_t places = all == 0 ? 0 : view.element_count() / all;
-  rows_ = is_channels_last(view) ? channels : places;
-  length_ = is_channels_last(view) ? places : channels;
+  const int64_t locations = all == 0 ? 0 : view.element_count() / all;
+  rows_ = is_channels_last(view) ? channels : locations;
+  length_ = is_channels_last(view) ? locations : channels;
   const auto bytes = static_cast<int64_t>(element_bytes_);
   const bool is_pair_kept = kPairBytes * length_ <= kMostPairRowsBytes;
   rows_of_line_ = (is_pair_kept ? kPairBytes : kLineBytes) / bytes;
 }
 
-int64_t TurningReader::line_end(int64_t row) const {
+int64_t TransposingReader::line_end(int64_t row) const {
   const int64_t within = row % rows_;
   return row - within + std::min(rows_, (within / rows_of_line_ + 1) * rows_of_line_);
 }
 
-int64_t TurningReader::square_end(int64_t row) const {
+int64_t TransposingReader::square_end(int64_t row) const {
   const int64_t within = row % rows_;
   return row - within + std::min(rows_, (within / kRowsAtOnce + 1) * kRowsAtOnce);
 }
 
-void TurningReader::read(int64_t first, int64_t end, std::byte* target) const {
+void TransposingReader::read(int64_t first, int64_t end, std::byte* target) const {
   with_bytes(element_bytes_, [&](auto number) {
     using T = decltype(number);
     T* to = reinterpret_cast<T*>(target);
@@ -101,9 +101,9 @@ void TurningReader::read(int64_t first, int64_t end, std::byte* target) const {
   });
 }
 
-void TurningReader::read_all(std::byte* target) const {
-  const int64_t strips = (rows() + rows_of_line_ - 1) / rows_of_line_;
-  parallel_for(strips, rows_of_line_ * length_ / 2, [&](int64_t begin, int64_t end) {
+void TransposingReader::read_all(std::byte* target) const {
+  const int64_t row_tiles = (rows() + rows_of_line_ - 1) / rows_of_line_;
+  parallel_for(row_tiles, rows_of_line_ * length_ / 2, [&](int64_t begin, int64_t end) {
     const int64_t first = begin * rows_of_line_;
     read(first, std::min(end * rows_of_line_, rows()), target + static_cast<size_t>(first) * row_bytes());
   });
@@ -111,7 +111,7 @@ void TurningReader::read_all(std::byte* target) const {
 
 OrderedPieces::OrderedPieces(const TensorView& view, ElementOrder order, size_t end_bytes)
     : data_(view.data), end_bytes_(end_bytes) {
-  if (must_turn(view, order)) reader_.emplace(view);
+  if (must_transpose(view, order)) reader_.emplace(view);
 }
 
 const std::byte* OrderedPieces::read(size_t first, size_t end) {
@@ -151,7 +151,7 @@ const std::byte* OrderedPieces::read_rows(int64_t first, int64_t end) {
 
 Result<Tensor> read_row_major(const TensorView& channels_last) {
   Tensor made = PX_TRY(Tensor::allocate(channels_last.dtype, channels_last.shape));
-  TurningReader(channels_last).read_all(made.mutable_data());
+  TransposingReader(channels_last).read_all(made.mutable_data());
   return made;
 }
 

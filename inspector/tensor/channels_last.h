@@ -25,13 +25,13 @@ inline bool is_channels_last(const Value& value) { return value.is_tensor() && i
 bool is_order_free(std::span<const int64_t> dims);
 
 // Whether there are such tensors that lie channels last: of rank 3 and more, and elements of whole bytes.
-bool can_lie_channels_last(DType dtype, const Shape& shape);
+bool can_be_channels_last(DType dtype, const Shape& shape);
 
 // Reads a tensor in the order of the two that it does not lie in, by whole rows of that order: the channels of one that
 // lies channels last, the places of a row-major one. Elements are whole bytes; the rank is 3 or more.
-class TurningReader {
+class TransposingReader {
  public:
-  explicit TurningReader(const TensorView& view);
+  explicit TransposingReader(const TensorView& view);
 
   int64_t rows() const { return batch_ * rows_; }  // of all of the batch, one after another
   size_t row_bytes() const { return static_cast<size_t>(length_) * element_bytes_; }
@@ -64,7 +64,7 @@ class OrderedPieces {
   const std::byte* read_rows(int64_t first, int64_t end);
 
   const std::byte* data_;
-  std::optional<TurningReader> reader_;
+  std::optional<TransposingReader> reader_;
   size_t end_bytes_;
   std::unique_ptr<std::byte[]> buffer_;
   size_t capacity_ = 0;
@@ -72,7 +72,7 @@ class OrderedPieces {
 };
 
 // Whether a tensor must be turned to be read in that order.
-bool must_turn(const TensorView& view, ElementOrder order);
+bool must_transpose(const TensorView& view, ElementOrder order);
 
 // The whole tensor. Errors: out_of_memory.
 Result<Tensor> read_row_major(const TensorView& channels_last);

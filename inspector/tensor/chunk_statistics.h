@@ -20,7 +20,7 @@ constexpr int64_t kBundleElements = kGroups * kGroupElements;
 // A multiple of kBundleElements; 64 KiB of float32 stay in the second-level cache.
 constexpr int64_t kChunkElements = 16384;
 // The difference of two sums of a chunk keeps seven digits while it is no less than this part of them.
-constexpr double kLeastSpread = 1e-6;
+constexpr double kLeastDeviation = 1e-6;
 
 // Partial result over one chunk. Sums run over finite elements, each lane by itself, then over the lanes: of squares
 // over the even rows in order and over the odd ones, then both; of numbers over the bundles in order.
@@ -29,7 +29,7 @@ struct ChunkStatistics {
   double max;
   double sum;
   double sum_of_squares;
-  double centred_squares;  // around the chunk's mean
+  double centered_squares;  // around the chunk's mean
   int64_t zeros;
   int64_t nan;
   int64_t positive_inf;
@@ -55,7 +55,7 @@ constexpr int kAddedGroups = kGroups / 2;
 static constexpr double group_sign(int group) { return group < kAddedGroups ? 1.0 : -1.0; }
 // m(g): g times x in the field of eight elements, x^3 = x + 1. Rows of one number have eight places, and where groups
 // and rows are exchanged, only those on the diagonal keep theirs.
-static constexpr int row_place(int group, int row) {
+static constexpr int row_index(int group, int row) {
   const int product = (group << 1) ^ ((group & 4) != 0 ? 0b1011 : 0);
   return row ^ product;
 }

@@ -27,7 +27,7 @@ class Joiner {
     const double difference = chunk.sum / count - mean_;
     const double total = count_ + count;
     mean_ += difference * (count / total);
-    centred_squares_ += chunk.centred_squares + difference * difference * (count_ * count / total);
+    centered_squares_ += chunk.centered_squares + difference * difference * (count_ * count / total);
     squares_ += chunk.sum_of_squares;
     count_ = total;
   }
@@ -42,7 +42,7 @@ class Joiner {
     statistics_.mean = count_ > 0 ? mean_ : kNaN;
     // Squares beyond the range of double leave NaN where they are subtracted: no small spread, but one too large.
     const double squares =
-        std::isnan(centred_squares_) ? std::numeric_limits<double>::infinity() : std::max(0.0, centred_squares_);
+        std::isnan(centered_squares_) ? std::numeric_limits<double>::infinity() : std::max(0.0, centered_squares_);
     statistics_.std = count_ > 0 ? std::sqrt(squares / count_) : kNaN;
     statistics_.l2 = std::sqrt(squares_);
     return statistics_;
@@ -57,7 +57,7 @@ class Joiner {
   TensorStatistics statistics_;
   double count_ = 0;
   double mean_ = 0;
-  double centred_squares_ = 0;
+  double centered_squares_ = 0;
   double squares_ = 0;
 };
 

@@ -17,7 +17,7 @@ struct Edge {
 
 // The cut of B. The edges are in the order of the part's.
 struct Cut {
-  Place place;
+  Location location;
   std::vector<Edge> from, to;
   std::vector<ValueId> further;  // values equal to A's where the way back ends, too
 };
@@ -88,9 +88,9 @@ bool is_stored(const Definition& definition) {
 // The values besides `from` at which the way back from the outputs may end.
 std::vector<ValueId> equal_values(const Cut& cut, const MatchedValues& matched) {
   std::vector<ValueId> equal;
-  for (size_t index = 0; index < cut.place.graph().values.size(); ++index) {
+  for (size_t index = 0; index < cut.location.graph().values.size(); ++index) {
     const auto id = static_cast<ValueId>(index);
-    const auto definition = definition_of(cut.place, id);
+    const auto definition = definition_of(cut.location, id);
     const bool is_edge = std::ranges::find(cut.from, id, &Edge::id) != cut.from.end() ||
                          std::ranges::find(cut.to, id, &Edge::id) != cut.to.end();
     if (is_edge || !definition.has_value() || is_stored(*definition)) continue;
@@ -100,10 +100,10 @@ std::vector<ValueId> equal_values(const Cut& cut, const MatchedValues& matched) 
 }
 
 // The value of the cut's graph that `located` is: its own, or one that it reads from around it.
-ValueId value_in(const Place& place, const LocatedValue& located) {
-  if (located.place.prefix() == place.prefix()) return located.id;
-  const ValueId id = place.graph().find_value(located.place.graph().values[static_cast<size_t>(located.id)].name);
-  return id != kNoValue && place.graph().values[static_cast<size_t>(id)].is_outer ? id : kNoValue;
+ValueId value_in(const Location& location, const LocatedValue& located) {
+  if (located.location.prefix() == location.prefix()) return located.id;
+  const ValueId id = location.graph().find_value(located.location.graph().values[static_cast<size_t>(located.id)].name);
+  return id != kNoValue && location.graph().values[static_cast<size_t>(id)].is_outer ? id : kNoValue;
 }
 
 std::optional<Cut> find_cut(const Part& part, const MatchedValues& matched,
@@ -118,14 +118,14 @@ std::optional<Cut> find_cut(const Part& part, const MatchedValues& matched,
   for (size_t index = 0; index < part.outputs.size(); ++index) {
     const auto located = locate(part.outputs[index]);
     if (!located.has_value()) continue;
-    if (cut.to.empty()) cut.place = located->place;
-    if (located->place.prefix() == cut.place.prefix()) cut.to.push_back({index, located->id});
+    if (cut.to.empty()) cut.location = located->location;
+    if (located->location.prefix() == cut.location.prefix()) cut.to.push_back({index, located->id});
   }
   if (cut.to.empty()) return std::nullopt;
   for (size_t index = 0; index < part.inputs.size(); ++index) {
     const auto located = locate(part.inputs[index]);
     if (!located.has_value()) return std::nullopt;
-    const ValueId id = value_in(cut.place, *located);
+    const ValueId id = value_in(cut.location, *located);
     const bool is_new = std::ranges::find(cut.from, id, &Edge::id) == cut.from.end();
     if (id != kNoValue && is_new) cut.from.push_back({index, id});
   }
@@ -188,7 +188,7 @@ Result<std::shared_ptr<Model>> counterpart_of(const Part& part, const PartData& 
   for (const Edge& edge : cut->from) from.push_back(edge.id);
   from.insert(from.end(), cut->further.begin(), cut->further.end());
   for (const Edge& edge : cut->to) to.push_back(edge.id);
-  const Part part_b = part_between(cut->place, from, to);
+  const Part part_b = part_between(cut->location, from, to);
   PartData data_b;
   std::vector<bool> is_given;
   std::vector<std::string> input_names;

@@ -49,7 +49,8 @@ TypeInfo edge_type(const TypeInfo& declared, const Value& value) {
 
 class Builder {
  public:
-  explicit Builder(const Part& part) : part_(part), source_(part.place.graph()), ids_(source_.values.size(), kNoValue) {
+  explicit Builder(const Part& part)
+      : part_(part), source_(part.location.graph()), ids_(source_.values.size(), kNoValue) {
     graph_.name = source_.name.empty() ? "part" : source_.name;
     graph_.doc = source_.doc;
     graph_.metadata = source_.metadata;
@@ -57,14 +58,14 @@ class Builder {
 
   Graph build(const PartData& data) {
     for (size_t index = 0; index < part_.inputs.size(); ++index) {
-      const ValueId id = place_value(part_.inputs[index].id);
+      const ValueId id = location_value(part_.inputs[index].id);
       graph_.inputs.push_back(id);
       set_edge(id, index < data.inputs.size() ? data.inputs[index] : Value());
     }
     for (const ValueId id : part_.stored) place_stored(id);
     for (const NodeId id : part_.nodes) place_node(source_.nodes[static_cast<size_t>(id)]);
     for (size_t index = 0; index < part_.outputs.size(); ++index) {
-      const ValueId id = place_value(part_.outputs[index].id);
+      const ValueId id = location_value(part_.outputs[index].id);
       graph_.outputs.push_back(id);
       set_edge(id, index < data.outputs.size() ? data.outputs[index] : Value());
     }
@@ -72,11 +73,11 @@ class Builder {
   }
 
  private:
-  ValueId place_value(ValueId source_id) {
+  ValueId location_value(ValueId source_id) {
     ValueId& id = ids_[static_cast<size_t>(source_id)];
     if (id != kNoValue) return id;
     id = static_cast<ValueId>(graph_.values.size());
-    const auto definition = definition_of(part_.place, source_id);
+    const auto definition = definition_of(part_.location, source_id);
     const ValueDef& value =
         definition.has_value() ? definition->value() : source_.values[static_cast<size_t>(source_id)];
     ValueDef& copy = graph_.values.emplace_back();
@@ -97,9 +98,9 @@ class Builder {
   }
 
   void place_stored(ValueId source_id) {
-    const Definition definition = *definition_of(part_.place, source_id);
+    const Definition definition = *definition_of(part_.location, source_id);
     const ValueDef& value = definition.value();
-    const ValueId id = place_value(source_id);
+    const ValueId id = location_value(source_id);
     graph_.values[static_cast<size_t>(id)].has_value_info = value.has_value_info;
     if (const StoredTensor* tensor = stored_tensor(definition)) {
       graph_.initializers.push_back(*tensor);
@@ -112,20 +113,20 @@ class Builder {
     }
   }
 
-  ValueId place_read(ValueId source_id) {
+  ValueId location_read(ValueId source_id) {
     if (source_id == kNoValue) return kNoValue;
-    const auto definition = definition_of(part_.place, source_id);
+    const auto definition = definition_of(part_.location, source_id);
     if (definition.has_value() && definition->is_omitted()) return kNoValue;
-    return place_value(source_id);
+    return location_value(source_id);
   }
 
   void place_node(const Node& node) {
     Node copy = node;
     copy.name = node.display_name;
-    for (ValueId& id : copy.inputs) id = place_read(id);
+    for (ValueId& id : copy.inputs) id = location_read(id);
     while (!copy.inputs.empty() && copy.inputs.back() == kNoValue) copy.inputs.pop_back();
     for (ValueId& id : copy.outputs) {
-      if (id != kNoValue) id = place_value(id);
+      if (id != kNoValue) id = location_value(id);
     }
     graph_.nodes.push_back(std::move(copy));
   }
@@ -175,11 +176,11 @@ Result<std::shared_ptr<Model>> finish_model(std::shared_ptr<Model> finished) {
 }
 
 std::shared_ptr<Model> assemble_model(const Part& part, const PartData& data) {
-  const Model& source = *part.place.model;
+  const Model& source = *part.location.model;
   Model model = source;
   model.path = fmt::format("part of '{}'", source.path);
   model.ir_version = std::max(source.ir_version, kIrOfFreeInitializers);
-  if (part.place.function != nullptr) model.opset_imports = part.place.function->opset_imports;
+  if (part.location.function != nullptr) model.opset_imports = part.location.function->opset_imports;
   model.graph = Builder(part).build(data);
   return copy_model(model);
 }

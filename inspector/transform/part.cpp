@@ -34,44 +34,44 @@ Cone cone_of(const Graph& graph, const std::vector<ValueId>& to, const std::vect
 
 bool reaches(const Cone& cone, ValueId id) { return cone.reached[static_cast<size_t>(id)]; }
 
-std::string describe_place(const Place& place) {
-  return place.prefix().empty() ? "the main graph" : fmt::format("'{}'", place.prefix());
+std::string describe_location(const Location& location) {
+  return location.prefix().empty() ? "the main graph" : fmt::format("'{}'", location.prefix());
 }
 
 // The value of the graph at `place` that the located one is: its own, or one of a graph around it that it reads.
-Result<ValueId> value_in(const Place& place, const LocatedValue& located, const std::string& path) {
-  if (located.place.prefix() == place.prefix()) return located.id;
-  const std::string& name = value_at(located.place.graph(), located.id).name;
-  const ValueId id = place.graph().find_value(name);
-  if (id != kNoValue && value_at(place.graph(), id).is_outer) {
-    const auto definition = definition_of(place, id);
-    if (definition.has_value() && definition->scope->prefix == located.place.prefix()) return id;
+Result<ValueId> value_in(const Location& location, const LocatedValue& located, const std::string& path) {
+  if (located.location.prefix() == location.prefix()) return located.id;
+  const std::string& name = value_at(located.location.graph(), located.id).name;
+  const ValueId id = location.graph().find_value(name);
+  if (id != kNoValue && value_at(location.graph(), id).is_outer) {
+    const auto definition = definition_of(location, id);
+    if (definition.has_value() && definition->scope->prefix == located.location.prefix()) return id;
   }
   return usage_error(fmt::format("'{}' is in {} and --to in {}, which does not read it: a part is cut out of one graph",
-                                 path, describe_place(located.place), describe_place(place)));
+                                 path, describe_location(located.location), describe_location(location)));
 }
 
-Result<Place> locate_targets(const std::shared_ptr<const Model>& model, const std::vector<std::string>& to,
-                             std::vector<ValueId>& ids) {
+Result<Location> locate_targets(const std::shared_ptr<const Model>& model, const std::vector<std::string>& to,
+                                std::vector<ValueId>& ids) {
   if (to.empty()) return usage_error("--to: no value is asked for");
-  Place place;
+  Location location;
   for (const std::string& path : to) {
     LocatedValue located = PX_TRY(locate_value(model, path));
-    const ValueDef& value = value_at(located.place.graph(), located.id);
+    const ValueDef& value = value_at(located.location.graph(), located.id);
     if (value.producer == kNoNode) {
       const char* what = value.is_outer           ? "a value of a graph around it"
                          : value.input_index >= 0 ? "an input"
                                                   : "an initializer";
       return usage_error(fmt::format("--to '{}' is {}: no node computes it", path, what));
     }
-    if (ids.empty()) place = located.place;
-    if (located.place.prefix() != place.prefix()) {
+    if (ids.empty()) location = located.location;
+    if (located.location.prefix() != location.prefix()) {
       return usage_error(fmt::format("--to '{}' is in {}, --to '{}' in {}: a part is cut out of one graph", to.front(),
-                                     describe_place(place), path, describe_place(located.place)));
+                                     describe_location(location), path, describe_location(located.location)));
     }
     if (std::ranges::find(ids, located.id) == ids.end()) ids.push_back(located.id);
   }
-  return place;
+  return location;
 }
 
 // That every --from is needed, and that every --to needs one.
@@ -101,19 +101,19 @@ Status check_dependence(const Graph& graph, const std::vector<std::string>& from
 }
 
 void add_input(Part& part, ValueId id) {
-  const auto definition = definition_of(part.place, id);
-  const std::string path = definition.has_value() ? definition->path() : part.place.path_of(id);
-  part.inputs.push_back({id, value_at(part.place.graph(), id).name, path});
+  const auto definition = definition_of(part.location, id);
+  const std::string path = definition.has_value() ? definition->path() : part.location.path_of(id);
+  part.inputs.push_back({id, value_at(part.location.graph(), id).name, path});
 }
 
 // Sorts what the nodes read and do not make into inputs and stored values; `first` are inputs in any case, in their
 // order, then come the graph's own inputs.
 void add_sources(Part& part, const std::vector<ValueId>& first, const std::vector<ValueId>& reads) {
-  const Graph& graph = part.place.graph();
+  const Graph& graph = part.location.graph();
   for (const ValueId id : first) add_input(part, id);
   const auto add = [&](ValueId id) {
     if (std::ranges::find(first, id) != first.end()) return;
-    const auto definition = definition_of(part.place, id);
+    const auto definition = definition_of(part.location, id);
     if (definition.has_value() && definition->is_omitted()) return;
     if (definition.has_value() &&
         (definition->value().sparse_initializer_index >= 0 || stored_tensor(*definition) != nullptr)) {
@@ -132,10 +132,10 @@ void add_sources(Part& part, const std::vector<ValueId>& first, const std::vecto
 
 }  // namespace
 
-Part part_between(const Place& place, const std::vector<ValueId>& from, const std::vector<ValueId>& to) {
+Part part_between(const Location& location, const std::vector<ValueId>& from, const std::vector<ValueId>& to) {
   Part part;
-  part.place = place;
-  const Graph& graph = place.graph();
+  part.location = location;
+  const Graph& graph = location.graph();
   const Cone cone = cone_of(graph, to, from);
   for (const NodeId node : graph.order) {
     if (cone.nodes[static_cast<size_t>(node)]) part.nodes.push_back(node);
@@ -150,29 +150,29 @@ Part part_between(const Place& place, const std::vector<ValueId>& from, const st
     if (reaches(cone, id)) first.push_back(id);
   }
   add_sources(part, first, reads);
-  for (const ValueId id : to) part.outputs.push_back({id, value_at(graph, id).name, part.place.path_of(id)});
+  for (const ValueId id : to) part.outputs.push_back({id, value_at(graph, id).name, part.location.path_of(id)});
   return part;
 }
 
 Result<Part> find_part(const std::shared_ptr<const Model>& model, const std::vector<std::string>& from,
                        const std::vector<std::string>& to) {
   std::vector<ValueId> to_ids;
-  const Place place = PX_TRY(locate_targets(model, to, to_ids));
-  const Graph& graph = place.graph();
+  const Location location = PX_TRY(locate_targets(model, to, to_ids));
+  const Graph& graph = location.graph();
   std::vector<ValueId> from_ids;
   for (const std::string& path : from) {
     const LocatedValue located = PX_TRY(locate_value(model, path));
-    const ValueId id = PX_TRY(value_in(place, located, path));
+    const ValueId id = PX_TRY(value_in(location, located, path));
     if (std::ranges::find(from_ids, id) == from_ids.end()) from_ids.push_back(id);
   }
   PX_TRY(check_dependence(graph, from, from_ids, to, to_ids));
-  return part_between(place, from_ids, to_ids);
+  return part_between(location, from_ids, to_ids);
 }
 
-Part part_of_nodes(const Place& place, std::vector<NodeId> nodes) {
+Part part_of_nodes(const Location& location, std::vector<NodeId> nodes) {
   Part part;
-  part.place = place;
-  const Graph& graph = place.graph();
+  part.location = location;
+  const Graph& graph = location.graph();
   std::vector<bool> is_in(graph.nodes.size());
   for (const NodeId node : nodes) is_in[static_cast<size_t>(node)] = true;
   std::vector<ValueId> reads;
@@ -196,7 +196,7 @@ Part part_of_nodes(const Place& place, std::vector<NodeId> nodes) {
       const ValueDef& value = value_at(graph, made);
       const auto is_outside = [&](NodeId reader) { return !is_in[static_cast<size_t>(reader)]; };
       const bool leaves = value.is_graph_output || std::ranges::any_of(value.readers, is_outside);
-      (leaves ? part.outputs : unread).push_back({made, value.name, place.path_of(made)});
+      (leaves ? part.outputs : unread).push_back({made, value.name, location.path_of(made)});
     }
   }
   if (part.outputs.empty()) part.outputs = std::move(unread);

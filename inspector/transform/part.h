@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "inspector/transform/place.h"
+#include "inspector/transform/graph_location.h"
 
 namespace parallax::transform {
 
@@ -16,7 +16,7 @@ struct PartValue {
 };
 
 struct Part {
-  Place place;
+  Location location;
   std::vector<NodeId> nodes;      // in execution order
   std::vector<PartValue> inputs;  // what is computed elsewhere
   std::vector<PartValue> outputs;
@@ -31,10 +31,10 @@ Result<Part> find_part(const std::shared_ptr<const Model>& model, const std::vec
 
 // The part that computes the values `to` of the graph from `from`; nothing is checked. Values of `to` that no node
 // computes, or that are among `from`, are outputs all the same.
-Part part_between(const Place& place, const std::vector<ValueId>& from, const std::vector<ValueId>& to);
+Part part_between(const Location& location, const std::vector<ValueId>& from, const std::vector<ValueId>& to);
 
 // These nodes of the located graph. Outputs are what others read of them and what the graph gives back; all they make
 // where that is nothing.
-Part part_of_nodes(const Place& place, std::vector<NodeId> nodes);
+Part part_of_nodes(const Location& location, std::vector<NodeId> nodes);
 
 }  // namespace parallax::transform

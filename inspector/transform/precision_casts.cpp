@@ -22,9 +22,9 @@ class CastPlacer {
     for (const FloatValue& value : groups.values) floats_.insert({value.graph, value.id});
   }
 
-  void place() {
+  void location() {
     name_outer_types();
-    for (const FloatValue& value : groups_.values) place_for(value);
+    for (const FloatValue& value : groups_.values) location_for(value);
     for (Graph* graph : groups_.graphs) drop_idle_casts(*graph);
     for (Graph* graph : groups_.graphs) insert_nodes(*graph);
     for (auto graph = groups_.graphs.rbegin(); graph != groups_.graphs.rend(); ++graph) drop_unused_values(**graph);
@@ -54,7 +54,7 @@ class CastPlacer {
     }
   }
 
-  void place_for(const FloatValue& value) {
+  void location_for(const FloatValue& value) {
     const bool own = narrow(value.group);
     std::vector<const FloatReader*> readers;
     for (const FloatReader& reader : value.readers) {
@@ -266,7 +266,7 @@ class CastPlacer {
 }  // namespace
 
 void place_casts(Model& model, const PrecisionGroups& groups, const std::vector<bool>& is_narrow, DType to) {
-  CastPlacer(model, groups, is_narrow, to).place();
+  CastPlacer(model, groups, is_narrow, to).location();
 }
 
 }  // namespace parallax::transform

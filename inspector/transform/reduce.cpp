@@ -12,7 +12,7 @@ using Nodes = std::vector<NodeId>;
 
 class Shrinker {
  public:
-  Shrinker(const Place& place, const PartCheck& fails) : place_(place), fails_(fails) {}
+  Shrinker(const Location& location, const PartCheck& fails) : location_(location), fails_(fails) {}
 
   // The shortest run of nodes from the front that fails, by bisection.
   Result<Nodes> cut_end(Nodes nodes) const {
@@ -58,7 +58,7 @@ class Shrinker {
     return {part.begin(), part.end()};
   }
 
-  Result<bool> check(Nodes nodes) const { return fails_(part_of_nodes(place_, std::move(nodes))); }
+  Result<bool> check(Nodes nodes) const { return fails_(part_of_nodes(location_, std::move(nodes))); }
 
   // One of `pieces` equal pieces that fails alone, or what is left without one and fails; nothing where none does.
   Result<std::optional<Nodes>> remove_one_piece(const Nodes& nodes, size_t pieces) const {
@@ -69,26 +69,27 @@ class Shrinker {
     }
     for (size_t piece = 0; pieces > 2 && piece < pieces; ++piece) {
       Nodes rest = slice(nodes, 0, bounds(piece));
-      const Nodes behind = slice(nodes, bounds(piece + 1), nodes.size());
-      rest.insert(rest.end(), behind.begin(), behind.end());
+      const Nodes after = slice(nodes, bounds(piece + 1), nodes.size());
+      rest.insert(rest.end(), after.begin(), after.end());
       if (PX_TRY(check(rest))) return std::optional(std::move(rest));
     }
     return std::optional<Nodes>();
   }
 
-  const Place& place_;
+  const Location& location_;
   const PartCheck& fails_;
 };
 
 // Sets of nodes around one.
-class Neighbourhood {
+class Neighborhood {
  public:
-  Neighbourhood(const Place& place, NodeId centre) : place_(place), graph_(place.graph()), centre_(centre) {}
+  Neighborhood(const Location& location, NodeId center)
+      : location_(location), graph_(location.graph()), center_(center) {}
 
   // Back through values that are not known to be sound.
   Nodes unsound(const std::set<std::string>& sound) const {
     std::vector<bool> is_in(graph_.nodes.size());
-    Nodes open = {centre_};
+    Nodes open = {center_};
     while (!open.empty()) {
       const NodeId id = open.back();
       open.pop_back();
@@ -96,7 +97,7 @@ class Neighbourhood {
       is_in[static_cast<size_t>(id)] = true;
       for (const ValueId read : reads_of(graph_, graph_.nodes[static_cast<size_t>(id)])) {
         const NodeId producer = graph_.values[static_cast<size_t>(read)].producer;
-        if (producer != kNoNode && !sound.contains(place_.path_of(read))) open.push_back(producer);
+        if (producer != kNoNode && !sound.contains(location_.path_of(read))) open.push_back(producer);
       }
     }
     return listed(is_in);
@@ -104,7 +105,7 @@ class Neighbourhood {
 
   Nodes within(int64_t back, int64_t forth) const {
     std::vector<bool> is_in(graph_.nodes.size());
-    is_in[static_cast<size_t>(centre_)] = true;
+    is_in[static_cast<size_t>(center_)] = true;
     spread(is_in, back, [&](NodeId id, Nodes& next) {
       for (const ValueId read : reads_of(graph_, graph_.nodes[static_cast<size_t>(id)])) {
         const NodeId producer = graph_.values[static_cast<size_t>(read)].producer;
@@ -122,12 +123,12 @@ class Neighbourhood {
   }
 
  private:
-  template <class Neighbours>
-  void spread(std::vector<bool>& is_in, int64_t steps, Neighbours neighbours) const {
-    Nodes edge = {centre_};
+  template <class Neighbors>
+  void spread(std::vector<bool>& is_in, int64_t steps, Neighbors neighbors) const {
+    Nodes edge = {center_};
     for (int64_t step = 0; step < steps && !edge.empty(); ++step) {
       Nodes next, fresh;
-      for (const NodeId id : edge) neighbours(id, next);
+      for (const NodeId id : edge) neighbors(id, next);
       for (const NodeId id : next) {
         if (is_in[static_cast<size_t>(id)]) continue;
         is_in[static_cast<size_t>(id)] = true;
@@ -145,38 +146,38 @@ class Neighbourhood {
     return nodes;
   }
 
-  const Place& place_;
+  const Location& location_;
   const Graph& graph_;
-  NodeId centre_;
+  NodeId center_;
 };
 
 }  // namespace
 
 Result<Part> shrink_part(Part part, const PartCheck& fails) {
   if (part.nodes.size() <= 1) return part;
-  const Shrinker shrinker(part.place, fails);
+  const Shrinker shrinker(part.location, fails);
   const size_t before = part.nodes.size();
   Nodes nodes = PX_TRY(shrinker.cut_end(part.nodes));
   nodes = PX_TRY(shrinker.cut_begin(nodes));
   nodes = PX_TRY(shrinker.minimise(std::move(nodes)));
   if (nodes.size() == before) return part;
-  return part_of_nodes(part.place, std::move(nodes));
+  return part_of_nodes(part.location, std::move(nodes));
 }
 
-Result<std::optional<Part>> find_failing_part(const Place& place, NodeId suspect, const std::set<std::string>& sound,
-                                              const PartCheck& fails) {
-  const Neighbourhood around(place, suspect);
+Result<std::optional<Part>> find_failing_part(const Location& location, NodeId suspect,
+                                              const std::set<std::string>& sound, const PartCheck& fails) {
+  const Neighborhood around(location, suspect);
   std::set<Nodes> tried;
   const auto try_nodes = [&](Nodes nodes) -> Result<std::optional<Part>> {
     if (!tried.insert(nodes).second) return std::optional<Part>();
-    Part part = part_of_nodes(place, std::move(nodes));
+    Part part = part_of_nodes(location, std::move(nodes));
     return PX_TRY(fails(part)) ? std::optional(std::move(part)) : std::nullopt;
   };
   for (Nodes nodes : {Nodes{suspect}, around.unsound(sound)}) {
     auto found = PX_TRY(try_nodes(std::move(nodes)));
     if (found.has_value()) return found;
   }
-  const auto nodes_in_all = static_cast<int64_t>(place.graph().nodes.size());
+  const auto nodes_in_all = static_cast<int64_t>(location.graph().nodes.size());
   for (int64_t distance = 1; distance <= 2 * nodes_in_all; distance *= 2) {
     const size_t tried_before = tried.size();
     const std::pair<int64_t, int64_t> shapes[] = {{0, distance}, {distance, 0}, {distance, distance}};

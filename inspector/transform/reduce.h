@@ -20,7 +20,7 @@ Result<Part> shrink_part(Part part, const PartCheck& fails);
 
 // A failing part around a suspicious node: the node alone; with the nodes between it and values known to be `sound`
 // (paths); with its neighbors, ever further away. Nothing where even the farthest does not fail.
-Result<std::optional<Part>> find_failing_part(const Place& place, NodeId suspect, const std::set<std::string>& sound,
-                                              const PartCheck& fails);
+Result<std::optional<Part>> find_failing_part(const Location& location, NodeId suspect,
+                                              const std::set<std::string>& sound, const PartCheck& fails);
 
 }  // namespace parallax::transform

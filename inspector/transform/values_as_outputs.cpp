@@ -14,7 +14,7 @@
 #include "inspector/model/make_attribute.h"
 #include "inspector/model/shape_inference/infer_types.h"
 #include "inspector/transform/graph_building.h"
-#include "inspector/transform/place.h"
+#include "inspector/transform/graph_location.h"
 
 namespace parallax::transform {
 namespace {
@@ -194,27 +194,27 @@ class Exposer {
   std::vector<Channel> enter_bodies(const Around& around, const std::string& scope, Node& node,
                                     std::vector<Node>& nodes) {
     if (bodies_of(node).empty()) return {};
-    const std::string place = scope + path_text(options_.paths, node.display_name);
-    if (!wants_some_of(place + ".")) return {};
+    const std::string location = scope + path_text(options_.paths, node.display_name);
+    if (!wants_some_of(location + ".")) return {};
     const int64_t opset = model_.opset_version("");
     if (is_standard_operator(node, "If")) {
-      if (!around.is_stacked) return enter_if(around, place, node);
-      leave_out_bodies(place, "an If in the body of a Scan or of a Loop before opset 13");
+      if (!around.is_stacked) return enter_if(around, location, node);
+      leave_out_bodies(location, "an If in the body of a Scan or of a Loop before opset 13");
     } else if (is_standard_operator(node, "Loop")) {
       const bool is_in_branch = around.loop != 0 && around.loop != around.depth();
       if (around.is_stacked) {
-        leave_out_bodies(place, "a Loop in the body of a Scan or of a Loop before opset 13");
+        leave_out_bodies(location, "a Loop in the body of a Scan or of a Loop before opset 13");
       } else if (opset < kOpsetOfSequencesInLoops) {
-        return enter_stacked(around, place, node);
+        return enter_stacked(around, location, node);
       } else if (is_in_branch && opset < kOpsetOfSequencesInIdentity) {
-        leave_out_bodies(place, "a Loop in an If in a Loop before opset 14");
+        leave_out_bodies(location, "a Loop in an If in a Loop before opset 14");
       } else {
-        return enter_loop(around, place, node, nodes);
+        return enter_loop(around, location, node, nodes);
       }
     } else if (is_standard_operator(node, "Scan") && opset >= kOpsetOfScanWithoutBatch) {
-      return enter_stacked(around, place, node);
+      return enter_stacked(around, location, node);
     } else {
-      leave_out_bodies(place, fmt::format("the body of {}", versioned_op_name(node)));
+      leave_out_bodies(location, fmt::format("the body of {}", versioned_op_name(node)));
     }
     return {};
   }
@@ -234,15 +234,15 @@ class Exposer {
     return id;
   }
 
-  std::vector<Channel> enter_if(const Around& around, const std::string& place, Node& node) {
+  std::vector<Channel> enter_if(const Around& around, const std::string& location, Node& node) {
     const auto then_graph = body_of(node, "then_branch"), else_graph = body_of(node, "else_branch");
     if (then_graph == nullptr || else_graph == nullptr) return {};
     const size_t declared = then_graph->outputs.size();
     node.outputs.resize(declared, kNoValue);
     std::vector<Channel> channels;
-    const std::string flag = place + ".then";
-    auto of_then = walk(inside(around, *then_graph), place + ".then//");
-    auto of_else = walk(inside(around, *else_graph), place + ".else//");
+    const std::string flag = location + ".then";
+    auto of_then = walk(inside(around, *then_graph), location + ".then//");
+    auto of_else = walk(inside(around, *else_graph), location + ".else//");
     const auto pass = [&](std::vector<Channel>& inner, Graph& graph, Graph& other, int64_t taken) {
       for (Channel& channel : inner) {
         graph.outputs.push_back(channel.value);
@@ -308,11 +308,11 @@ class Exposer {
     node.outputs.insert(node.outputs.begin() + static_cast<std::ptrdiff_t>(position), channel.value);
   }
 
-  std::vector<Channel> enter_loop(const Around& around, const std::string& place, Node& node,
+  std::vector<Channel> enter_loop(const Around& around, const std::string& location, Node& node,
                                   std::vector<Node>& nodes) {
     const auto body = body_of(node, "body");
     if (body == nullptr || body->inputs.size() < 2 || body->outputs.empty()) return {};
-    const std::string key = place + ".body[*]";
+    const std::string key = location + ".body[*]";
     Around inner = inside(around, *body);
     inner.loop = inner.index_graph = inner.depth();
     inner.index_value = names_.take(key + " index");
@@ -386,12 +386,12 @@ class Exposer {
     add_output(around, node, states, channel);
   }
 
-  std::vector<Channel> enter_stacked(const Around& around, const std::string& place, Node& node) {
+  std::vector<Channel> enter_stacked(const Around& around, const std::string& location, Node& node) {
     const auto body = body_of(node, "body");
     if (body == nullptr) return {};
     Around inner = inside(around, *body);
     inner.is_stacked = true;
-    std::vector<Channel> channels = walk(inner, place + ".body[*]//");
+    std::vector<Channel> channels = walk(inner, location + ".body[*]//");
     const size_t states = is_standard_operator(node, "Loop") ? 1 : 0;  // the condition is no output of the node
     node.outputs.resize(body->outputs.size() - states, kNoValue);
     for (Channel& channel : channels) {

@@ -76,7 +76,7 @@ CaseResult from_error(const Error& error) {
 }
 
 std::string describe_mismatch(const ValueComparison& value) {
-  if (value.verdict == Verdict::not_compared) return fmt::format("output '{}': {}", value.path, told_reason(value));
+  if (value.verdict == Verdict::not_compared) return fmt::format("output '{}': {}", value.path, reason_text(value));
   const Metrics& metrics = *value.metrics;
   const WorstElements worst = worst_elements(metrics, 0);
   return fmt::format("output '{}': {} of {} elements differ, worst {} against {} (expected)", value.path,

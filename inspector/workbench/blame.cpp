@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/base/leftovers.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/diff/compare/compare.h"
 #include "inspector/diff/diagnose/find_causes.h"
@@ -250,7 +250,7 @@ std::shared_ptr<Executor> executor_of(const DumpReader& dump, const ExecutorFact
 Status blame_sides(const RunRequest& request, const ExecutorFactory& make_executor, RunSide& a, RunSide& b,
                    Comparison& comparison) {
   comparison.causes.clear();
-  if (!is_apart(comparison)) return {};
+  if (!are_mismatched(comparison)) return {};
   const auto folder = PX_TRY(TemporaryPath::make_folder("parallax-blame"));
   if (request.message) {
     request.message(fmt::format(
@@ -274,13 +274,13 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   const bool may_hide = !found.causes.empty() || a.model != b.model;
   if (is_fused && may_hide) PX_TRY(look_unfused(blame, a, b, *folder, seen, found));
   seen = applied(found, std::move(seen));
-  const bool has_vanished = !is_apart(seen) && seen.summary.compared > 0;
+  const bool has_vanished = !are_mismatched(seen) && seen.summary.compared > 0;
   Diagnosis diagnosis;
   carry_over_acceptances(seen, false, comparison, diagnosis);
   if (!found.causes.empty()) carry_over_differences(seen, comparison, diagnosis);
   if (has_vanished && variations.empty()) {
     const Comparison left = applied(diagnosis, comparison);
-    if (is_apart(left)) variations.push_back(unrepeated(left));
+    if (are_mismatched(left)) variations.push_back(unrepeated(left));
   }
   const bool may_be_noise = found.causes.empty() && a.model == b.model;
   diagnosis.causes = std::move(variations);

@@ -18,7 +18,7 @@ namespace parallax {
 namespace {
 
 // The first node of a graph that stands before one whose result it reads, which a run puts in order by itself.
-void check_order(const Graph& graph, const std::string& place, CheckReport& report) {
+void check_order(const Graph& graph, const std::string& location, CheckReport& report) {
   NodeId first = kNoNode;
   const ValueDef* read = nullptr;
   for (const ValueDef& value : graph.values) {
@@ -31,14 +31,14 @@ void check_order(const Graph& graph, const std::string& place, CheckReport& repo
   if (first != kNoNode) {
     const Node &node = graph.nodes[static_cast<size_t>(first)],
                &producer = graph.nodes[static_cast<size_t>(read->producer)];
-    report.problems.push_back({fmt::format("node '{}' ({}){}", node.display_name, node.op_type, place),
+    report.problems.push_back({fmt::format("node '{}' ({}){}", node.display_name, node.op_type, location),
                                fmt::format("reads '{}', which node '{}' computes further down: nodes must be "
                                            "topologically sorted",
                                            read->name, producer.display_name)});
   }
   for (const Node& node : graph.nodes) {
     for (const Graph* body : bodies_of(node))
-      check_order(*body, fmt::format(" in a body of node '{}'{}", node.display_name, place), report);
+      check_order(*body, fmt::format(" in a body of node '{}'{}", node.display_name, location), report);
   }
 }
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/base/leftovers.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/transform/part_files.h"
 
 namespace parallax {
@@ -22,18 +22,18 @@ using transform::PartValue;
 class WithoutWeights final : public Observer {
  public:
   explicit WithoutWeights(Observer& target) : target_(target) {}
-  CaptureLevel wants(const ValueSite& site) override {
-    return site.role == ValueSite::Role::initializer ? CaptureLevel::none : target_.wants(site);
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    return value_info.role == ValueInfo::Role::initializer ? CaptureLevel::none : target_.wants(value_info);
   }
   bool takes_channels_last() const override { return target_.takes_channels_last(); }
   Status begin_run(const RunInfo& run) override { return target_.begin_run(run); }
   Status begin_call(const CallInfo& call, std::span<const Value> inputs) override {
     return target_.begin_call(call, inputs);
   }
-  Status enter_body(const NodeSite& node, const Frame& frame) override { return target_.enter_body(node, frame); }
-  Status leave_body(const NodeSite& node, const Frame& frame) override { return target_.leave_body(node, frame); }
+  Status enter_body(const NodeLocation& node, const Frame& frame) override { return target_.enter_body(node, frame); }
+  Status leave_body(const NodeLocation& node, const Frame& frame) override { return target_.leave_body(node, frame); }
   Status observe(const Observation& observation) override { return target_.observe(observation); }
-  Status node_failed(const NodeSite& node, const FrameStack& frames, const Error& error) override {
+  Status node_failed(const NodeLocation& node, const FrameStack& frames, const Error& error) override {
     return target_.node_failed(node, frames, error);
   }
   Status end_call(const CallInfo& call) override { return target_.end_call(call); }
@@ -44,7 +44,7 @@ class WithoutWeights final : public Observer {
 };
 
 // Why a value that the model has was not computed: its last frame's body ran less often, or not at all.
-std::string why_not_computed(const std::string& path, const DumpReader& dump) {
+std::string explain_not_computed(const std::string& path, const DumpReader& dump) {
   const auto parsed = parse_value_path(path);
   if (!parsed.ok() || parsed->frames.empty()) return "it was not computed in this run";
   const Frame& frame = parsed->frames.back();
@@ -80,17 +80,17 @@ Result<PartData> run_for_values(RunSide& side, const Part& part, const std::stri
   for (size_t index = 0; index < part.outputs.size(); ++index) {
     const std::string& path = part.outputs[index].path;
     if (data.outputs[index].is_absent())
-      return usage_error(fmt::format("--to '{}': {}", path, why_not_computed(path, *dump)));
+      return usage_error(fmt::format("--to '{}': {}", path, explain_not_computed(path, *dump)));
   }
   return data;
 }
 
 }  // namespace
 
-PartSummary summarise_part(const Part& part) {
+PartSummary summarize_part(const Part& part) {
   PartSummary summary;
   for (const NodeId id : part.nodes)
-    summary.nodes.push_back(part.place.graph().nodes[static_cast<size_t>(id)].display_name);
+    summary.nodes.push_back(part.location.graph().nodes[static_cast<size_t>(id)].display_name);
   for (const PartValue& input : part.inputs) summary.inputs.push_back(input.name);
   for (const PartValue& output : part.outputs) summary.outputs.push_back(output.name);
   return summary;
@@ -129,7 +129,7 @@ Result<Value> load_part_value(const Part& part, const PartValue& edge, const Dum
   const int32_t entry = dump.find(edge.path);
   if (entry < 0 || dump.entries()[static_cast<size_t>(entry)].absence.has_value()) return Value();
   Value value = PX_TRY(dump.load(entry));
-  const auto definition = definition_of(part.place, edge.id);
+  const auto definition = definition_of(part.location, edge.id);
   const bool carries_doubles = dump.executions().front().executor == "reference:double";
   return carries_doubles && definition.has_value() ? round_to_declared(value, definition->value().type) : value;
 }
@@ -139,7 +139,7 @@ Result<PartData> load_part_data(const Part& part, const DumpReader& dump) {
   for (const PartValue& edge : part.inputs) {
     data.inputs.push_back(PX_TRY(load_part_value(part, edge, dump)));
     if (data.inputs.back().is_absent())
-      return usage_error(fmt::format("'{}' is needed: {}", edge.path, why_not_computed(edge.path, dump)));
+      return usage_error(fmt::format("'{}' is needed: {}", edge.path, explain_not_computed(edge.path, dump)));
   }
   for (const PartValue& edge : part.outputs) data.outputs.push_back(PX_TRY(load_part_value(part, edge, dump)));
   return data;
@@ -149,7 +149,7 @@ Result<ExtractResult> extract_part(const ExtractRequest& request, const Executor
   PX_TRY(check_options(request.run, make_executor));
   auto model = PX_TRY(load_model(request.run));
   const Part asked = PX_TRY(transform::find_part(model, request.from, request.to));  // before any time is spent
-  InputSet inputs = PX_TRY(make_told_inputs(*model, request.run));
+  InputSet inputs = PX_TRY(make_reported_inputs(*model, request.run));
   model = with_given_defaults(model, inputs.values);
   const Part part = PX_TRY(transform::find_part(model, request.from, request.to));
   RunRequest run = request.run;
@@ -158,7 +158,7 @@ Result<ExtractResult> extract_part(const ExtractRequest& request, const Executor
   const auto folder = temporary_until_kept(request.directory);  // half a part is of no use
   const PartData data = PX_TRY(run_for_values(side, part, request.directory));
   const auto extracted = PX_TRY(transform::extract_model(part, data));
-  ExtractResult result{summarise_part(part), side.executor->name(), inputs.notes};
+  ExtractResult result{summarize_part(part), side.executor->name(), inputs.notes};
   result.part.directory = request.directory;
   result.part.written.push_back(PX_TRY(transform::write_model(*extracted, request.directory, "model.onnx")));
   result.part.written.push_back(PX_TRY(transform::write_data_set(part, data, request.directory)));

@@ -42,7 +42,7 @@ std::string extract_to_text(const ExtractResult& result);
 
 // ---- shared with `reduce` ----
 
-PartSummary summarise_part(const transform::Part& part);
+PartSummary summarize_part(const transform::Part& part);
 
 // The model with values that were given for inputs that have a default stored as that default: such inputs count as
 // weights when a part is cut out. `values` loses them.

@@ -20,8 +20,8 @@ bool has_shape(const TypeInfo& type) {
 int64_t dim(Types types, size_t index, int64_t axis) {
   if (index >= types.size() || !has_shape(types[index])) return 0;
   const auto rank = static_cast<int64_t>(types[index].dims->size());
-  const int64_t place = axis < 0 ? axis + rank : axis;
-  return place >= 0 && place < rank ? (*types[index].dims)[static_cast<size_t>(place)].value : 0;
+  const int64_t location = axis < 0 ? axis + rank : axis;
+  return location >= 0 && location < rank ? (*types[index].dims)[static_cast<size_t>(location)].value : 0;
 }
 
 // Elements of argument `index` from axis `first` on.

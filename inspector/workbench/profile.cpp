@@ -80,20 +80,20 @@ std::string scope_of(std::string_view all, const std::vector<int64_t>& indices) 
 }
 
 // Follows the frames of a run as a tree of static locations, each with its nodes.
-class PlaceTree {
+class LocationTree {
  public:
   void restart() { path_.assign(1, 0); }
 
-  void enter(const NodeSite& site, const Frame& frame) {
-    const Key key{site.graph, site.id, frame.kind};
-    const auto [found, is_new] = places_[path_.back()].children.try_emplace(key, places_.size());
+  void enter(const NodeLocation& value_info, const Frame& frame) {
+    const Key key{value_info.graph, value_info.id, frame.kind};
+    const auto [found, is_new] = locations_[path_.back()].children.try_emplace(key, locations_.size());
     const size_t child = found->second;
     if (is_new) {
       std::string text = to_string(frame);
       if (const size_t bracket = text.rfind('['); frame.kind == Frame::Kind::body && bracket != std::string::npos)
         text.replace(bracket, std::string::npos, "[*]");
-      const std::string scope = places_[path_.back()].scope + text + "//";
-      places_.push_back({scope, site.graph, {}, {}});
+      const std::string scope = locations_[path_.back()].scope + text + "//";
+      locations_.push_back({scope, value_info.graph, {}, {}});
     }
     path_.push_back(child);
   }
@@ -101,31 +101,31 @@ class PlaceTree {
 
   // The number of a node at the run's current location, made by `make` the first time.
   template <class Make>
-  size_t number_of(const NodeSite& site, const Make& make) {
-    std::vector<int64_t>& numbers = places_[path_.back()].numbers;
-    const auto id = static_cast<size_t>(site.id);
-    if (numbers.size() <= id) numbers.resize(site.graph->nodes.size(), -1);
-    if (numbers[id] < 0) numbers[id] = static_cast<int64_t>(make(places_[path_.back()].scope));
+  size_t number_of(const NodeLocation& value_info, const Make& make) {
+    std::vector<int64_t>& numbers = locations_[path_.back()].numbers;
+    const auto id = static_cast<size_t>(value_info.id);
+    if (numbers.size() <= id) numbers.resize(value_info.graph->nodes.size(), -1);
+    if (numbers[id] < 0) numbers[id] = static_cast<int64_t>(make(locations_[path_.back()].scope));
     return static_cast<size_t>(numbers[id]);
   }
 
   // Graphs around the run's current location, the innermost first.
   template <class Visit>
   void visit_enclosing(const Visit& visit) const {
-    for (auto place = path_.rbegin(); place != path_.rend(); ++place) {
-      if (places_[*place].enclosing != nullptr && visit(*places_[*place].enclosing)) return;
+    for (auto location = path_.rbegin(); location != path_.rend(); ++location) {
+      if (locations_[*location].enclosing != nullptr && visit(*locations_[*location].enclosing)) return;
     }
   }
 
  private:
   using Key = std::tuple<const Graph*, NodeId, Frame::Kind>;
-  struct Place {
+  struct Location {
     std::string scope;
     const Graph* enclosing = nullptr;
     std::map<Key, size_t> children;
     std::vector<int64_t> numbers;  // by NodeId
   };
-  std::vector<Place> places_{1};
+  std::vector<Location> locations_{1};
   std::vector<size_t> path_{0};
 };
 
@@ -137,15 +137,15 @@ std::string plain_name(const std::string& versioned) {
 }
 
 // The operators whose work is done: a few by name, a crowd by what it became.
-std::string operator_of(const NodeSite& site) {
+std::string operator_of(const NodeLocation& value_info) {
   constexpr size_t kMostNamed = 3;
   std::vector<std::string> ops;
-  for (const NodeId id : site.sources) {
-    const std::string& op = site.graph->nodes[static_cast<size_t>(id)].op_type;
+  for (const NodeId id : value_info.sources) {
+    const std::string& op = value_info.graph->nodes[static_cast<size_t>(id)].op_type;
     if (std::ranges::find(ops, op) == ops.end()) ops.push_back(op);
   }
-  if (ops.empty()) return site.graph->nodes[static_cast<size_t>(site.id)].op_type;
-  return ops.size() <= kMostNamed ? fmt::format("{}", fmt::join(ops, "+")) : plain_name(site.op);
+  if (ops.empty()) return value_info.graph->nodes[static_cast<size_t>(value_info.id)].op_type;
+  return ops.size() <= kMostNamed ? fmt::format("{}", fmt::join(ops, "+")) : plain_name(value_info.op);
 }
 
 // Sees one run with all its shapes for what the nodes have to do; then, wanting no value, runs for their times.
@@ -154,7 +154,7 @@ class ProfileObserver final : public Observer {
   enum class Mode : uint8_t { costs, times };
   explicit ProfileObserver(Mode mode) : mode_(mode) {}
 
-  CaptureLevel wants(const ValueSite&) override {
+  CaptureLevel wants(const ValueInfo&) override {
     return mode_ == Mode::costs ? CaptureLevel::shape : CaptureLevel::none;
   }
   bool wants_node_times() const override { return true; }
@@ -168,18 +168,18 @@ class ProfileObserver final : public Observer {
   }
 
   Status observe(const Observation& observation) override {
-    types_[observation.site.graph][observation.site.value] = type_of(observation.value);
+    types_[observation.value_info.graph][observation.value_info.value] = type_of(observation.value);
     return {};
   }
 
-  Status enter_body(const NodeSite& site, const Frame& frame) override {
-    tree_.enter(site, frame);
+  Status enter_body(const NodeLocation& value_info, const Frame& frame) override {
+    tree_.enter(value_info, frame);
     bodies_.enter(frame.index);
     levels_.emplace_back();
     return {};
   }
 
-  Status leave_body(const NodeSite&, const Frame&) override {
+  Status leave_body(const NodeLocation&, const Frame&) override {
     const double inside = levels_.back().nodes_ms;
     levels_.pop_back();
     levels_.back().bodies_ms += inside;
@@ -188,15 +188,16 @@ class ProfileObserver final : public Observer {
     return {};
   }
 
-  Status node_done(const NodeSite& site, double elapsed_ms) override {
+  Status node_done(const NodeLocation& value_info, double elapsed_ms) override {
     Level& level = levels_.back();
     const double alone = std::max(0.0, elapsed_ms - level.bodies_ms);
     level.bodies_ms = 0;
     level.nodes_ms += elapsed_ms;
-    const size_t number = tree_.number_of(site, [&](const std::string& scope) {
-      NodeProfile& made = nodes_.emplace_back(NodeProfile{scope, std::string(site.node), operator_of(site)});
-      for (const NodeId id : site.sources)
-        made.sources.push_back(site.graph->nodes[static_cast<size_t>(id)].display_name);
+    const size_t number = tree_.number_of(value_info, [&](const std::string& scope) {
+      NodeProfile& made =
+          nodes_.emplace_back(NodeProfile{scope, std::string(value_info.node), operator_of(value_info)});
+      for (const NodeId id : value_info.sources)
+        made.sources.push_back(value_info.graph->nodes[static_cast<size_t>(id)].display_name);
       return nodes_.size() - 1;
     });
     NodeProfile& node = nodes_[number];
@@ -206,7 +207,7 @@ class ProfileObserver final : public Observer {
       events_.push_back({number, bodies_.current(),
                          std::chrono::duration<double, std::micro>(Clock::now() - run_begin_).count(), elapsed_ms});
     } else {
-      const NodeCost cost = site.sources.empty() ? cost_of(site) : traffic_of(site);
+      const NodeCost cost = value_info.sources.empty() ? cost_of(value_info) : traffic_of(value_info);
       node.bytes += cost.bytes;
       node.flops += cost.flops;
     }
@@ -239,35 +240,35 @@ class ProfileObserver final : public Observer {
     return type;
   }
 
-  NodeCost cost_of(const NodeSite& site) const {
-    const Node& node = site.graph->nodes[static_cast<size_t>(site.id)];
+  NodeCost cost_of(const NodeLocation& value_info) const {
+    const Node& node = value_info.graph->nodes[static_cast<size_t>(value_info.id)];
     std::vector<TypeInfo> inputs, outputs;
-    for (const ValueId id : node.inputs) inputs.push_back(type_of_value(*site.graph, id));
-    for (const ValueId id : node.outputs) outputs.push_back(type_of_value(*site.graph, id));
+    for (const ValueId id : node.inputs) inputs.push_back(type_of_value(*value_info.graph, id));
+    for (const ValueId id : node.outputs) outputs.push_back(type_of_value(*value_info.graph, id));
     return cost_of_node(node, inputs, outputs);
   }
 
   // The traffic of a fused node: the values that its parts read from others, and those that others may read. Their
   // operations are counted where each part runs by itself.
-  NodeCost traffic_of(const NodeSite& site) const {
+  NodeCost traffic_of(const NodeLocation& value_info) const {
     std::set<ValueId> read, made;
-    for (const NodeId id : site.sources) {
-      const Node& node = site.graph->nodes[static_cast<size_t>(id)];
+    for (const NodeId id : value_info.sources) {
+      const Node& node = value_info.graph->nodes[static_cast<size_t>(id)];
       read.insert(node.inputs.begin(), node.inputs.end());
       made.insert(node.outputs.begin(), node.outputs.end());
     }
-    const auto seen = types_.find(site.graph);
+    const auto seen = types_.find(value_info.graph);
     std::vector<TypeInfo> types;
     for (const ValueId id : made) {
       read.erase(id);
-      if (seen != types_.end() && seen->second.contains(id)) types.push_back(type_of_value(*site.graph, id));
+      if (seen != types_.end() && seen->second.contains(id)) types.push_back(type_of_value(*value_info.graph, id));
     }
-    for (const ValueId id : read) types.push_back(type_of_value(*site.graph, id));
+    for (const ValueId id : read) types.push_back(type_of_value(*value_info.graph, id));
     return {bytes_of(types), 0};
   }
 
   Mode mode_;
-  PlaceTree tree_;
+  LocationTree tree_;
   RunBodies bodies_;
   std::vector<Level> levels_{1};
   std::vector<NodeProfile> nodes_;
@@ -398,7 +399,7 @@ Result<ProfileResult> profile_model(const RunRequest& request, int64_t iteration
                                     const ExecutorFactory& make_executor) {
   PX_TRY(check_options(request, make_executor));
   const auto model = PX_TRY(load_model(request));
-  InputSet inputs = PX_TRY(make_told_inputs(*model, request));
+  InputSet inputs = PX_TRY(make_reported_inputs(*model, request));
   RunSide side = PX_TRY(prepare_side(request, request.executors.front(), model, inputs.values, make_executor));
   ProfileResult result;
   result.notes = std::move(inputs.notes);

@@ -16,8 +16,8 @@ class ProgressObserver final : public Observer {
   ProgressObserver(Observer& inner, std::function<void(int64_t done, int64_t total)> progress)
       : inner_(inner), progress_(std::move(progress)) {}
 
-  CaptureLevel wants(const ValueSite& site) override {
-    const CaptureLevel level = inner_.wants(site);
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    const CaptureLevel level = inner_.wants(value_info);
     total_ += level == CaptureLevel::none ? 0 : 1;
     return level;
   }
@@ -27,16 +27,18 @@ class ProgressObserver final : public Observer {
   Status begin_call(const CallInfo& call, std::span<const Value> inputs) override {
     return inner_.begin_call(call, inputs);
   }
-  Status absent(const ValueSite& site, const Absence& absence) override { return inner_.absent(site, absence); }
-  Status enter_body(const NodeSite& node, const Frame& frame) override { return inner_.enter_body(node, frame); }
-  Status leave_body(const NodeSite& node, const Frame& frame) override { return inner_.leave_body(node, frame); }
+  Status absent(const ValueInfo& value_info, const Absence& absence) override {
+    return inner_.absent(value_info, absence);
+  }
+  Status enter_body(const NodeLocation& node, const Frame& frame) override { return inner_.enter_body(node, frame); }
+  Status leave_body(const NodeLocation& node, const Frame& frame) override { return inner_.leave_body(node, frame); }
   Status observe(const Observation& observation) override {
     ++done_;
     if (progress_) progress_(std::min(done_, total_), total_);
     return inner_.observe(observation);
   }
-  Status node_done(const NodeSite& node, double elapsed_ms) override { return inner_.node_done(node, elapsed_ms); }
-  Status node_failed(const NodeSite& node, const FrameStack& frames, const Error& error) override {
+  Status node_done(const NodeLocation& node, double elapsed_ms) override { return inner_.node_done(node, elapsed_ms); }
+  Status node_failed(const NodeLocation& node, const FrameStack& frames, const Error& error) override {
     return inner_.node_failed(node, frames, error);
   }
   Status end_call(const CallInfo& call) override { return inner_.end_call(call); }

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/base/leftovers.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/diff/compare/compare.h"
 #include "inspector/diff/compare/stream_compare.h"
 #include "inspector/dump/dump_reader.h"
@@ -43,7 +43,7 @@ Result<Prepared> prepare_models(const RunRequest& request) {
   const auto against = PX_TRY(load_against(request, options));
   prepared.model_b = against == nullptr ? prepared.model_a : against;
   prepared.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  prepared.inputs = PX_TRY(make_told_inputs(*prepared.model_a, request, against.get()));
+  prepared.inputs = PX_TRY(make_reported_inputs(*prepared.model_a, request, against.get()));
   return prepared;
 }
 
@@ -91,8 +91,8 @@ void add_expected(const RunRequest& request, const Prepared& prepared, const std
   comparison.has_expected = true;
   comparison.expected.clear();
   for (const RunSide* side : sides) {
-    const std::string_view letter = side == sides.front() ? "A" : "B";
-    const std::string title = sides.size() > 1 ? fmt::format("{} {}", letter, side->executor->name()) : "";
+    const std::string_view pending_event = side == sides.front() ? "A" : "B";
+    const std::string title = sides.size() > 1 ? fmt::format("{} {}", pending_event, side->executor->name()) : "";
     auto values = compare_expected(prepared.inputs.expected,
                                    named_outputs(side->model->graph, side->outputs, carries_doubles(*side->executor)),
                                    title, request.policy, carried);
@@ -164,7 +164,7 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   PX_TRY(side.run(nullptr));
   result.execution = describe_side(side, Side::a);
   add_capture_note(result.execution, result.notes);
-  result.outputs = summarise_outputs(side.model->graph, side.outputs);
+  result.outputs = summarize_outputs(side.model->graph, side.outputs);
   result.output_values = named_outputs(side.model->graph, side.outputs, false);
   if (!prepared.inputs.expected.empty()) {
     result.comparison.emplace();
@@ -202,10 +202,10 @@ Status open_dumps(const RunRequest& request, RunSide& a, RunSide& b, RunResult& 
   const CaptureLevel level = request.capture.value_or(CaptureLevel::all);
   if (request.dump_directory.empty() || level == CaptureLevel::none) return {};
   PX_TRY(make_folder(request.dump_directory));
-  const auto open = [&](RunSide& side, char letter) -> Status {
-    side.dump =
-        PX_TRY(make_dump(request, fmt::format("{}/{}-{}.plx", request.dump_directory, letter, side.executor->name()),
-                         level, side, result));
+  const auto open = [&](RunSide& side, char pending_event) -> Status {
+    side.dump = PX_TRY(
+        make_dump(request, fmt::format("{}/{}-{}.plx", request.dump_directory, pending_event, side.executor->name()),
+                  level, side, result));
     return {};
   };
   PX_TRY(open(a, 'A'));
@@ -373,7 +373,7 @@ Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, c
   const auto load_start = Clock::now();
   const auto model = PX_TRY(load_model(request));
   const double import_ms = elapsed_ms(load_start);
-  InputSet inputs = PX_TRY(make_told_inputs(*model, request));
+  InputSet inputs = PX_TRY(make_reported_inputs(*model, request));
   const auto prepare_start = Clock::now();
   RunSide side = PX_TRY(prepare_side(request, request.executors.front(), model, inputs.values, make_executor));
   BenchResult result;

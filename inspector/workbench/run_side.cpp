@@ -96,7 +96,7 @@ RunOptions options_for(const RunRequest& request, const std::string& executor_na
   return options;
 }
 
-Result<InputSet> make_told_inputs(const Model& model, const RunRequest& request, const Model* other) {
+Result<InputSet> make_reported_inputs(const Model& model, const RunRequest& request, const Model* other) {
   InputRequest inputs = request.inputs;
   if (other != nullptr) inputs.other = PX_TRY(sizes_of_other(model, *other));
   InputSet set = PX_TRY(make_inputs(model, inputs));
@@ -203,9 +203,9 @@ Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Va
 
 Result<std::vector<PathMatch>> match_paths(const std::shared_ptr<const Model>& a,
                                            const std::shared_ptr<const Model>& b) {
-  const SiteTable sites_a = PX_TRY(SiteTable::build(a));
-  const SiteTable sites_b = PX_TRY(SiteTable::build(b));
-  return matched_paths(sites_a, sites_b, match_models(sites_a, sites_b));
+  const ValueTable infos_a = PX_TRY(ValueTable::build(a));
+  const ValueTable infos_b = PX_TRY(ValueTable::build(b));
+  return matched_paths(infos_a, infos_b, match_models(infos_a, infos_b));
 }
 
 ComparedExecution describe_side(const RunSide& side, Side which) {
@@ -270,7 +270,7 @@ std::vector<NamedValue> named_outputs(const Graph& graph, const std::vector<Valu
   return named;
 }
 
-std::vector<OutputSummary> summarise_outputs(const Graph& graph, const std::vector<Value>& outputs) {
+std::vector<OutputSummary> summarize_outputs(const Graph& graph, const std::vector<Value>& outputs) {
   std::vector<OutputSummary> summaries;
   for (size_t index = 0; index < outputs.size(); ++index) {
     OutputSummary summary;

@@ -48,7 +48,7 @@ RunOptions options_for(const RunRequest& request, const std::string& executor_na
 // The inputs that the request asks for, of sizes that suit `other`, too (null: there is none). What was chosen
 // for them goes to request.message where that is set, at once: a run that fails has no result that could tell. Else it
 // stays in the notes.
-Result<InputSet> make_told_inputs(const Model& model, const RunRequest& request, const Model* other = nullptr);
+Result<InputSet> make_reported_inputs(const Model& model, const RunRequest& request, const Model* other = nullptr);
 
 Result<RunSide> prepare_side(const RunRequest& request, const std::string& executor_name,
                              std::shared_ptr<const Model> model, std::vector<Value> inputs,
@@ -72,6 +72,6 @@ Value round_to_declared(const Value& value, const TypeInfo& declared);
 // Outputs under their names; with `carries_doubles` (reference:double) floats rounded to their declared types, as
 // expected ones are.
 std::vector<NamedValue> named_outputs(const Graph& graph, const std::vector<Value>& outputs, bool carries_doubles);
-std::vector<OutputSummary> summarise_outputs(const Graph& graph, const std::vector<Value>& outputs);
+std::vector<OutputSummary> summarize_outputs(const Graph& graph, const std::vector<Value>& outputs);
 
 }  // namespace parallax

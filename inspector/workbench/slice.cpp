@@ -48,11 +48,11 @@ Result<AxisSlice> parse_range(std::string_view whole, std::string_view text, int
   const int64_t step = (parts.size() == 3 ? PX_TRY(parse_part(whole, parts[2])) : std::nullopt).value_or(1);
   if (step == 0 || step < -size - 1 || step > INT64_MAX / 2)
     return bad_slice(whole, "a step must be a number other than 0 within the axis");
-  const auto place = [&](int64_t bound) { return bound < 0 ? std::max<int64_t>(bound + size, -1) : bound; };
+  const auto location = [&](int64_t bound) { return bound < 0 ? std::max<int64_t>(bound + size, -1) : bound; };
   const int64_t low = step > 0 ? 0 : -1;
   const int64_t high = step > 0 ? size : size - 1;
-  const int64_t first = start.has_value() ? std::clamp(place(*start), low, high) : (step > 0 ? 0 : size - 1);
-  const int64_t last = stop.has_value() ? std::clamp(place(*stop), low, high) : (step > 0 ? size : -1);
+  const int64_t first = start.has_value() ? std::clamp(location(*start), low, high) : (step > 0 ? 0 : size - 1);
+  const int64_t last = stop.has_value() ? std::clamp(location(*stop), low, high) : (step > 0 ? size : -1);
   const int64_t count = step > 0 ? (last - first + step - 1) / step : (first - last - step - 1) / -step;
   return AxisSlice{first, step, std::max<int64_t>(0, count), false};
 }

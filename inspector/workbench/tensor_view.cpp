@@ -134,11 +134,11 @@ std::string elements_text(const TensorView& tensor) {
   std::string text;
   for (int64_t index = 0; index < std::min(count, kMaxPrinted); ++index) {
     if (rank > 1 && index % row == 0) {
-      std::string place = ":";
+      std::string location = ":";
       int64_t rest = index / row;
       for (size_t axis = rank - 1; axis-- > 0; rest /= tensor.shape[axis])
-        place = fmt::format("{},{}", rest % tensor.shape[axis], place);
-      text += fmt::format("{}[{}]", index == 0 ? "" : "\n", place);
+        location = fmt::format("{},{}", rest % tensor.shape[axis], location);
+      text += fmt::format("{}[{}]", index == 0 ? "" : "\n", location);
     }
     text += fmt::format("{}{}", rank > 1 || index > 0 ? " " : "", element_to_string(tensor, index));
   }

@@ -8,10 +8,10 @@ namespace {
 constexpr size_t kFileHeader = 14;
 
 // Little-endian numbers; 0 after the end.
-uint32_t number_at(Bytes file, size_t place, size_t bytes) {
+uint32_t number_at(Bytes file, size_t location, size_t bytes) {
   uint32_t value = 0;
   for (size_t index = 0; index < bytes; ++index) {
-    if (place + index < file.size()) value |= static_cast<uint32_t>(file[place + index]) << (8 * index);
+    if (location + index < file.size()) value |= static_cast<uint32_t>(file[location + index]) << (8 * index);
   }
   return value;
 }
@@ -19,7 +19,7 @@ uint32_t number_at(Bytes file, size_t place, size_t bytes) {
 struct Header {
   int64_t width, height;
   bool from_top;
-  size_t bits, pixels, palette, colours;
+  size_t bits, pixels, palette, colors;
 
   size_t row_bytes() const { return (bits * static_cast<size_t>(width) + 31) / 32 * 4; }
 };
@@ -38,19 +38,19 @@ std::optional<Header> read_header(Bytes file) {
   const uint32_t compression = number_at(file, 30, 4);
   const bool known = header.bits == 1 || header.bits == 4 || header.bits == 8 || header.bits == 24 || header.bits == 32;
   if (!known || compression != 0) return std::nullopt;
-  if (header.bits <= 8 && header.colours == 0) header.colours = size_t{1} << header.bits;
+  if (header.bits <= 8 && header.colors == 0) header.colors = size_t{1} << header.bits;
   return header;
 }
 
 // The file offsets of the blue, green and red bytes of a pixel.
-std::optional<size_t> colour_place(Bytes file, const Header& header, size_t row, size_t column) {
+std::optional<size_t> color_place(Bytes file, const Header& header, size_t row, size_t column) {
   const size_t begin = header.pixels + row * header.row_bytes();
   if (header.bits >= 24) return begin + column * header.bits / 8;
   const size_t bit = column * header.bits;
   const uint32_t byte = number_at(file, begin + bit / 8, 1);
-  const size_t colour = (byte >> (8 - header.bits - bit % 8)) & ((1U << header.bits) - 1);
-  if (colour >= header.colours) return std::nullopt;
-  return header.palette + 4 * colour;
+  const size_t color = (byte >> (8 - header.bits - bit % 8)) & ((1U << header.bits) - 1);
+  if (color >= header.colors) return std::nullopt;
+  return header.palette + 4 * color;
 }
 
 }  // namespace
@@ -66,10 +66,10 @@ std::optional<Image> decode_bmp(Bytes file) {
   for (size_t row = 0; row < height; ++row) {
     const size_t stored = header->from_top ? row : height - 1 - row;
     for (size_t column = 0; column < width; ++column) {
-      const auto place = colour_place(file, *header, stored, column);
-      if (!place.has_value() || *place + 3 > file.size()) return std::nullopt;
+      const auto location = color_place(file, *header, stored, column);
+      if (!location.has_value() || *location + 3 > file.size()) return std::nullopt;
       for (size_t channel = 0; channel < 3; ++channel)
-        image->pixels[3 * (row * width + column) + channel] = file[*place + 2 - channel];
+        image->pixels[3 * (row * width + column) + channel] = file[*location + 2 - channel];
     }
   }
   return image;

@@ -14,9 +14,9 @@ std::optional<Image> decode_jpeg(Bytes file) {
   int width = 0;
   int height = 0;
   int subsampling = 0;
-  int colours = 0;
+  int colors = 0;
   const auto size = static_cast<unsigned long>(file.size());
-  if (tjDecompressHeader3(decoder.get(), file.data(), size, &width, &height, &subsampling, &colours) != 0)
+  if (tjDecompressHeader3(decoder.get(), file.data(), size, &width, &height, &subsampling, &colors) != 0)
     return std::nullopt;
   auto image = make_image(width, height);
   if (!image.has_value()) return std::nullopt;

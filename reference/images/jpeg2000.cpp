@@ -15,27 +15,27 @@ namespace {
 // A file in memory, as OpenJPEG's callbacks read it.
 struct Reader {
   Bytes file;
-  size_t place = 0;
+  size_t location = 0;
 
   static OPJ_SIZE_T read(void* target, OPJ_SIZE_T count, void* user) {
     auto& reader = *static_cast<Reader*>(user);
-    const size_t taken = std::min<size_t>(count, reader.file.size() - reader.place);
+    const size_t taken = std::min<size_t>(count, reader.file.size() - reader.location);
     if (taken == 0) return static_cast<OPJ_SIZE_T>(-1);
-    std::memcpy(target, reader.file.data() + reader.place, taken);
-    reader.place += taken;
+    std::memcpy(target, reader.file.data() + reader.location, taken);
+    reader.location += taken;
     return taken;
   }
   static OPJ_OFF_T skip(OPJ_OFF_T count, void* user) {
     auto& reader = *static_cast<Reader*>(user);
-    const auto left = static_cast<OPJ_OFF_T>(reader.file.size() - reader.place);
+    const auto left = static_cast<OPJ_OFF_T>(reader.file.size() - reader.location);
     if (count < 0 || count > left) return -1;
-    reader.place += static_cast<size_t>(count);
+    reader.location += static_cast<size_t>(count);
     return count;
   }
-  static OPJ_BOOL seek(OPJ_OFF_T place, void* user) {
+  static OPJ_BOOL seek(OPJ_OFF_T location, void* user) {
     auto& reader = *static_cast<Reader*>(user);
-    if (place < 0 || static_cast<size_t>(place) > reader.file.size()) return OPJ_FALSE;
-    reader.place = static_cast<size_t>(place);
+    if (location < 0 || static_cast<size_t>(location) > reader.file.size()) return OPJ_FALSE;
+    reader.location = static_cast<size_t>(location);
     return OPJ_TRUE;
   }
 };
@@ -94,12 +94,12 @@ std::optional<Image> decode_jpeg2000(Bytes file) {
   }
   auto image = make_image(int64_t{decoded->x1} - decoded->x0, int64_t{decoded->y1} - decoded->y0);
   if (!image.has_value()) return std::nullopt;
-  const bool coloured = decoded->numcomps >= 3;
-  const bool luma_chroma = coloured && decoded->color_space == OPJ_CLRSPC_SYCC;
+  const bool colored = decoded->numcomps >= 3;
+  const bool luma_chroma = colored && decoded->color_space == OPJ_CLRSPC_SYCC;
   for (int64_t index = 0; index < image->width * image->height; ++index) {
     double rgb[3];
     for (OPJ_UINT32 channel = 0; channel < 3; ++channel)
-      rgb[channel] = sample(decoded->comps[coloured ? channel : 0], index % image->width, index / image->width);
+      rgb[channel] = sample(decoded->comps[colored ? channel : 0], index % image->width, index / image->width);
     if (luma_chroma) {  // JFIF's YCbCr
       const double luma = rgb[0];
       const double blue = rgb[1] - 128;

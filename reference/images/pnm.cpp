@@ -13,42 +13,44 @@ class PnmReader {
   std::optional<int64_t> number() {
     skip_space();
     int64_t value = 0;
-    const size_t begin = place_;
-    for (; place_ < file_.size() && is_digit(file_[place_]); ++place_) {
-      value = 10 * value + (file_[place_] - '0');
+    const size_t begin = location_;
+    for (; location_ < file_.size() && is_digit(file_[location_]); ++location_) {
+      value = 10 * value + (file_[location_] - '0');
       if (value > kMaxPixels) return std::nullopt;
     }
-    return place_ == begin ? std::nullopt : std::optional(value);
+    return location_ == begin ? std::nullopt : std::optional(value);
   }
 
   // The next digit 0 or 1 of a plain PBM, which need no space between them.
   std::optional<int64_t> digit() {
     skip_space();
-    if (place_ >= file_.size() || file_[place_] < '0' || file_[place_] > '1') return std::nullopt;
-    return file_[place_++] - '0';
+    if (location_ >= file_.size() || file_[location_] < '0' || file_[location_] > '1') return std::nullopt;
+    return file_[location_++] - '0';
   }
 
   std::optional<int64_t> byte() {
-    if (place_ >= file_.size()) return std::nullopt;
-    return file_[place_++];
+    if (location_ >= file_.size()) return std::nullopt;
+    return file_[location_++];
   }
 
  private:
-  static bool is_digit(uint8_t letter) { return letter >= '0' && letter <= '9'; }
-  static bool is_space(uint8_t letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); }
+  static bool is_digit(uint8_t pending_event) { return pending_event >= '0' && pending_event <= '9'; }
+  static bool is_space(uint8_t pending_event) {
+    return pending_event == ' ' || (pending_event >= '\t' && pending_event <= '\r');
+  }
 
   void skip_space() {
-    while (place_ < file_.size() && (is_space(file_[place_]) || file_[place_] == '#')) {
-      if (file_[place_] == '#') {
-        while (place_ < file_.size() && file_[place_] != '\n') ++place_;
+    while (location_ < file_.size() && (is_space(file_[location_]) || file_[location_] == '#')) {
+      if (file_[location_] == '#') {
+        while (location_ < file_.size() && file_[location_] != '\n') ++location_;
       } else {
-        ++place_;
+        ++location_;
       }
     }
   }
 
   Bytes file_;
-  size_t place_ = 2;  // after the magic number
+  size_t location_ = 2;  // after the magic number
 };
 
 struct Format {
@@ -66,7 +68,7 @@ std::optional<int64_t> read_sample(PnmReader& reader, const Format& format) {
   return low.has_value() ? std::optional(256 * *high + *low) : std::nullopt;
 }
 
-void set_grey(Image& image, size_t pixel, uint8_t value) {
+void set_gray(Image& image, size_t pixel, uint8_t value) {
   for (size_t channel = 0; channel < 3; ++channel) image.pixels[3 * pixel + channel] = value;
 }
 
@@ -81,7 +83,7 @@ std::optional<Image> read_packed_bits(PnmReader& reader, Image image) {
         byte = *next;
       }
       const bool black = ((byte >> (7 - column % 8)) & 1) != 0;
-      set_grey(image, static_cast<size_t>(row * image.width + column), black ? 0 : 255);
+      set_gray(image, static_cast<size_t>(row * image.width + column), black ? 0 : 255);
     }
   }
   return image;
@@ -107,7 +109,7 @@ std::optional<Image> decode_pnm(Bytes file) {
     if (!sample.has_value() || *sample > format.greatest) return std::nullopt;
     const int64_t level = format.bits ? 255 * (1 - *sample) : (255 * *sample + format.greatest / 2) / format.greatest;
     if (format.samples == 1)
-      set_grey(*image, index, static_cast<uint8_t>(level));
+      set_gray(*image, index, static_cast<uint8_t>(level));
     else
       image->pixels[index] = static_cast<uint8_t>(level);
   }

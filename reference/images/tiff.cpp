@@ -14,25 +14,25 @@ namespace {
 // A file in memory, as libtiff's callbacks read it.
 struct TiffReader {
   Bytes file;
-  size_t place = 0;
+  size_t location = 0;
 
   static TiffReader& of(thandle_t handle) { return *static_cast<TiffReader*>(handle); }
 
   static tmsize_t read(thandle_t handle, void* target, tmsize_t count) {
     TiffReader& reader = of(handle);
     if (count < 0) return -1;
-    const size_t taken = std::min(static_cast<size_t>(count), reader.file.size() - reader.place);
-    std::memcpy(target, reader.file.data() + reader.place, taken);
-    reader.place += taken;
+    const size_t taken = std::min(static_cast<size_t>(count), reader.file.size() - reader.location);
+    std::memcpy(target, reader.file.data() + reader.location, taken);
+    reader.location += taken;
     return static_cast<tmsize_t>(taken);
   }
   static tmsize_t write(thandle_t, void*, tmsize_t) { return -1; }
   static toff_t seek(thandle_t handle, toff_t offset, int whence) {
     TiffReader& reader = of(handle);
-    const toff_t base = whence == SEEK_CUR ? reader.place : whence == SEEK_END ? reader.file.size() : 0;
+    const toff_t base = whence == SEEK_CUR ? reader.location : whence == SEEK_END ? reader.file.size() : 0;
     if (base + offset > reader.file.size()) return static_cast<toff_t>(-1);
-    reader.place = static_cast<size_t>(base + offset);
-    return reader.place;
+    reader.location = static_cast<size_t>(base + offset);
+    return reader.location;
   }
   static int close(thandle_t) { return 0; }
   static toff_t size(thandle_t handle) { return of(handle).file.size(); }

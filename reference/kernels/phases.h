@@ -41,9 +41,9 @@ class RoundsMember {
     }
     for (size_t piece = 0; piece < is_missing_.size(); ++piece) {
       for (int looks = 0; !is_done(piece, round); ++looks) {
-        if (looks < kPatience)
+        if (looks < kSpinLimit)
           pause();
-        else if (looks == kPatience)
+        else if (looks == kSpinLimit)
           is_missing_[piece] = begin(piece, round, body);
         else
           sleep(piece, round);
@@ -52,7 +52,7 @@ class RoundsMember {
   }
 
  private:
-  static constexpr int kPatience = 128;  // some two microseconds, for a member that was there in the last round
+  static constexpr int kSpinLimit = 128;  // some two microseconds, for a member that was there in the last round
 
   // Returns true if no other thread had begun the piece.
   template <class Body>

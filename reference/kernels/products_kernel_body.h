@@ -21,17 +21,17 @@ template <class Number, int kRows, int kLanes, int kVectors>
 PX_INLINE inline void tile(const Number* rows, const Number* panel, int64_t depth, Number* sums, int64_t stride,
                            bool goes_on) {
   using Vector = typename VectorOf<Number, kLanes>::InMemory;
-  constexpr int64_t kStrip = int64_t{kLanes} * kVectors;
-  for (int64_t strip = 0; strip < kPanelWidth; strip += kStrip) {
+  constexpr int64_t kRowTile = int64_t{kLanes} * kVectors;
+  for (int64_t row_tile = 0; row_tile < kPanelWidth; row_tile += kRowTile) {
     Vector held[kRows][kVectors] = {};
     PX_UNROLL
     for (int r = 0; goes_on && r < kRows; ++r) {
       PX_UNROLL
       for (int v = 0; v < kVectors; ++v)
-        held[r][v] = *reinterpret_cast<const Vector*>(sums + r * stride + strip + v * kLanes);
+        held[r][v] = *reinterpret_cast<const Vector*>(sums + r * stride + row_tile + v * kLanes);
     }
     for (int64_t k = 0; k < depth; ++k) {
-      const auto* line = panel + k * kPanelWidth + strip;
+      const auto* line = panel + k * kPanelWidth + row_tile;
       PX_UNROLL
       for (int r = 0; r < kRows; ++r) {
         PX_UNROLL
@@ -43,15 +43,15 @@ PX_INLINE inline void tile(const Number* rows, const Number* panel, int64_t dept
     for (int r = 0; r < kRows; ++r) {
       PX_UNROLL
       for (int v = 0; v < kVectors; ++v)
-        *reinterpret_cast<Vector*>(sums + r * stride + strip + v * kLanes) = held[r][v];
+        *reinterpret_cast<Vector*>(sums + r * stride + row_tile + v * kLanes) = held[r][v];
     }
   }
 }
 
 // kVectors vectors of windows, from the first at x.
 template <class Number, int kLanes, int kVectors>
-PX_INLINE inline void window_strip(const Number* row, const Number* x, const int64_t* offsets, int64_t depth,
-                                   Number* sums) {
+PX_INLINE inline void window_tile(const Number* row, const Number* x, const int64_t* offsets, int64_t depth,
+                                  Number* sums) {
   using Vector = typename VectorOf<Number, kLanes>::InMemory;
   Vector held[kVectors] = {};
   for (int64_t k = 0; k < depth; ++k) {
@@ -68,8 +68,8 @@ PX_INLINE inline void windows(const Number* row, const Number* x, const int64_t*
                               Number* sums) {
   int64_t done = 0;
   for (; done + 2 * kLanes < width; done += 4 * kLanes)
-    window_strip<Number, kLanes, 4>(row, x + done, offsets, depth, sums + done);
-  if (done < width) window_strip<Number, kLanes, 2>(row, x + done, offsets, depth, sums + done);
+    window_tile<Number, kLanes, 4>(row, x + done, offsets, depth, sums + done);
+  if (done < width) window_tile<Number, kLanes, 2>(row, x + done, offsets, depth, sums + done);
 }
 
 template <class Number, int kRows>

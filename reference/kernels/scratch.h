@@ -28,8 +28,9 @@ struct ScratchAllocator {
   void deallocate(T* memory, size_t count) { free_payload(reinterpret_cast<std::byte*>(memory), count * sizeof(T)); }
   // An element made without a value is left as it is.
   template <class U, class... Arguments>
-  void construct(U* place, Arguments&&... arguments) {
-    if constexpr (sizeof...(Arguments) > 0) ::new (static_cast<void*>(place)) U(std::forward<Arguments>(arguments)...);
+  void construct(U* location, Arguments&&... arguments) {
+    if constexpr (sizeof...(Arguments) > 0)
+      ::new (static_cast<void*>(location)) U(std::forward<Arguments>(arguments)...);
   }
   bool operator==(const ScratchAllocator&) const { return true; }
 };

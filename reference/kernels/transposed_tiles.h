@@ -6,7 +6,7 @@
 
 namespace parallax::reference {
 
-struct TurnedLines {
+struct InterleavedLines {
   int64_t lines = 0;
   int64_t length = 0;
   int64_t stride = 0;      // from line to line
@@ -14,7 +14,7 @@ struct TurnedLines {
 };
 
 // to[k * out_stride + line] = from[line * stride + k].
-void turn_lines(const double* from, const TurnedLines& how, double* to);
-void turn_lines(const uint64_t* from, const TurnedLines& how, uint64_t* to);
+void interleave_lines(const double* from, const InterleavedLines& how, double* to);
+void interleave_lines(const uint64_t* from, const InterleavedLines& how, uint64_t* to);
 
 }  // namespace parallax::reference

@@ -92,10 +92,10 @@ class ScoreBias {
   double at(int64_t batch, int64_t head, int64_t query, int64_t key) const {
     constexpr double kHidden = -std::numeric_limits<double>::infinity();
     // With lengths given, the queries are the last of each sample's keys; otherwise they follow the past.
-    const int64_t place = query + (lengths_.empty() ? past_ : lengths_[static_cast<size_t>(batch)] - shape_[2]);
-    if (causal_ && key > place) return kHidden;
-    if (left_ >= 0 && key < place - left_) return kHidden;
-    if (right_ >= 0 && key > place + right_) return kHidden;
+    const int64_t location = query + (lengths_.empty() ? past_ : lengths_[static_cast<size_t>(batch)] - shape_[2]);
+    if (causal_ && key > location) return kHidden;
+    if (left_ >= 0 && key < location - left_) return kHidden;
+    if (right_ >= 0 && key > location + right_) return kHidden;
     if (!lengths_.empty() && key >= lengths_[static_cast<size_t>(batch)]) return kHidden;
     if (mask_.empty()) return 0;
     const int64_t row = (batch * shape_[1] + head) * shape_[2] + query;

@@ -13,18 +13,18 @@ namespace {
 template <class Number>
 std::vector<Number> add_blocks(const Window& window, int64_t planes, std::span<const Number> blocks) {
   const int64_t kernel = window.kernel_count();
-  const int64_t places = window.output_count();
+  const int64_t locations = window.output_count();
   const int64_t inner = window.input_count();
   std::vector<Number> image(static_cast<size_t>(planes * inner), Number{});
   std::vector<int64_t> positions(static_cast<size_t>(kernel));
-  for (int64_t place = 0; place < places; ++place) {
-    window.sources(place, positions);
+  for (int64_t location = 0; location < locations; ++location) {
+    window.sources(location, positions);
     for (int64_t plane = 0; plane < planes; ++plane) {
       for (int64_t element = 0; element < kernel; ++element) {
         const int64_t position = positions[static_cast<size_t>(element)];
         if (position < 0) continue;
         image[static_cast<size_t>(plane * inner + position)] +=
-            blocks[static_cast<size_t>((plane * kernel + element) * places + place)];
+            blocks[static_cast<size_t>((plane * kernel + element) * locations + location)];
       }
     }
   }

@@ -81,9 +81,9 @@ std::vector<int64_t> window_sources(const ConvPlan& plan, int64_t first, int64_t
 // The source indices of all windows, when the list is short enough to keep for all groups; else empty.
 std::vector<int64_t> kept_sources(const ConvPlan& plan) {
   constexpr int64_t kMostKept = int64_t{1} << 23;
-  const int64_t places = plan.window.output_count();
-  if (places > kMostKept / std::max<int64_t>(1, plan.window.kernel_count())) return {};
-  return window_sources(plan, 0, places);
+  const int64_t locations = plan.window.output_count();
+  if (locations > kMostKept / std::max<int64_t>(1, plan.window.kernel_count())) return {};
+  return window_sources(plan, 0, locations);
 }
 
 // The input elements under the windows [first, first + width), as the columns of a matrix with a row for each channel
@@ -181,7 +181,7 @@ struct Convolution {
     const bool is_narrow = plan.out < kFewRows;
     if (plan.is_pointwise() && !is_narrow) return run_pointwise();
     const PaddedLayout layout(plan.window, plan.in);
-    const int64_t places = plan.window.output_count();
+    const int64_t locations = plan.window.output_count();
     if (plan.transposed || !layout.is_compact()) {
       const std::vector<int64_t> kept = kept_sources(plan);
       return for_groups([&](int64_t begin, int64_t end) {
@@ -189,8 +189,8 @@ struct Convolution {
       });
     }
     std::vector<std::vector<WindowRun>> runs;
-    for (int64_t first = 0; is_narrow && first < places; first += kStretch)
-      runs.push_back(layout.runs_of(first, std::min(kStretch, places - first)));
+    for (int64_t first = 0; is_narrow && first < locations; first += kStretch)
+      runs.push_back(layout.runs_of(first, std::min(kStretch, locations - first)));
     for_groups([&](int64_t begin, int64_t end) {
       std::vector<Number> planes;
       for (int64_t index = begin; index < end; ++index) {
@@ -211,10 +211,10 @@ struct Convolution {
 
   // With windows of one element the input itself is the matrix of the windows.
   void run_pointwise() const {
-    const int64_t places = plan.window.output_count();
+    const int64_t locations = plan.window.output_count();
     for_groups([&](int64_t begin, int64_t end) {
       for (int64_t index = begin; index < end; ++index) {
-        const StoredMatrix<Number> columns{x, index * plan.in * places, plan.in, places};
+        const StoredMatrix<Number> columns{x, index * plan.in * locations, plan.in, locations};
         multiply(index, [&](int64_t first, int64_t width, std::span<Number> panel) {
           columns.load_columns(first, width, panel, width);
         });
@@ -249,9 +249,9 @@ Status convolve_floats(OpContext& op, bool transposed) {
   Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), plan.result));
   Convolution<double> convolution{plan, op.input(0), op.input(1)};
   convolution.has_exact_products = have_exact_products(op.input(0).dtype(), op.input(1).dtype());
-  convolution.store = [&, places = plan.window.output_count()](const SumsBlock<double>& sums) {
-    const Lines lines{.begin = sums.row * places + sums.column,
-                      .stride = places,
+  convolution.store = [&, locations = plan.window.output_count()](const SumsBlock<double>& sums) {
+    const Lines lines{.begin = sums.row * locations + sums.column,
+                      .stride = locations,
                       .lines = sums.rows,
                       .width = sums.columns,
                       .spacing = sums.stride};

@@ -94,7 +94,7 @@ PaddedLayout::PaddedLayout(const Window& window, int64_t channels)
   for (int64_t channel = 0; channel < channels; ++channel) {
     Walk<1> walk(window.kernel, {within});
     for (int64_t element = 0; element < window.kernel_count(); ++element, walk.next())
-      offsets_.push_back(channel * plane_ + walk.offset() + place(walk.index(last_) * window.dilations[last_]));
+      offsets_.push_back(channel * plane_ + walk.offset() + location(walk.index(last_) * window.dilations[last_]));
   }
 }
 

@@ -56,7 +56,7 @@ class PaddedLayout {
 
  private:
   // The position in its line of a column, counted from the beginning of the padding.
-  int64_t place(int64_t column) const { return column % step_ * phase_ + column / step_; }
+  int64_t location(int64_t column) const { return column % step_ * phase_ + column / step_; }
 
   // The lines of one channel that windows reach, each after its padding.
   template <class Number>
@@ -91,7 +91,7 @@ class PaddedLayout {
       const Number* from = numbers.data() + line * source.width;
       Number* to = target.data() + line * stride;
       for (int64_t column = 0; column < step_; ++column)
-        take_every(from + column, step_, (source.width - column + step_ - 1) / step_, to + place(column + padding));
+        take_every(from + column, step_, (source.width - column + step_ - 1) / step_, to + location(column + padding));
     }
   }
 

@@ -65,17 +65,17 @@ Result<DeformPlan> plan_deform(const OpContext& op) {
 // The corners of a position between elements, as (position in a plane, weight); corners outside count nothing.
 using SamplePoints = std::vector<std::pair<int64_t, double>>;
 
-SamplePoints interpolate(const Window& window, std::span<const double> place) {
+SamplePoints interpolate(const Window& window, std::span<const double> location) {
   SamplePoints taps{{0, 1.0}};
   for (size_t axis = 0; axis < window.rank(); ++axis) {
     const auto length = static_cast<double>(window.input[axis]);
-    if (!(place[axis] > -1 && place[axis] < length)) return {};
-    const double floor = std::floor(place[axis]);
+    if (!(location[axis] > -1 && location[axis] < length)) return {};
+    const double floor = std::floor(location[axis]);
     SamplePoints joined;
     for (const auto& [position, weight] : taps) {
       for (int step = 0; step < 2; ++step) {
         const double corner = floor + step;
-        const double factor = step == 0 ? floor + 1 - place[axis] : place[axis] - floor;
+        const double factor = step == 0 ? floor + 1 - location[axis] : location[axis] - floor;
         if (corner < 0 || corner >= length || factor == 0) continue;
         joined.emplace_back(position * window.input[axis] + static_cast<int64_t>(corner), weight * factor);
       }
@@ -119,10 +119,10 @@ class Sampler {
   }
 
  private:
-  SamplePoints taps_of(int64_t sample, int64_t offset_group, int64_t element, int64_t place) const {
+  SamplePoints taps_of(int64_t sample, int64_t offset_group, int64_t element, int64_t location) const {
     const Window& window = plan_.window;
     const std::vector<int64_t> none(window.rank(), 0);
-    const Walk<1> at(window.output, {none}, place);
+    const Walk<1> at(window.output, {none}, location);
     const Walk<1> within(window.kernel, {none}, element);
     const auto rank = static_cast<int64_t>(window.rank());
     std::vector<double> moved;
@@ -131,15 +131,15 @@ class Sampler {
           at.index(axis) * window.strides[axis] - window.pads_begin[axis] + within.index(axis) * window.dilations[axis];
       const int64_t row = ((sample * plan_.offset_groups + offset_group) * window.kernel_count() + element) * rank +
                           static_cast<int64_t>(axis);
-      moved.push_back(static_cast<double>(regular) + offsets_[row * window.output_count() + place]);
+      moved.push_back(static_cast<double>(regular) + offsets_[row * window.output_count() + location]);
     }
     return interpolate(window, moved);
   }
 
-  double mask_at(int64_t sample, int64_t offset_group, int64_t element, int64_t place) const {
+  double mask_at(int64_t sample, int64_t offset_group, int64_t element, int64_t location) const {
     if (!mask_.has_value()) return 1;
     const int64_t row = (sample * plan_.offset_groups + offset_group) * plan_.window.kernel_count() + element;
-    return (*mask_)[row * plan_.window.output_count() + place];
+    return (*mask_)[row * plan_.window.output_count() + location];
   }
 
   const DeformPlan& plan_;
@@ -153,7 +153,7 @@ Status op_deform_conv(OpContext& op) {
   const DeformPlan plan = PX_TRY(plan_deform(op));
   const Sampler sampler(op, plan);
   const Numbers<double> weights(op.input(1));
-  const int64_t places = plan.window.output_count();
+  const int64_t locations = plan.window.output_count();
   const int64_t depth = plan.in * plan.window.kernel_count();
   std::vector<double> bias(static_cast<size_t>(plan.groups * plan.out), 0.0);
   if (op.has_input(3)) load<double>(op.input(3), 0, bias);
@@ -162,7 +162,7 @@ Status op_deform_conv(OpContext& op) {
     const int64_t group = index % plan.groups;
     ProductSpec<double> spec;
     spec.rows = plan.out;
-    spec.columns = places;
+    spec.columns = locations;
     spec.depth = depth;
     spec.load_row = [&](int64_t row, std::span<double> values) {
       std::copy_n(weights.data() + (group * plan.out + row) * depth, depth, values.begin());
@@ -172,7 +172,7 @@ Status op_deform_conv(OpContext& op) {
     };
     spec.store = [&](const SumsBlock<double>& sums) {
       for (int64_t row = 0; row < sums.rows; ++row) {
-        const auto target = results.begin() + (index * plan.out + sums.row + row) * places + sums.column;
+        const auto target = results.begin() + (index * plan.out + sums.row + row) * locations + sums.column;
         const double added = bias[static_cast<size_t>(group * plan.out + sums.row + row)];
         std::ranges::transform(sums.line(row), target, [=](double value) { return value + added; });
       }

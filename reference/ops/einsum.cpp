@@ -96,14 +96,14 @@ Result<LabelSpace> plan_labels(const OpContext& op, const Equation& equation) {
     const std::vector<int64_t> own = strides_of(shape);
     space.strides.emplace_back(space.labels.size(), 0);
     for (size_t axis = 0; axis < shape.rank(); ++axis) {
-      const size_t place = space.labels.find(equation.inputs[index][axis]);
+      const size_t location = space.labels.find(equation.inputs[index][axis]);
       if (shape[axis] == 1) continue;
-      if (space.dims[place] != 1 && space.dims[place] != shape[axis]) {
-        return execution_error(
-            fmt::format("label '{}' has dimensions {} and {}", space.labels[place], space.dims[place], shape[axis]));
+      if (space.dims[location] != 1 && space.dims[location] != shape[axis]) {
+        return execution_error(fmt::format("label '{}' has dimensions {} and {}", space.labels[location],
+                                           space.dims[location], shape[axis]));
       }
-      space.dims[place] = shape[axis];
-      space.strides.back()[place] += own[axis];
+      space.dims[location] = shape[axis];
+      space.strides.back()[location] += own[axis];
     }
   }
   return space;
@@ -121,12 +121,12 @@ Status einsum(OpContext& op, const Equation& equation, const LabelSpace& space) 
     numbers.push_back(std::make_unique<Numbers<T>>(op.input(index)));
   std::vector<T> results(static_cast<size_t>(shape.element_count()), T{0});
   parallel_for(shape.element_count(), summed.element_count() * 5, [&](int64_t begin, int64_t end) {
-    for (int64_t place = begin; place < end; ++place) {
+    for (int64_t location = begin; location < end; ++location) {
       std::vector<int64_t> bases;
       std::vector<Walk<1>> walks;
       for (const std::vector<int64_t>& strides : space.strides) {
         const std::span<const int64_t> all(strides);
-        bases.push_back(Walk<1>(shape.dims(), {all.first(out_rank)}, place).offset());
+        bases.push_back(Walk<1>(shape.dims(), {all.first(out_rank)}, location).offset());
         walks.emplace_back(summed.dims(), std::array{all.subspan(out_rank)});
       }
       T sum{0};
@@ -138,7 +138,7 @@ Status einsum(OpContext& op, const Equation& equation, const LabelSpace& space) 
         }
         sum = wrapping_add(sum, product);
       }
-      results[static_cast<size_t>(place)] = sum;
+      results[static_cast<size_t>(location)] = sum;
     }
   });
   return op.set_output(0, op.input(0).dtype(), shape, std::span<const T>(results));

@@ -95,8 +95,8 @@ void update_state(const LinearAttention& plan, const LinearInputs& in, int64_t t
   };
   for (int64_t row = 0; plan.gated && row < plan.key_size; ++row) {
     const int64_t which = token * plan.kv_heads + head;
-    const auto place = static_cast<size_t>(plan.decay_by_key ? which * plan.key_size + row : which);
-    for (int64_t column = 0; column < plan.value_size; ++column) at(row, column) *= std::exp(in.decay[place]);
+    const auto location = static_cast<size_t>(plan.decay_by_key ? which * plan.key_size + row : which);
+    for (int64_t column = 0; column < plan.value_size; ++column) at(row, column) *= std::exp(in.decay[location]);
   }
   const auto beta_place = static_cast<size_t>(plan.beta_by_head ? token * plan.kv_heads + head : token);
   const double beta = plan.delta ? in.beta[beta_place] : 1.0;
@@ -182,11 +182,11 @@ Status op_causal_conv_with_state(OpContext& op) {
     const int64_t channel = line % shape[1];
     std::vector<double> joined(state.begin() + line * past, state.begin() + (line + 1) * past);
     joined.insert(joined.end(), x.data() + line * length, x.data() + (line + 1) * length);
-    for (int64_t place = 0; place < length; ++place) {
+    for (int64_t location = 0; location < length; ++location) {
       double sum = bias[static_cast<size_t>(channel)];
       for (int64_t tap = 0; tap < kernel; ++tap)
-        sum += weight[channel * kernel + tap] * joined[static_cast<size_t>(place + tap)];
-      results[static_cast<size_t>(line * length + place)] = activation == "none" ? sum : sum / (1 + std::exp(-sum));
+        sum += weight[channel * kernel + tap] * joined[static_cast<size_t>(location + tap)];
+      results[static_cast<size_t>(line * length + location)] = activation == "none" ? sum : sum / (1 + std::exp(-sum));
     }
     std::copy(joined.end() - past, joined.end(), state.begin() + line * past);
   }

@@ -31,14 +31,14 @@ Status reduce_losses(OpContext& op, const std::vector<double>& log_probabilities
   const std::vector<int64_t> targets = to_int64s(target);
   std::vector<double> losses(targets.size(), 0.0);
   double weight_sum = 0;
-  for (size_t place = 0; place < targets.size(); ++place) {
-    if (ignored.has_value() && targets[place] == *ignored) continue;
-    if (targets[place] < 0 || targets[place] >= classes)
-      return execution_error(fmt::format("target {} is no class of {}", targets[place], classes));
-    const auto at = static_cast<int64_t>(place);
-    const int64_t source = (at / inner * classes + targets[place]) * inner + at % inner;
-    const double weight = weights[static_cast<size_t>(targets[place])];
-    losses[place] = -log_probabilities[static_cast<size_t>(source)] * weight;
+  for (size_t location = 0; location < targets.size(); ++location) {
+    if (ignored.has_value() && targets[location] == *ignored) continue;
+    if (targets[location] < 0 || targets[location] >= classes)
+      return execution_error(fmt::format("target {} is no class of {}", targets[location], classes));
+    const auto at = static_cast<int64_t>(location);
+    const int64_t source = (at / inner * classes + targets[location]) * inner + at % inner;
+    const double weight = weights[static_cast<size_t>(targets[location])];
+    losses[location] = -log_probabilities[static_cast<size_t>(source)] * weight;
     weight_sum += weight;
   }
   const DType dtype = op.input(0).dtype();

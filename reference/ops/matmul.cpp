@@ -178,9 +178,11 @@ Status gemm(OpContext& op, Number alpha, Number beta) {
   const Shape& shape_a = op.input(0).shape();
   const Shape& shape_b = op.input(1).shape();
   if (shape_a.rank() != 2 || shape_b.rank() != 2) return execution_error("A and B must be matrices");
-  const bool turn_a = op.int_attribute("transA") != 0, turn_b = op.int_attribute("transB") != 0;
-  const StoredMatrix<Number> a{op.input(0), 0, shape_a[turn_a ? 1 : 0], shape_a[turn_a ? 0 : 1], turn_a};
-  const StoredMatrix<Number> b{op.input(1), 0, shape_b[turn_b ? 1 : 0], shape_b[turn_b ? 0 : 1], turn_b};
+  const bool transposes_a = op.int_attribute("transA") != 0, transposes_b = op.int_attribute("transB") != 0;
+  const StoredMatrix<Number> a{op.input(0), 0, shape_a[transposes_a ? 1 : 0], shape_a[transposes_a ? 0 : 1],
+                               transposes_a};
+  const StoredMatrix<Number> b{op.input(1), 0, shape_b[transposes_b ? 1 : 0], shape_b[transposes_b ? 0 : 1],
+                               transposes_b};
   if (a.columns != b.rows) {
     return execution_error(fmt::format("A {} and B {} cannot be multiplied as transA and transB say",
                                        shape_a.to_string(), shape_b.to_string()));

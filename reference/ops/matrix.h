@@ -83,9 +83,9 @@ struct StoredMatrix {
                           .width = std::min(kStretch, rows - k),
                           .spacing = kStretch};
         load_lines<Number>(view, lines, stretches);
-        turn_lines(stretches.data(),
-                   {.lines = lines.lines, .length = lines.width, .stride = kStretch, .out_stride = stride},
-                   panel.data() + k * stride + j);
+        interleave_lines(stretches.data(),
+                         {.lines = lines.lines, .length = lines.width, .stride = kStretch, .out_stride = stride},
+                         panel.data() + k * stride + j);
       }
     }
   }

@@ -329,122 +329,122 @@ Status op_ml_tree_ensemble_regressor(OpContext& op);
 // ---- com.microsoft ----
 
 // contrib/activations.cpp
-Status op_ms_bias_add(OpContext& op);
-Status op_ms_bias_dropout(OpContext& op);
-Status op_ms_bias_gelu(OpContext& op);
-Status op_ms_bias_softmax(OpContext& op);
-Status op_ms_bias_split_gelu(OpContext& op);
-Status op_ms_fast_gelu(OpContext& op);
-Status op_ms_gelu(OpContext& op);
-Status op_ms_quick_gelu(OpContext& op);
+Status op_contrib_bias_add(OpContext& op);
+Status op_contrib_bias_dropout(OpContext& op);
+Status op_contrib_bias_gelu(OpContext& op);
+Status op_contrib_bias_softmax(OpContext& op);
+Status op_contrib_bias_split_gelu(OpContext& op);
+Status op_contrib_fast_gelu(OpContext& op);
+Status op_contrib_gelu(OpContext& op);
+Status op_contrib_quick_gelu(OpContext& op);
 
 // contrib/attention.cpp
-Status op_ms_attention(OpContext& op);
-Status op_ms_decoder_masked_multi_head_attention(OpContext& op);
-Status op_ms_multi_head_attention(OpContext& op);
-Status op_ms_q_attention(OpContext& op);
+Status op_contrib_attention(OpContext& op);
+Status op_contrib_decoder_masked_multi_head_attention(OpContext& op);
+Status op_contrib_multi_head_attention(OpContext& op);
+Status op_contrib_q_attention(OpContext& op);
 
 // contrib/borrowed.cpp
-Status op_ms_crop_and_resize(OpContext& op);
-Status op_ms_grid_sample(OpContext& op);
-Status op_ms_pad(OpContext& op);
-Status op_ms_range(OpContext& op);
-Status op_ms_reduce_sum_integer(OpContext& op);
-Status op_ms_sample_op(OpContext& op);
-Status op_ms_unfold_tensor(OpContext& op);
+Status op_contrib_crop_and_resize(OpContext& op);
+Status op_contrib_grid_sample(OpContext& op);
+Status op_contrib_pad(OpContext& op);
+Status op_contrib_range(OpContext& op);
+Status op_contrib_reduce_sum_integer(OpContext& op);
+Status op_contrib_sample_op(OpContext& op);
+Status op_contrib_unfold_tensor(OpContext& op);
 
 // contrib/dynamic_lstm.cpp
-Status op_ms_dynamic_quantize_lstm(OpContext& op);
+Status op_contrib_dynamic_quantize_lstm(OpContext& op);
 
 // contrib/experts.cpp
-Status op_ms_moe(OpContext& op);
+Status op_contrib_moe(OpContext& op);
 
 // contrib/fused.cpp
-Status op_ms_conv_transpose_with_dynamic_pads(OpContext& op);
-Status op_ms_fused_conv(OpContext& op);
-Status op_ms_fused_gemm(OpContext& op);
-Status op_ms_fused_matmul(OpContext& op);
-Status op_ms_fused_matmul_activation(OpContext& op);
-Status op_ms_gemm_fast_gelu(OpContext& op);
-Status op_ms_nhwc_conv(OpContext& op);
+Status op_contrib_conv_transpose_with_dynamic_pads(OpContext& op);
+Status op_contrib_fused_conv(OpContext& op);
+Status op_contrib_fused_gemm(OpContext& op);
+Status op_contrib_fused_matmul(OpContext& op);
+Status op_contrib_fused_matmul_activation(OpContext& op);
+Status op_contrib_gemm_fast_gelu(OpContext& op);
+Status op_contrib_nhwc_conv(OpContext& op);
 
 // contrib/gated.cpp
-Status op_ms_branchwise_rms_norm(OpContext& op);
-Status op_ms_gated_add(OpContext& op);
-Status op_ms_gated_rms_norm(OpContext& op);
-Status op_ms_matmul_nbits_mlp(OpContext& op);
-Status op_ms_matmul_nbits_qkv(OpContext& op);
-Status op_ms_scaled_silu(OpContext& op);
+Status op_contrib_branchwise_rms_norm(OpContext& op);
+Status op_contrib_gated_add(OpContext& op);
+Status op_contrib_gated_rms_norm(OpContext& op);
+Status op_contrib_matmul_nbits_mlp(OpContext& op);
+Status op_contrib_matmul_nbits_qkv(OpContext& op);
+Status op_contrib_scaled_silu(OpContext& op);
 
 // contrib/gather_quantized.cpp
-Status op_ms_gather_block_quantized(OpContext& op);
+Status op_contrib_gather_block_quantized(OpContext& op);
 
 // contrib/group_query_attention.cpp
-Status op_ms_group_query_attention(OpContext& op);
+Status op_contrib_group_query_attention(OpContext& op);
 
 // contrib/normalization.cpp
-Status op_ms_embed_layer_normalization(OpContext& op);
-Status op_ms_group_norm(OpContext& op);
-Status op_ms_simplified_layer_normalization(OpContext& op);
-Status op_ms_skip_group_norm(OpContext& op);
-Status op_ms_skip_layer_normalization(OpContext& op);
-Status op_ms_skip_simplified_layer_normalization(OpContext& op);
+Status op_contrib_embed_layer_normalization(OpContext& op);
+Status op_contrib_group_norm(OpContext& op);
+Status op_contrib_simplified_layer_normalization(OpContext& op);
+Status op_contrib_skip_group_norm(OpContext& op);
+Status op_contrib_skip_layer_normalization(OpContext& op);
+Status op_contrib_skip_simplified_layer_normalization(OpContext& op);
 
 // contrib/packed.cpp
-Status op_ms_packed_attention(OpContext& op);
-Status op_ms_packed_multi_head_attention(OpContext& op);
-Status op_ms_remove_padding(OpContext& op);
-Status op_ms_restore_padding(OpContext& op);
+Status op_contrib_packed_attention(OpContext& op);
+Status op_contrib_packed_multi_head_attention(OpContext& op);
+Status op_contrib_remove_padding(OpContext& op);
+Status op_contrib_restore_padding(OpContext& op);
 
 // contrib/positions.cpp
-Status op_ms_gated_relative_position_bias(OpContext& op);
-Status op_ms_ngram_repeat_block(OpContext& op);
-Status op_ms_q_embed_layer_normalization(OpContext& op);
-Status op_ms_relative_position_bias(OpContext& op);
+Status op_contrib_gated_relative_position_bias(OpContext& op);
+Status op_contrib_ngram_repeat_block(OpContext& op);
+Status op_contrib_q_embed_layer_normalization(OpContext& op);
+Status op_contrib_relative_position_bias(OpContext& op);
 
 // contrib/quantized.cpp
-Status op_ms_mul_integer(OpContext& op);
-Status op_ms_nhwc_max_pool(OpContext& op);
-Status op_ms_qlinear_add(OpContext& op);
-Status op_ms_qlinear_average_pool(OpContext& op);
-Status op_ms_qlinear_concat(OpContext& op);
-Status op_ms_qlinear_conv(OpContext& op);
-Status op_ms_qlinear_global_average_pool(OpContext& op);
-Status op_ms_qlinear_leaky_relu(OpContext& op);
-Status op_ms_qlinear_mul(OpContext& op);
-Status op_ms_qlinear_reduce_mean(OpContext& op);
-Status op_ms_qlinear_sigmoid(OpContext& op);
-Status op_ms_qlinear_softmax(OpContext& op);
-Status op_ms_qlinear_where(OpContext& op);
+Status op_contrib_mul_integer(OpContext& op);
+Status op_contrib_nhwc_max_pool(OpContext& op);
+Status op_contrib_qlinear_add(OpContext& op);
+Status op_contrib_qlinear_average_pool(OpContext& op);
+Status op_contrib_qlinear_concat(OpContext& op);
+Status op_contrib_qlinear_conv(OpContext& op);
+Status op_contrib_qlinear_global_average_pool(OpContext& op);
+Status op_contrib_qlinear_leaky_relu(OpContext& op);
+Status op_contrib_qlinear_mul(OpContext& op);
+Status op_contrib_qlinear_reduce_mean(OpContext& op);
+Status op_contrib_qlinear_sigmoid(OpContext& op);
+Status op_contrib_qlinear_softmax(OpContext& op);
+Status op_contrib_qlinear_where(OpContext& op);
 
 // contrib/quantized_matmul.cpp
-Status op_ms_dynamic_quantize_matmul(OpContext& op);
-Status op_ms_matmul_bnb4(OpContext& op);
-Status op_ms_matmul_integer16(OpContext& op);
-Status op_ms_matmul_integer_to_float(OpContext& op);
-Status op_ms_matmul_nbits(OpContext& op);
-Status op_ms_q_gemm(OpContext& op);
+Status op_contrib_dynamic_quantize_matmul(OpContext& op);
+Status op_contrib_matmul_bnb4(OpContext& op);
+Status op_contrib_matmul_integer16(OpContext& op);
+Status op_contrib_matmul_integer_to_float(OpContext& op);
+Status op_contrib_matmul_nbits(OpContext& op);
+Status op_contrib_q_gemm(OpContext& op);
 
 // contrib/rotary.cpp
-Status op_ms_rotary_embedding(OpContext& op);
+Status op_contrib_rotary_embedding(OpContext& op);
 
 // contrib/state.cpp
-Status op_ms_causal_conv_with_state(OpContext& op);
-Status op_ms_linear_attention(OpContext& op);
+Status op_contrib_causal_conv_with_state(OpContext& op);
+Status op_contrib_linear_attention(OpContext& op);
 
 // contrib/tensors.cpp
-Status op_ms_cdist(OpContext& op);
-Status op_ms_complex_mul(OpContext& op);
-Status op_ms_complex_mul_conj(OpContext& op);
-Status op_ms_expand_dims(OpContext& op);
-Status op_ms_inverse(OpContext& op);
-Status op_ms_irfft(OpContext& op);
-Status op_ms_is_all_finite(OpContext& op);
-Status op_ms_rfft(OpContext& op);
-Status op_ms_torch_embedding(OpContext& op);
-Status op_ms_unique(OpContext& op);
+Status op_contrib_cdist(OpContext& op);
+Status op_contrib_complex_mul(OpContext& op);
+Status op_contrib_complex_mul_conj(OpContext& op);
+Status op_contrib_expand_dims(OpContext& op);
+Status op_contrib_inverse(OpContext& op);
+Status op_contrib_irfft(OpContext& op);
+Status op_contrib_is_all_finite(OpContext& op);
+Status op_contrib_rfft(OpContext& op);
+Status op_contrib_torch_embedding(OpContext& op);
+Status op_contrib_unique(OpContext& op);
 
 // tokenizer.cpp
-Status op_ms_tokenizer(OpContext& op);
+Status op_contrib_tokenizer(OpContext& op);
 
 }  // namespace parallax::reference

@@ -31,25 +31,26 @@ Result<Shape> pooled_shape(const OpContext& op, const Window& window) {
 // a time.
 template <class Each>
 void for_windows(const Window& window, int64_t planes, const Each& each) {
-  constexpr int64_t kPlaces = 64;
-  const int64_t places = window.output_count();
-  parallel_for((places + kPlaces - 1) / kPlaces, kPlaces * planes * window.kernel_count() * 2,
+  constexpr int64_t kPositions = 64;
+  const int64_t locations = window.output_count();
+  parallel_for((locations + kPositions - 1) / kPositions, kPositions * planes * window.kernel_count() * 2,
                [&](int64_t first, int64_t last) {
                  std::vector<int64_t> positions(static_cast<size_t>(window.kernel_count()));
-                 std::vector<std::vector<int64_t>> inside(static_cast<size_t>(kPlaces));
-                 for (int64_t begin = first * kPlaces; begin < std::min(places, last * kPlaces); begin += kPlaces) {
-                   const int64_t end = std::min(places, begin + kPlaces);
-                   for (int64_t place = begin; place < end; ++place) {
-                     window.sources(place, positions);
-                     auto& list = inside[static_cast<size_t>(place - begin)];
+                 std::vector<std::vector<int64_t>> inside(static_cast<size_t>(kPositions));
+                 for (int64_t begin = first * kPositions; begin < std::min(locations, last * kPositions);
+                      begin += kPositions) {
+                   const int64_t end = std::min(locations, begin + kPositions);
+                   for (int64_t location = begin; location < end; ++location) {
+                     window.sources(location, positions);
+                     auto& list = inside[static_cast<size_t>(location - begin)];
                      list.clear();
                      std::copy_if(positions.begin(), positions.end(), std::back_inserter(list),
                                   [](int64_t position) { return position >= 0; });
                    }
                    for (int64_t plane = 0; plane < planes; ++plane) {
-                     for (int64_t place = begin; place < end; ++place)
-                       each(static_cast<size_t>(plane * places + place), plane, place,
-                            inside[static_cast<size_t>(place - begin)]);
+                     for (int64_t location = begin; location < end; ++location)
+                       each(static_cast<size_t>(plane * locations + location), plane, location,
+                            inside[static_cast<size_t>(location - begin)]);
                    }
                  }
                });
@@ -97,19 +98,20 @@ Status max_values(OpContext& op, const PaddedLayout& layout, const Shape& shape)
   constexpr int64_t kStretch = 512;
   const Tensor& x = op.input(0);
   const int64_t inner = count_of(x.shape(), 2, x.shape().rank());
-  const int64_t places = count_of(shape, 2, shape.rank());
+  const int64_t locations = count_of(shape, 2, shape.rank());
   Tensor output = PX_TRY(op.allocate(x.dtype(), shape));
-  const auto work = places * static_cast<int64_t>(layout.offsets().size()) + inner;
+  const auto work = locations * static_cast<int64_t>(layout.offsets().size()) + inner;
   parallel_for(planes_of(op), work, [&](int64_t begin, int64_t end) {
     std::array<double, kStretch> best;
     std::vector<double> numbers;
     for (int64_t plane = begin; plane < end; ++plane) {
       layout.load_planes<double>(x, plane * inner, numbers, kLeast);
-      for (int64_t first = 0; first < places; first += kStretch) {
-        const int64_t width = std::min(kStretch, places - first);
+      for (int64_t first = 0; first < locations; first += kStretch) {
+        const int64_t width = std::min(kStretch, locations - first);
         best.fill(kLeast);
         raise_to_windows(numbers.data(), layout.offsets(), layout.runs_of(first, width), best.data());
-        store<double>(output, plane * places + first, std::span<const double>(best).first(static_cast<size_t>(width)));
+        store<double>(output, plane * locations + first,
+                      std::span<const double>(best).first(static_cast<size_t>(width)));
       }
     }
   });
@@ -177,22 +179,23 @@ Status op_average_pool(OpContext& op) {
   const Numbers<double> numbers(op.input(0));
   std::vector<double> results(static_cast<size_t>(shape.element_count()));
   const std::vector<int64_t> none(window.rank(), 0);
-  for_windows(
-      window, planes_of(op), [&](size_t result, int64_t plane, int64_t place, const std::vector<int64_t>& positions) {
-        double sum = 0;
-        for (int64_t position : positions) sum += numbers[plane * inner + position];
-        auto inside = static_cast<int64_t>(positions.size());
-        if (count_padding) {
-          inside = 1;
-          const Walk<1> at(window.output, {none}, place);
-          for (size_t axis = 0; axis < window.rank(); ++axis) {
-            const int64_t room = window.input[axis] + window.pads_begin[axis] + window.pads_end[axis] -
-                                 at.index(axis) * window.strides[axis];
-            inside *= std::min(window.kernel[axis], (room + window.dilations[axis] - 1) / window.dilations[axis]);
-          }
-        }
-        results[result] = sum / static_cast<double>(inside);
-      });
+  for_windows(window, planes_of(op),
+              [&](size_t result, int64_t plane, int64_t location, const std::vector<int64_t>& positions) {
+                double sum = 0;
+                for (int64_t position : positions) sum += numbers[plane * inner + position];
+                auto inside = static_cast<int64_t>(positions.size());
+                if (count_padding) {
+                  inside = 1;
+                  const Walk<1> at(window.output, {none}, location);
+                  for (size_t axis = 0; axis < window.rank(); ++axis) {
+                    const int64_t room = window.input[axis] + window.pads_begin[axis] + window.pads_end[axis] -
+                                         at.index(axis) * window.strides[axis];
+                    inside *=
+                        std::min(window.kernel[axis], (room + window.dilations[axis] - 1) / window.dilations[axis]);
+                  }
+                }
+                results[result] = sum / static_cast<double>(inside);
+              });
   return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(results));
 }
 

@@ -15,7 +15,7 @@ namespace {
 // FNV-1a, 32 bits.
 uint32_t hash_of(std::string_view text) {
   uint32_t hash = 2166136261U;
-  for (char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  for (char pending_event : text) hash = (hash ^ static_cast<unsigned char>(pending_event)) * 16777619U;
   return hash;
 }
 
@@ -170,8 +170,8 @@ Status op_multinomial(OpContext& op) {
     }
     if (!std::isfinite(cumulative.back())) return execution_error("a row has no finite greatest logarithm");
     for (int64_t sample = 0; sample < samples; ++sample) {
-      const double place = source.uniform() * cumulative.back();
-      const auto found = std::upper_bound(cumulative.begin(), cumulative.end(), place);
+      const double location = source.uniform() * cumulative.back();
+      const auto found = std::upper_bound(cumulative.begin(), cumulative.end(), location);
       const int64_t chosen = std::min<int64_t>(found - cumulative.begin(), shape[1] - 1);
       store<int64_t>(output, row * samples + sample, std::span<const int64_t>(&chosen, 1));
     }

@@ -220,17 +220,17 @@ void Recurrence::lay_out_recurrent(const Share& share, const Tensor& r) {
 
 // X W^T + Wb of all steps at once, in one product of [steps * batch, inputs] by [inputs, gates * units].
 void Recurrence::project(const Share& share, const Tensor& x, const Tensor& w) {
-  const int64_t places = steps * batch;
-  const StoredMatrix<double> all_inputs{x, 0, places, inputs};
+  const int64_t locations = steps * batch;
+  const StoredMatrix<double> all_inputs{x, 0, locations, inputs};
   std::vector<double> bias;
   for (int64_t gate = 0; gate < gates; ++gate) {
     const auto of_gate = b.begin() + (share.direction * 2 * gates + gate) * hidden + share.first_unit;
     bias.insert(bias.end(), of_gate, of_gate + share.units);
   }
-  double* const sums_of_share = projected.data() + (share.direction * hidden + share.first_unit) * places * gates;
+  double* const sums_of_share = projected.data() + (share.direction * hidden + share.first_unit) * locations * gates;
   ProductSpec<double> spec;
   spec.has_exact_products = have_exact_products(x.dtype(), w.dtype());
-  spec.rows = places;
+  spec.rows = locations;
   spec.columns = gates * share.units;
   spec.depth = inputs;
   spec.load_row = [&](int64_t row, std::span<double> values) { all_inputs.load_row(row, values); };
@@ -253,8 +253,8 @@ void Recurrence::project(const Share& share, const Tensor& x, const Tensor& w) {
 }
 
 std::span<const double> Recurrence::input_sums(const Share& share, int64_t gate, int64_t step, int64_t sample) const {
-  const int64_t place = batch_first ? (share.first + sample) * steps + step : step * batch + share.first + sample;
-  const int64_t first = (share.direction * hidden + share.first_unit) * steps * batch + place * share.units;
+  const int64_t location = batch_first ? (share.first + sample) * steps + step : step * batch + share.first + sample;
+  const int64_t first = (share.direction * hidden + share.first_unit) * steps * batch + location * share.units;
   return std::span(projected).subspan(static_cast<size_t>(first * gates + gate * share.units),
                                       static_cast<size_t>(share.units));
 }
@@ -280,7 +280,7 @@ void Recurrence::gate_sums(const Share& share, Gates which, const Step& step, st
 void Recurrence::add_hidden(const Share& share, Gates which, const Step& step, std::span<const double> h,
                             std::span<const double* const> others, std::span<double> sums) const {
   const RowsKernel kernel = rounded_rows_kernel(share.count);
-  const double* turned = h.data();
+  const double* permuted = h.data();
   Scratch<double> side_by_side;  // h as the kernel reads the rows of a tile
   if (kernel.rows > 1) {
     side_by_side.assign(static_cast<size_t>(kernel.rows * hidden), 0.0);
@@ -288,16 +288,16 @@ void Recurrence::add_hidden(const Share& share, Gates which, const Step& step, s
       for (int64_t k = 0; k < hidden; ++k)
         side_by_side[static_cast<size_t>(k * kernel.rows + sample)] = h[static_cast<size_t>(sample * hidden + k)];
     }
-    turned = side_by_side.data();
+    permuted = side_by_side.data();
   }
   const int64_t panels = panels_in(share.units), all = which.count() * panels;
   alignas(64) std::array<double, kTileRows * kPanelWidth> tile;
   for (int64_t index = 0; index < all; ++index) {
     // Forth and back in turn: the panels that were read last in a step are still in the first-level cache in the next.
-    const int64_t place = step.count % 2 == 0 ? index : all - 1 - index;
-    const int64_t gate = place / panels, unit = place % panels * kPanelWidth;  // of those wanted
+    const int64_t location = step.count % 2 == 0 ? index : all - 1 - index;
+    const int64_t gate = location / panels, unit = location % panels * kPanelWidth;  // of those wanted
     const double* weights = recurrent.data() + panel_offset(share, which.first + gate, unit);
-    kernel.run(turned, weights, hidden, tile.data(), kPanelWidth, false);
+    kernel.run(permuted, weights, hidden, tile.data(), kPanelWidth, false);
     const int64_t width = std::min(kPanelWidth, share.units - unit), from = gate * share.units + unit;
     const int64_t bias_row = (share.direction * 2 + 1) * gates + which.first + gate;
     const double* bias = b.data() + bias_row * hidden + share.first_unit + unit;
@@ -336,13 +336,13 @@ Status set_state(OpContext& op, size_t index, const Recurrence& plan, const std:
     return op.set_output(index, plan.dtype, Shape{plan.directions, plan.batch, plan.hidden},
                          std::span<const double>(state));
   }
-  std::vector<double> turned(state.size());
+  std::vector<double> permuted(state.size());
   for (int64_t row = 0; row < plan.batch * plan.directions; ++row) {
     const int64_t source = row % plan.directions * plan.batch + row / plan.directions;
-    std::copy_n(state.begin() + source * plan.hidden, plan.hidden, turned.begin() + row * plan.hidden);
+    std::copy_n(state.begin() + source * plan.hidden, plan.hidden, permuted.begin() + row * plan.hidden);
   }
   return op.set_output(index, plan.dtype, Shape{plan.batch, plan.directions, plan.hidden},
-                       std::span<const double>(turned));
+                       std::span<const double>(permuted));
 }
 
 }  // namespace parallax::reference

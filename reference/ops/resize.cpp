@@ -106,10 +106,10 @@ Taps interpolate(const ResizeOptions& options, const ResizeAxis& axis, double x)
 // The coordinate in the input of each output position.
 Result<std::vector<double>> positions_of(const ResizeOptions& options, const ResizeAxis& axis) {
   std::vector<double> positions;
-  for (int64_t place = 0; place < axis.output; ++place) {
-    positions.push_back(PX_TRY(original_position(options, axis, static_cast<double>(place))));
+  for (int64_t location = 0; location < axis.output; ++location) {
+    positions.push_back(PX_TRY(original_position(options, axis, static_cast<double>(location))));
     if (!(std::fabs(positions.back()) < 1e15))
-      return execution_error(fmt::format("position {} of the output stands for {}", place, positions.back()));
+      return execution_error(fmt::format("position {} of the output stands for {}", location, positions.back()));
   }
   return positions;
 }
@@ -176,8 +176,9 @@ Status take_nearest(OpContext& op, const ResizeOptions& options, const std::vect
   std::vector<std::vector<int64_t>> sources(axes.size());  // by axis, kFill outside
   for (size_t axis = 0; axis < axes.size(); ++axis) {
     for (double position : PX_TRY(positions_of(options, axes[axis]))) {
-      const auto place = static_cast<int64_t>(sources[axis].size());
-      const int64_t nearest = is_untouched(options, axes[axis]) ? place : PX_TRY(nearest_position(options, position));
+      const auto location = static_cast<int64_t>(sources[axis].size());
+      const int64_t nearest =
+          is_untouched(options, axes[axis]) ? location : PX_TRY(nearest_position(options, position));
       const bool outside = is_outside(options, axes[axis], position);
       sources[axis].push_back(outside ? kFill : std::clamp<int64_t>(nearest, 0, axes[axis].input - 1));
     }

@@ -136,9 +136,9 @@ Status op_top_k(OpContext& op) {
     for (int64_t line = 0; line < lines.count; ++line) {
       const auto read = [&](int64_t at) { return numbers[lines.base(line) + at * lines.inner]; };
       const std::vector<int64_t> order = top_of<T>(lines.length, k, largest, read);
-      for (int64_t place = 0; place < k; ++place) {
-        const auto at = static_cast<size_t>(out.base(line) + place * out.inner);
-        indices[at] = order[static_cast<size_t>(place)];
+      for (int64_t location = 0; location < k; ++location) {
+        const auto at = static_cast<size_t>(out.base(line) + location * out.inner);
+        indices[at] = order[static_cast<size_t>(location)];
         values[at] = read(indices[at]);
       }
     }

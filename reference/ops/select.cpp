@@ -46,8 +46,8 @@ Status op_non_zero(OpContext& op) {
   std::vector<int64_t> result(rank * found.size(), 0);
   const std::vector<int64_t> strides = strides_of(x.shape());
   for (size_t axis = 0; axis < x.shape().rank(); ++axis) {
-    for (size_t place = 0; place < found.size(); ++place)
-      result[axis * found.size() + place] = found[place] / strides[axis] % x.shape()[axis];
+    for (size_t location = 0; location < found.size(); ++location)
+      result[axis * found.size() + location] = found[location] / strides[axis] % x.shape()[axis];
   }
   return op.set_output(0, DType::int64, Shape{static_cast<int64_t>(rank), count}, std::span<const int64_t>(result));
 }
@@ -229,17 +229,17 @@ Status rearrange(OpContext& op, std::span<const int64_t> dims, std::span<const s
   const Shape seen = PX_TRY(Shape::create(dims));
   const Shape shape = PX_TRY(Shape::create(result));
   const std::vector<int64_t> own = strides_of(seen);
-  std::vector<int64_t> turned, strides;
+  std::vector<int64_t> permuted, strides;
   for (size_t axis : perm) {
-    turned.push_back(seen[axis]);
+    permuted.push_back(seen[axis]);
     strides.push_back(own[axis]);
   }
-  Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), Shape(turned)));
+  Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), Shape(permuted)));
   gather_strided(op.input(0), 0, strides, output);
   return op.set_output(0, output.reshaped(shape));
 }
 
-Result<std::array<int64_t, 5>> image_and_block(const OpContext& op) {
+Result<std::array<int64_t, 5>> im2col_and_block(const OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const int64_t block = op.int_attribute("blocksize");
   constexpr int64_t kLargest = int64_t{1} << 40;  // of a dimension, so that their products below stay in range
@@ -251,7 +251,7 @@ Result<std::array<int64_t, 5>> image_and_block(const OpContext& op) {
 }  // namespace
 
 Status op_depth_to_space(OpContext& op) {
-  const auto [n, c, h, w, b] = PX_TRY(image_and_block(op));
+  const auto [n, c, h, w, b] = PX_TRY(im2col_and_block(op));
   if (c % (b * b) != 0) return execution_error(fmt::format("{} channels are no multiple of {}", c, b * b));
   const std::array<int64_t, 4> result{n, c / (b * b), h * b, w * b};
   const std::string mode = op.find_string("mode").value_or("DCR");
@@ -266,7 +266,7 @@ Status op_depth_to_space(OpContext& op) {
 
 // The inverse of DepthToSpace; the attribute mode is there since version 28.
 Status op_space_to_depth(OpContext& op) {
-  const auto [n, c, h, w, b] = PX_TRY(image_and_block(op));
+  const auto [n, c, h, w, b] = PX_TRY(im2col_and_block(op));
   if (h % b != 0 || w % b != 0)
     return execution_error(fmt::format("an image of {} x {} has no whole blocks of {}", h, w, b));
   const std::array<int64_t, 6> seen{n, c, h / b, b, w / b, b};

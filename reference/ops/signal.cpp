@@ -212,15 +212,15 @@ Status op_mel_weight_matrix(OpContext& op) {
   std::vector<double> values(static_cast<size_t>(shape.element_count()), 0.0);
   for (int64_t filter = 0; filter < filters; ++filter) {
     const int64_t begin = edges[static_cast<size_t>(filter)];
-    const int64_t centre = edges[static_cast<size_t>(filter + 1)];
+    const int64_t center = edges[static_cast<size_t>(filter + 1)];
     const int64_t end = edges[static_cast<size_t>(filter + 2)];
     for (int64_t bin = std::max<int64_t>(0, begin); bin < std::min(bins, end + 1); ++bin) {
       double weight = 0;
-      if (bin <= centre)
-        weight = centre == begin ? (bin == centre ? 1.0 : 0.0)
-                                 : static_cast<double>(bin - begin) / static_cast<double>(centre - begin);
+      if (bin <= center)
+        weight = center == begin ? (bin == center ? 1.0 : 0.0)
+                                 : static_cast<double>(bin - begin) / static_cast<double>(center - begin);
       else if (bin < end)
-        weight = static_cast<double>(end - bin) / static_cast<double>(end - centre);
+        weight = static_cast<double>(end - bin) / static_cast<double>(end - center);
       values[static_cast<size_t>(bin * filters + filter)] = weight;
     }
   }

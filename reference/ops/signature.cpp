@@ -112,10 +112,10 @@ Status check_arguments(const Node& node, std::span<const Value> inputs, bool car
     }
     type.dims.reset();
     if (!parameter->homogeneous || !type.inner.empty()) continue;
-    const auto [place, is_new] = bound.try_emplace(parameter->type, type);
-    if (!is_new && place->second.kind == type.kind && place->second.dtype != type.dtype) {
+    const auto [location, is_new] = bound.try_emplace(parameter->type, type);
+    if (!is_new && location->second.kind == type.kind && location->second.dtype != type.dtype) {
       return execution_error(fmt::format("its input {} ('{}') is {}, but an earlier input of the same type is {}",
-                                         index, parameter->name, to_string(type), to_string(place->second)));
+                                         index, parameter->name, to_string(type), to_string(location->second)));
     }
   }
   return {};

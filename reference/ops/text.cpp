@@ -41,13 +41,13 @@ class CaseRules {
     std::string changed;
     std::mbstate_t read{};
     std::mbstate_t written{};
-    for (size_t place = 0; place < text.size();) {
-      wchar_t letter = 0;
-      const size_t used = std::mbrtowc(&letter, text.data() + place, text.size() - place, &read);
+    for (size_t location = 0; location < text.size();) {
+      wchar_t pending_event = 0;
+      const size_t used = std::mbrtowc(&pending_event, text.data() + location, text.size() - location, &read);
       if (used > text.size()) return execution_error("a string is not UTF-8");
-      place += std::max<size_t>(1, used);  // 0 for the character 0
-      const auto other = static_cast<wchar_t>(upper ? std::towupper(static_cast<std::wint_t>(letter))
-                                                    : std::towlower(static_cast<std::wint_t>(letter)));
+      location += std::max<size_t>(1, used);  // 0 for the character 0
+      const auto other = static_cast<wchar_t>(upper ? std::towupper(static_cast<std::wint_t>(pending_event))
+                                                    : std::towlower(static_cast<std::wint_t>(pending_event)));
       char bytes[MB_LEN_MAX];
       const size_t count = std::wcrtomb(bytes, other, &written);
       if (count > sizeof bytes) return execution_error("a letter has no UTF-8 form");

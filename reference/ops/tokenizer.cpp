@@ -28,8 +28,8 @@ using Words = std::vector<std::string_view>;
 
 Words characters_of(std::string_view text) {
   Words words;
-  for (size_t place = 0; place < text.size(); place += words.back().size())
-    words.push_back(text.substr(place, utf8_length(text.substr(place))));
+  for (size_t location = 0; location < text.size(); location += words.back().size())
+    words.push_back(text.substr(location, utf8_length(text.substr(location))));
   return words;
 }
 
@@ -122,7 +122,7 @@ Result<Tokenizer> read_tokenizer(const OpContext& op) {
 
 // X of shape [C] or [N, C] gains an axis as long as the most words of a text, its marks (2 and 3) included; `pad_value`
 // fills the others up. Where no text has a word that axis is 0 long, marks or not.
-Status op_ms_tokenizer(OpContext& op) {
+Status op_contrib_tokenizer(OpContext& op) {
   const Tensor& input = op.input(0);
   const Shape& shape = input.shape();
   if (shape.rank() != 1 && shape.rank() != 2) return execution_error("the input must be [C] or [N, C]");

@@ -80,7 +80,7 @@ std::vector<std::pair<int64_t, double>> grid_taps(double x, int64_t length, cons
 }
 
 // border and reflection move the coordinate itself first, but for cubic, which looks up each of its elements.
-double padded_place(double x, int64_t length, const GridOptions& options) {
+double padded_index(double x, int64_t length, const GridOptions& options) {
   if (!std::isfinite(x)) return -2;  // outside, whatever the padding
   const auto size = static_cast<double>(length);
   if (options.mode == "cubic" || options.padding == "zeros") return std::clamp(x, -1e9, 1e9);
@@ -107,9 +107,9 @@ Result<GridOptions> grid_options(const OpContext& op) {
 namespace {
 
 // The samples of one call: the taps of each output position of each sample.
-class GridPlaces {
+class GridPositions {
  public:
-  GridPlaces(const OpContext& op, const GridOptions& options)
+  GridPositions(const OpContext& op, const GridOptions& options)
       : shape_(op.input(0).shape()),
         options_(options),
         spatial_(static_cast<int64_t>(shape_.rank()) - 2),
@@ -122,10 +122,10 @@ class GridPlaces {
     for (int64_t axis = 0; axis < spatial_; ++axis) {
       const int64_t length = shape_[static_cast<size_t>(2 + axis)];
       const double given = grid_[index * spatial_ + spatial_ - 1 - axis];
-      const double place = padded_place(to_pixels(given, length, options_.align_corners), length, options_);
+      const double location = padded_index(to_pixels(given, length, options_.align_corners), length, options_);
       std::vector<std::pair<int64_t, double>> joined;
       for (const auto& [offset, weight] : taps) {
-        for (const auto& [position, factor] : grid_taps(place, length, options_)) {
+        for (const auto& [position, factor] : grid_taps(location, length, options_)) {
           if (position >= 0) joined.emplace_back(offset * length + position, weight * factor);
         }
       }
@@ -142,19 +142,19 @@ class GridPlaces {
 };
 
 // Mode nearest moves elements: any type will do. Elements outside are zero, or the empty string.
-Status take_nearest(OpContext& op, const GridPlaces& where, const Shape& result) {
+Status take_nearest(OpContext& op, const GridPositions& where, const Shape& result) {
   const Tensor& x = op.input(0);
   const int64_t channels = x.shape()[1];
   const int64_t inner = count_of(x.shape(), 2, x.shape().rank());
-  const int64_t places = count_of(result, 2, result.rank());
+  const int64_t locations = count_of(result, 2, result.rank());
   const Tensor zero = PX_TRY(Tensor::zeros(x.dtype(), Shape{}));
   const TensorView fill = zero.view();
   Tensor output = PX_TRY(op.allocate(x.dtype(), result));
   gather_elements(
       x, output,
       [&](int64_t index) {
-        const int64_t plane = index / places;
-        const auto taps = where.taps_at(plane / channels * places + index % places);
+        const int64_t plane = index / locations;
+        const auto taps = where.taps_at(plane / channels * locations + index % locations);
         return taps.empty() ? kFill : plane * inner + taps[0].first;
       },
       &fill);
@@ -178,19 +178,19 @@ Status op_grid_sample(OpContext& op) {
   std::vector<int64_t> dims{shape[0], shape[1]};
   dims.insert(dims.end(), grid_shape.begin() + 1, grid_shape.end() - 1);
   const Shape result = PX_TRY(Shape::create(dims));
-  const int64_t places = count_of(result, 2, result.rank());
-  const GridPlaces where(op, options);
+  const int64_t locations = count_of(result, 2, result.rank());
+  const GridPositions where(op, options);
   if (options.mode == "nearest") return take_nearest(op, where, result);
   return map_linear(op, op.input(0), result, [&](const std::vector<double>& x) {
     std::vector<double> values(static_cast<size_t>(result.element_count()));
-    parallel_for(shape[0] * places, shape[1] * 30, [&](int64_t begin, int64_t end) {
+    parallel_for(shape[0] * locations, shape[1] * 30, [&](int64_t begin, int64_t end) {
       for (int64_t index = begin; index < end; ++index) {
         const auto taps = where.taps_at(index);
         for (int64_t channel = 0; channel < shape[1]; ++channel) {
-          const int64_t plane = index / places * shape[1] + channel;
+          const int64_t plane = index / locations * shape[1] + channel;
           double sum = 0;
           for (const auto& [offset, weight] : taps) sum += weight * x[static_cast<size_t>(plane * inner + offset)];
-          values[static_cast<size_t>(plane * places + index % places)] = sum;
+          values[static_cast<size_t>(plane * locations + index % locations)] = sum;
         }
       }
     });
@@ -215,19 +215,19 @@ Status op_affine_grid(OpContext& op) {
   const Numbers<double> theta(op.input(0));
   std::vector<double> values(static_cast<size_t>(shape.element_count()));
   const std::vector<int64_t> strides = strides_of(places_shape);
-  for (int64_t place = 0; place < places_shape.element_count(); ++place) {
-    const int64_t sample = place / strides[0];
+  for (int64_t location = 0; location < places_shape.element_count(); ++location) {
+    const int64_t sample = location / strides[0];
     for (int64_t row = 0; row < width; ++row) {
       const int64_t base = (sample * width + row) * (width + 1);
       double sum = theta[base + width];
       for (int64_t column = 0; column < width; ++column) {
         const auto axis = static_cast<size_t>(width - column);  // x is the innermost axis
         const auto length = static_cast<double>(places_shape[axis]);
-        const auto at = static_cast<double>(place / strides[axis] % places_shape[axis]);
+        const auto at = static_cast<double>(location / strides[axis] % places_shape[axis]);
         const double coordinate = align ? (length == 1 ? 0.0 : 2 * at / (length - 1) - 1) : (2 * at + 1) / length - 1;
         sum += theta[base + column] * coordinate;
       }
-      values[static_cast<size_t>(place * width + row)] = sum;
+      values[static_cast<size_t>(location * width + row)] = sum;
     }
   }
   return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(values));
@@ -370,9 +370,9 @@ struct Box {
 };
 
 // Corners in any order, or center and size (center_point_box = 1).
-Box read_box(const Numbers<double>& boxes, int64_t index, bool centre) {
+Box read_box(const Numbers<double>& boxes, int64_t index, bool center) {
   const double a = boxes[index * 4], b = boxes[index * 4 + 1], c = boxes[index * 4 + 2], d = boxes[index * 4 + 3];
-  if (centre) return {b - d / 2, a - c / 2, b + d / 2, a + c / 2};
+  if (center) return {b - d / 2, a - c / 2, b + d / 2, a + c / 2};
   return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
 }
 
@@ -400,7 +400,7 @@ Status op_non_max_suppression(OpContext& op) {
   const double iou_threshold = op.has_input(3) ? PX_TRY(op.double_of_input(3)) : 0.0;
   const bool has_threshold = op.has_input(4);
   const double score_threshold = has_threshold ? PX_TRY(op.double_of_input(4)) : 0.0;
-  const bool centre = op.int_attribute("center_point_box") != 0;
+  const bool center = op.int_attribute("center_point_box") != 0;
   const Numbers<double> boxes(op.input(0));
   const Numbers<double> scores(op.input(1));
   const int64_t count = box_shape[1];
@@ -416,7 +416,7 @@ Status op_non_max_suppression(OpContext& op) {
     std::vector<Box> kept;
     for (int64_t box : order) {
       if (static_cast<int64_t>(kept.size()) >= limit) break;
-      const Box candidate = read_box(boxes, sample * count + box, centre);
+      const Box candidate = read_box(boxes, sample * count + box, center);
       const bool free = std::none_of(kept.begin(), kept.end(),
                                      [&](const Box& other) { return overlap(candidate, other) > iou_threshold; });
       if (!free) continue;

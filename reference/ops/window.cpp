@@ -70,9 +70,9 @@ int64_t Window::input_count() const { return product(input); }
 int64_t Window::output_count() const { return product(output); }
 int64_t Window::kernel_count() const { return product(kernel); }
 
-void Window::sources(int64_t place, std::vector<int64_t>& positions) const {
+void Window::sources(int64_t location, std::vector<int64_t>& positions) const {
   const std::vector<int64_t> none(rank(), 0);
-  const Walk<1> at(output, {none}, place);
+  const Walk<1> at(output, {none}, location);
   Walk<1> walk(kernel, {none});
   for (int64_t& position : positions) {
     position = 0;
@@ -84,9 +84,9 @@ void Window::sources(int64_t place, std::vector<int64_t>& positions) const {
   }
 }
 
-void Window::transposed_sources(int64_t place, std::vector<int64_t>& positions) const {
+void Window::transposed_sources(int64_t location, std::vector<int64_t>& positions) const {
   const std::vector<int64_t> none(rank(), 0);
-  const Walk<1> at(output, {none}, place);
+  const Walk<1> at(output, {none}, location);
   Walk<1> walk(kernel, {none});
   for (int64_t& position : positions) {
     position = 0;

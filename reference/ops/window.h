@@ -22,9 +22,9 @@ struct Window {
 
   // For the window at linear output position `place`: the linear input position of each kernel element, or -1 in the
   // padding.
-  void sources(int64_t place, std::vector<int64_t>& positions) const;
+  void sources(int64_t location, std::vector<int64_t>& positions) const;
   // The input elements that reach output position `place` of a transposed convolution, -1 for none.
-  void transposed_sources(int64_t place, std::vector<int64_t>& positions) const;
+  void transposed_sources(int64_t location, std::vector<int64_t>& positions) const;
 };
 
 // From the attributes strides, dilations, pads and auto_pad of a node whose kernel has the given dimensions. The output

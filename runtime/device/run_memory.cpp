@@ -46,7 +46,7 @@ bool RunMemory::is_idle(const Arena& arena) const {
   return arena.is_idle();
 }
 
-std::shared_ptr<std::byte> RunMemory::place(size_t bytes) {
+std::shared_ptr<std::byte> RunMemory::location(size_t bytes) {
   if (step_ < 0) return nullptr;  // outside of what is planned, as most of a loop is: no lock for it
   const std::lock_guard lock(mutex_);
   if (plan_ == nullptr || arena_ == nullptr) return nullptr;
@@ -56,11 +56,12 @@ std::shared_ptr<std::byte> RunMemory::place(size_t bytes) {
     ++run_.requests_outgrown;
     return nullptr;
   }
-  const PlannedBuffer& place = plan_->buffers[index];
-  std::byte* memory = place.is_inside() ? arena_->claim(place.offset, static_cast<int64_t>(place.bytes)) : nullptr;
+  const PlannedBuffer& location = plan_->buffers[index];
+  std::byte* memory =
+      location.is_inside() ? arena_->claim(location.offset, static_cast<int64_t>(location.bytes)) : nullptr;
   if (memory == nullptr) return nullptr;
-  if (poison_) poison_(memory, place.bytes);
-  return std::shared_ptr<std::byte>(memory, [self = shared_from_this(), arena = arena_, room = place.bytes](
+  if (poison_) poison_(memory, location.bytes);
+  return std::shared_ptr<std::byte>(memory, [self = shared_from_this(), arena = arena_, room = location.bytes](
                                                 std::byte* pointer) { self->release(*arena, pointer, room); });
 }
 

@@ -57,7 +57,7 @@ class RunMemory : public std::enable_shared_from_this<RunMemory> {
 
   // The next request of the step. Null: not planned, or its place is in use; then the caller takes a buffer of its own,
   // and tells of it, and of its return.
-  std::shared_ptr<std::byte> place(size_t bytes);
+  std::shared_ptr<std::byte> location(size_t bytes);
   struct Request {
     uint64_t run = 0;
     int64_t life = -1;  // in the trace; -1 where none is kept

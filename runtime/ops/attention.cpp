@@ -76,8 +76,8 @@ struct Rotated {
     const bool is_first = interleaved ? at % 2 == 0 : at < half;
     const int64_t distance = interleaved ? 1 : half;
     const C other = element_of<Device, C>(in, is_first ? element + distance : element - distance);
-    const int64_t place = rows.row(b, i) * half + (interleaved ? at / 2 : at % half);
-    return is_first ? own * cosine[place] - other * sine[place] : other * sine[place] + own * cosine[place];
+    const int64_t location = rows.row(b, i) * half + (interleaved ? at / 2 : at % half);
+    return is_first ? own * cosine[location] - other * sine[location] : other * sine[location] + own * cosine[location];
   }
 };
 
@@ -90,9 +90,9 @@ void rotate_heads(const Rotated<Cpu, C>& rotation, const MutableView& y) {
     for (int64_t head = begin; head < end; ++head) {
       const int64_t element = head * x.size;
       const int64_t b = element / x.batch_stride, i = element % x.batch_stride / x.row_stride % x.length;
-      const int64_t place = rotation.rows.row(b, i) * (rotation.rotated / 2);
-      const HostRotation<C> one{rotation.rotated / 2, x.size, rotation.interleaved, rotation.cosine.data + place,
-                                rotation.sine.data + place};
+      const int64_t location = rotation.rows.row(b, i) * (rotation.rotated / 2);
+      const HostRotation<C> one{rotation.rotated / 2, x.size, rotation.interleaved, rotation.cosine.data + location,
+                                rotation.sine.data + location};
       one.run(in + element, reinterpret_cast<C*>(y.data) + element);
     }
   });
@@ -208,7 +208,7 @@ struct ShiftedExponential {
   PX_HD C operator()(C x) const { return math::exp(x - shift); }
 };
 template <class C>
-struct Normalised {
+struct Normalized {
   C sum;
   PX_HD C operator()(C x) const { return x / sum; }
 };
@@ -229,11 +229,11 @@ struct MaskedRow {
     const int64_t query = row % queries;
     const int64_t batch = row / queries / heads;
     const int64_t start = batch * strides[0] + row / queries % heads * strides[1] + query * strides[2];
-    const int64_t place = query + (valid_lengths ? valid_lengths[batch] - queries : past);
-    const int64_t first = left_window >= 0 && place > left_window ? place - left_window : 0;
+    const int64_t location = query + (valid_lengths ? valid_lengths[batch] - queries : past);
+    const int64_t first = left_window >= 0 && location > left_window ? location - left_window : 0;
     int64_t end = keys;
-    if (is_causal && place + 1 < end) end = place + 1;
-    if (right_window >= 0 && place + right_window + 1 < end) end = place + right_window + 1;
+    if (is_causal && location + 1 < end) end = location + 1;
+    if (right_window >= 0 && location + right_window + 1 < end) end = location + right_window + 1;
     if (valid_lengths && valid_lengths[batch] < end) end = valid_lengths[batch];
     return {mask, start, strides[3], mask_keys, first, end, softcap};
   }
@@ -259,7 +259,7 @@ struct MaskedSoftmaxRow {
     const bool all_hidden = highest == -std::numeric_limits<C>::infinity();
     team.change_emitted(ShiftedExponential<C>{all_hidden ? C(0) : highest});
     const C sum = team.fold_emitted(DifferenceSum<C>{C(0)});
-    team.change_emitted(Normalised<C>{all_hidden ? C(1) : sum});
+    team.change_emitted(Normalized<C>{all_hidden ? C(1) : sum});
   }
 };
 
@@ -406,14 +406,14 @@ Result<bool> attend_plainly_by_library(OpContext<Device>& op, const AttentionSha
   problem.size = q.size;
   problem.value_size = shape.v.size;
   problem.scale = shape.scale;
-  problem.q = q.places(q.heads);
-  problem.k = all_keys.places(q.heads);
+  problem.q = q.locations(q.heads);
+  problem.k = all_keys.locations(q.heads);
   std::swap(problem.k.row, problem.k.column);
-  problem.v = PX_TRY(heads_view(values.shape, shape.k.heads, "V")).places(q.heads);
+  problem.v = PX_TRY(heads_view(values.shape, shape.k.heads, "V")).locations(q.heads);
   const bool flat = op.input(0).shape().rank() == 3;
   const Shape out =
       flat ? Shape{q.batch, q.length, q.heads * shape.v.size} : Shape{q.batch, q.heads, q.length, shape.v.size};
-  problem.y = PX_TRY(heads_view(out, q.heads, "Y")).places(q.heads);
+  problem.y = PX_TRY(heads_view(out, q.heads, "Y")).locations(q.heads);
   if (!PX_TRY(is_left_to_library(op.queue(), attention))) return false;  // before memory is asked for
   attention.y = PX_TRY(op.make_output(0, dtype, out)).data;
   return library_attention(op.queue(), attention);

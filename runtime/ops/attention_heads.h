@@ -20,8 +20,8 @@ struct HeadsView {
   int64_t batch_stride = 0, head_stride = 0, row_stride = 0;
   int64_t row(int64_t b, int64_t h, int64_t i) const { return b * batch_stride + h * head_stride + i * row_stride; }
   // The layout of `sharing` times as many heads, which share those stored here in groups.
-  MatrixPlaces places(int64_t sharing) const {
-    MatrixPlaces all{Ints(batch * sharing), row_stride, 1};
+  MatrixOffsets locations(int64_t sharing) const {
+    MatrixOffsets all{Ints(batch * sharing), row_stride, 1};
     for (int64_t i = 0; i < all.offsets.size(); ++i) {
       all.offsets[i] = row(i / sharing, i % sharing / (sharing / heads), 0);
     }

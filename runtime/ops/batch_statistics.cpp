@@ -92,7 +92,7 @@ Result<BatchShape> batch_shape(const OpCall& op) {
 }
 
 template <class C, class Device>
-Status normalise_batch(OpContext<Device>& op, const BatchShape& shape) {
+Status normalize_batch(OpContext<Device>& op, const BatchShape& shape) {
   const Tensor& x = op.input(0);
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   const auto scale = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
@@ -107,8 +107,8 @@ Status normalise_batch(OpContext<Device>& op, const BatchShape& shape) {
   const Ints dims{shape.channels, shape.samples, shape.inner};
   const Ints strides{shape.inner, shape.channels * shape.inner, 1};
   const int64_t bytes = element_bytes(x.dtype());
-  const MutableView turned = PX_TRY(op.scratch(x.dtype(), shape_of(dims)));
-  copy_strided(op.queue(), bytes, dims, {turned.data, row_major_strides(dims), 0}, {x.view().data, strides, 0});
+  const MutableView permuted = PX_TRY(op.scratch(x.dtype(), shape_of(dims)));
+  copy_strided(op.queue(), bytes, dims, {permuted.data, row_major_strides(dims), 0}, {x.view().data, strides, 0});
   const ChannelRow<Device, C> row{static_cast<C>(op.real("epsilon")),
                                   shape.training,
                                   {scale.get()},
@@ -116,15 +116,15 @@ Status normalise_batch(OpContext<Device>& op, const BatchShape& shape) {
                                   {reinterpret_cast<C*>(moments[0].data)},
                                   {reinterpret_cast<C*>(moments[1].data)}};
   const RowLayout rows{shape.channels, shape.samples * shape.inner, 1};
-  if (rows.length > 0) scan_rows<C, C>(op.queue(), row, rows, turned, TensorView(turned), 4);
-  copy_strided(op.queue(), bytes, dims, {y.data, strides, 0}, {turned.data, row_major_strides(dims), 0});
+  if (rows.length > 0) scan_rows<C, C>(op.queue(), row, rows, permuted, TensorView(permuted), 4);
+  copy_strided(op.queue(), bytes, dims, {y.data, strides, 0}, {permuted.data, row_major_strides(dims), 0});
   return shape.training ? store_moments<C>(op, moments) : Status{};
 }
 
 template <class Device>
 Status batch_statistics(OpContext<Device>& op) {
   const BatchShape shape = PX_TRY(batch_shape(op));
-  return op.input(0).dtype() == DType::float64 ? normalise_batch<double>(op, shape) : normalise_batch<float>(op, shape);
+  return op.input(0).dtype() == DType::float64 ? normalize_batch<double>(op, shape) : normalize_batch<float>(op, shape);
 }
 
 template <class Device>

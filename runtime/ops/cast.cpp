@@ -60,8 +60,8 @@ Status cast_to(OpContext<Device>& op, DType target) {
   if (target == x.dtype()) return op.alias_output(0, 0, x.shape()), Status{};
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
   if constexpr (GpuDevice<Device>) {
-    const TensorView wide = is_narrow_code(x.dtype()) ? PX_TRY(decoded(op, x.view())) : x.view();
-    if (is_narrow_code(target)) return encode(op, wide, y, float_rounding(op));
+    const TensorView wide = is_narrow_quantized(x.dtype()) ? PX_TRY(decoded(op, x.view())) : x.view();
+    if (is_narrow_quantized(target)) return encode(op, wide, y, float_rounding(op));
     if (wide.dtype != x.dtype()) return convert<Device, double>(op, wide, y);
   } else {
     if (is_floating(target) && bits_of(target) <= 8) return to_narrow_float(op, x.view(), y);
@@ -90,7 +90,9 @@ std::optional<DType> target_of(const Node& node) {
   const auto* text = std::get_if<std::string>(&to->value);
   if (text == nullptr) return std::nullopt;
   std::string name = *text;
-  for (char& letter : name) letter = static_cast<char>(letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter);
+  for (char& pending_event : name)
+    pending_event =
+        static_cast<char>(pending_event >= 'A' && pending_event <= 'Z' ? pending_event - 'A' + 'a' : pending_event);
   return dtype_from_name(name);
 }
 

@@ -22,7 +22,7 @@ struct AffineOperands {
 template <class Apply>
 void scale_rows(int64_t rows, int64_t channels, const AffineOperands& of, const Apply& apply) {
   parallel_for(rows, channels / 2 + 4, [&](int64_t begin, int64_t end) {
-    vectorised(begin, end, [=](int64_t first, int64_t last) {
+    vectorized(begin, end, [=](int64_t first, int64_t last) {
       const float *const factors = of.factors, *const offsets = of.offsets;
       for (int64_t row = first; row < last; ++row) {
         const float* const from = of.x + row * channels;
@@ -36,13 +36,13 @@ void scale_rows(int64_t rows, int64_t channels, const AffineOperands& of, const 
 
 // Planes of one channel each.
 template <class Apply>
-void scale_planes(int64_t planes, int64_t channels, int64_t places, const AffineOperands& of, const Apply& apply) {
-  parallel_for(planes, places / 2 + 4, [&](int64_t begin, int64_t end) {
+void scale_planes(int64_t planes, int64_t channels, int64_t locations, const AffineOperands& of, const Apply& apply) {
+  parallel_for(planes, locations / 2 + 4, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
       const float factor = of.factors[plane % channels], offset = of.offsets[plane % channels];
-      const float* const from = of.x + plane * places;
-      float* const to = of.y + plane * places;
-      vectorised(0, places, [=](int64_t first, int64_t last) {
+      const float* const from = of.x + plane * locations;
+      float* const to = of.y + plane * locations;
+      vectorized(0, locations, [=](int64_t first, int64_t last) {
         PX_INDEPENDENT_ITERATIONS
         for (int64_t i = first; i < last; ++i) to[i] = apply(from[i] * factor + offset);
       });
@@ -60,8 +60,8 @@ Status channel_affine(OpContext<Cpu>& op) {
                     x.shape().to_string(), op.input(1).element_count(), op.input(2).element_count()));
   const Activation activation = PX_TRY(activation_of_conv(op));
   const Ints dims(x.shape());
-  const int64_t places = product(dims, std::min<int64_t>(2, dims.size()), dims.size());
-  const bool are_rows = is_channels_last(x) || places == 1;
+  const int64_t locations = product(dims, std::min<int64_t>(2, dims.size()), dims.size());
+  const bool are_rows = is_channels_last(x) || locations == 1;
   Tensor y = x;
   if (!op.may_overwrite(0)) {
     const Tensor made = PX_TRY(op.queue().allocate(x.dtype(), x.shape()));
@@ -70,10 +70,10 @@ Status channel_affine(OpContext<Cpu>& op) {
   op.set_output(0, y);
   const auto data = [](const Tensor& tensor) { return reinterpret_cast<float*>(tensor.storage().get()); };
   const AffineOperands operands{data(x), data(op.input(1)), data(op.input(2)), data(y)};
-  const int64_t planes = x.element_count() / std::max<int64_t>(1, places);
+  const int64_t planes = x.element_count() / std::max<int64_t>(1, locations);
   visit_activation(activation, [&](auto apply) {
     if (are_rows) return scale_rows(x.element_count() / channels, channels, operands, apply);
-    scale_planes(planes, channels, places, operands, apply);
+    scale_planes(planes, channels, locations, operands, apply);
   });
   return {};
 }

@@ -183,15 +183,15 @@ Status group_normalization(OpContext<Device>& op) {
 
 // y = x / (bias + alpha / size * sum of squares over `size` neighboring channels) ^ beta
 template <class Team>
-struct LrnPlace {
+struct LrnIndex {
   using C = typename Team::Value;
   const Team* team;
   int64_t size;
   C alpha, beta, bias;
-  PX_HD C operator()(C x, int64_t place) const {
+  PX_HD C operator()(C x, int64_t location) const {
     // floor((size-1)/2) before, ceil((size-1)/2) after
-    const int64_t first = place - (size - 1) / 2 < 0 ? 0 : place - (size - 1) / 2;
-    const int64_t last = place + size / 2 < team->length() ? place + size / 2 : team->length() - 1;
+    const int64_t first = location - (size - 1) / 2 < 0 ? 0 : location - (size - 1) / 2;
+    const int64_t last = location + size / 2 < team->length() ? location + size / 2 : team->length() - 1;
     C sum = 0;
     for (int64_t i = first; i <= last; ++i) sum += team->in(i)*team->in(i);
     return x / std::pow(bias + alpha * sum, beta);
@@ -203,7 +203,7 @@ struct LrnRow {
   C alpha, beta, bias;
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {
-    team.emit(LrnPlace<Team>{&team, size, alpha, beta, bias});
+    team.emit(LrnIndex<Team>{&team, size, alpha, beta, bias});
   }
 };
 
@@ -233,8 +233,8 @@ struct DeviationRow {
   PX_HD void operator()(Team& team, int64_t) const {
     const auto moments = moments_of(team);
     const double factor = 1.0 / (std::sqrt(moments.variance) + 1e-9);
-    const LinearFromMean<double> centred{moments, factor, 0.0};
-    team.emit_runs(team.length(), [=](int64_t) { return centred; });
+    const LinearFromMean<double> centered{moments, factor, 0.0};
+    team.emit_runs(team.length(), [=](int64_t) { return centered; });
   }
 };
 
@@ -247,12 +247,12 @@ Status mean_variance_normalization(OpContext<Device>& op) {
   const Ints strides = row_major_strides(dims);
   Ints walk, from;
   RowLayout rows;
-  for (const bool normalised : {false, true}) {
+  for (const bool normalized : {false, true}) {
     for (int64_t axis = 0; axis < dims.size(); ++axis) {
-      if (axes.contains(axis) != normalised) continue;
+      if (axes.contains(axis) != normalized) continue;
       walk.push_back(dims[axis]);
       from.push_back(strides[axis]);
-      (normalised ? rows.length : rows.outer) *= dims[axis];
+      (normalized ? rows.length : rows.outer) *= dims[axis];
     }
   }
   const int64_t bytes = element_bytes(x.dtype());
@@ -296,8 +296,8 @@ Status global_pool(OpContext<Device>& op) {
   if constexpr (std::is_same_v<Device, Cpu>) {
     if (is_channels_last(x) && y.dtype == DType::float32) {
       const Ints dims(x.shape());
-      fold_places_channels_last(op.queue(), Fold{}, dims[0], product(dims, 2, dims.size() - 1), dims.back(), dims[1],
-                                reinterpret_cast<float*>(y.data), reinterpret_cast<const float*>(x.view().data));
+      fold_elements_channels_last(op.queue(), Fold{}, dims[0], product(dims, 2, dims.size() - 1), dims.back(), dims[1],
+                                  reinterpret_cast<float*>(y.data), reinterpret_cast<const float*>(x.view().data));
       return {};
     }
     x = PX_TRY(to_row_major(op.queue(), x));

@@ -20,7 +20,7 @@ struct ShuffledGroup {
 };
 
 struct Shuffle {
-  int64_t batch = 0, places = 0;
+  int64_t batch = 0, locations = 0;
   int64_t per_group = 0;  // channels
   std::vector<ShuffledGroup> groups;
   std::vector<Tensor> inputs;  // in one layout
@@ -41,9 +41,9 @@ Result<Shuffle> shuffle_of(OpContext<Cpu>& op) {
   }
   shuffle.channels_last = last > 0;
   shuffle.batch = first[0];
-  shuffle.places = first.element_count() / std::max<int64_t>(1, first[0] * first[1]);
+  shuffle.locations = first.element_count() / std::max<int64_t>(1, first[0] * first[1]);
   shuffle.per_group = inputs == 1 ? first[1] / count : first[1];
-  const int64_t channel_step = shuffle.channels_last ? 1 : shuffle.places;
+  const int64_t channel_step = shuffle.channels_last ? 1 : shuffle.locations;
   for (int64_t i = 0; i < inputs; ++i) {
     const Tensor& x = op.input(i);
     shuffle.inputs.push_back(shuffle.channels_last ? PX_TRY(to_channels_last(op.queue(), x))
@@ -79,9 +79,9 @@ void deal_row(const Shuffle& shuffle, int64_t row, int64_t first, int64_t count,
 void shuffle_channels_last(const Shuffle& shuffle, std::span<float* const> outputs) {
   const int64_t count = shuffle.per_group / static_cast<int64_t>(outputs.size());  // of each group, in one output
   const int64_t width = count * static_cast<int64_t>(shuffle.groups.size());
-  parallel_for(shuffle.batch * shuffle.places, width * static_cast<int64_t>(outputs.size()) / 2,
+  parallel_for(shuffle.batch * shuffle.locations, width * static_cast<int64_t>(outputs.size()) / 2,
                [&](int64_t begin, int64_t end) {
-                 vectorised(begin, end, [&](int64_t first, int64_t last) {
+                 vectorized(begin, end, [&](int64_t first, int64_t last) {
                    for (int64_t row = first; row < last; ++row) {
                      for (size_t output = 0; output < outputs.size(); ++output)
                        deal_row(shuffle, row, static_cast<int64_t>(output) * count, count,
@@ -94,13 +94,13 @@ void shuffle_channels_last(const Shuffle& shuffle, std::span<float* const> outpu
 void shuffle_planes(const Shuffle& shuffle, std::span<float* const> outputs) {
   const auto groups = static_cast<int64_t>(shuffle.groups.size()), parts = static_cast<int64_t>(outputs.size());
   const int64_t width = shuffle.per_group * groups / parts;
-  parallel_for(shuffle.batch * width * parts, shuffle.places / 4, [&](int64_t begin, int64_t end) {
+  parallel_for(shuffle.batch * width * parts, shuffle.locations / 4, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
       const int64_t element = plane / (width * parts), channel = plane % (width * parts);
       const ShuffledGroup& group = shuffle.groups[static_cast<size_t>(channel % groups)];
       float* const to =
-          outputs[static_cast<size_t>(channel / width)] + (element * width + channel % width) * shuffle.places;
-      std::copy_n(group.data + element * group.step + channel / groups * shuffle.places, shuffle.places, to);
+          outputs[static_cast<size_t>(channel / width)] + (element * width + channel % width) * shuffle.locations;
+      std::copy_n(group.data + element * group.step + channel / groups * shuffle.locations, shuffle.locations, to);
     }
   });
 }

@@ -7,40 +7,40 @@
 namespace parallax::runtime {
 
 template <class Device>
-Rows<Device> ms_activated_rows();
+Rows<Device> contrib_activated_rows();
 template <class Device>
-Rows<Device> ms_attention_rows();
+Rows<Device> contrib_attention_rows();
 template <class Device>
-Rows<Device> ms_biased_rows();
+Rows<Device> contrib_biased_rows();
 template <class Device>
-Rows<Device> ms_borrowed_rows();
+Rows<Device> contrib_borrowed_rows();
 template <class Device>
-Rows<Device> ms_dynamic_lstm_rows();
+Rows<Device> contrib_dynamic_lstm_rows();
 template <class Device>
-Rows<Device> ms_embedding_rows();
+Rows<Device> contrib_embedding_rows();
 template <class Device>
-Rows<Device> ms_expert_rows();
+Rows<Device> contrib_expert_rows();
 template <class Device>
-Rows<Device> ms_gated_rows();
+Rows<Device> contrib_gated_rows();
 template <class Device>
-Rows<Device> ms_group_query_attention_rows();
+Rows<Device> contrib_group_query_attention_rows();
 template <class Device>
-Rows<Device> ms_image_rows();
+Rows<Device> contrib_image_rows();
 template <class Device>
-Rows<Device> ms_integer_product_rows();
+Rows<Device> contrib_integer_product_rows();
 template <class Device>
-Rows<Device> ms_inverse_rows();
+Rows<Device> contrib_inverse_rows();
 template <class Device>
-Rows<Device> ms_ngram_rows();
+Rows<Device> contrib_ngram_rows();
 template <class Device>
-Rows<Device> ms_packed_rows();
+Rows<Device> contrib_packed_rows();
 template <class Device>
-Rows<Device> ms_position_rows();
+Rows<Device> contrib_position_rows();
 
 // ---- The host's ----
 template <class Device>
-Rows<Device> ms_nbits_rows();
+Rows<Device> contrib_nbits_rows();
 template <class Device>
-Rows<Device> ms_token_rows();
+Rows<Device> contrib_token_rows();
 
 }  // namespace parallax::runtime

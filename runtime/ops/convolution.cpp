@@ -83,9 +83,9 @@ Status run(OpContext<Device>& op, const ConvProblem& problem, bool transposed, c
 template <class Device, class C>
 struct BiasAlone {
   Source bias;
-  int64_t channels, places;
+  int64_t channels, locations;
   PX_HD C operator()(int64_t element) const {
-    return bias.data == nullptr ? C(0) : element_of<Device, C>(bias, element / places % channels);
+    return bias.data == nullptr ? C(0) : element_of<Device, C>(bias, element / locations % channels);
   }
 };
 
@@ -94,10 +94,11 @@ Status bias_alone(OpContext<Device>& op, const ConvProblem& problem, const Mutab
   if (op.has_input(2) && op.input(2).element_count() != problem.out_channels)
     return execution_error("B must have one value for each output channel");
   const Source bias = op.has_input(2) ? source_of(op.input(2).view()) : Source{};
-  const int64_t places = product(problem.out_spatial);
+  const int64_t locations = product(problem.out_spatial);
   if (out.dtype == DType::float64)
-    return tabulate<double>(op.queue(), BiasAlone<Device, double>{bias, problem.out_channels, places}, out), Status{};
-  return tabulate<float>(op.queue(), BiasAlone<Device, float>{bias, problem.out_channels, places}, out), Status{};
+    return tabulate<double>(op.queue(), BiasAlone<Device, double>{bias, problem.out_channels, locations}, out),
+           Status{};
+  return tabulate<float>(op.queue(), BiasAlone<Device, float>{bias, problem.out_channels, locations}, out), Status{};
 }
 
 template <class Device, bool kTransposed>

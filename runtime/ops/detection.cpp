@@ -20,8 +20,8 @@ struct Box {
 };
 
 // Corners in any order, or center and size.
-Box box_of(const float* values, bool is_centre) {
-  if (is_centre) {
+Box box_of(const float* values, bool is_center) {
+  if (is_center) {
     return {values[1] - values[3] / 2, values[0] - values[2] / 2, values[1] + values[3] / 2, values[0] + values[2] / 2};
   }
   return {std::min(values[0], values[2]), std::min(values[1], values[3]), std::max(values[0], values[2]),
@@ -55,7 +55,7 @@ class KeptBoxes {
     int32_t found = 0;
     const float *const y1 = y1_.data(), *const x1 = x1_.data(), *const y2 = y2_.data(), *const x2 = x2_.data();
     const float* const areas = area_.data();
-    vectorised(first, last, [=, &found](int64_t begin, int64_t end) {
+    vectorized(first, last, [=, &found](int64_t begin, int64_t end) {
       const float area = box.area();
       int32_t any = 0;
       for (int64_t i = begin; i < end; ++i) {
@@ -120,7 +120,7 @@ struct Suppression {
   int64_t limit = 0;  // of boxes kept
   float overlap = 0.0F;
   const float* threshold = nullptr;  // null: none
-  bool is_centre = false;
+  bool is_center = false;
 
   std::vector<int64_t> kept(const float* box_values, const float* scores) const {
     Candidates candidates(scores, boxes, threshold);
@@ -129,7 +129,7 @@ struct Suppression {
     while (boxes_kept.count() < limit) {
       const Candidate* const candidate = candidates.next();
       if (candidate == nullptr) break;
-      const Box box = box_of(box_values + candidate->index * 4, is_centre);
+      const Box box = box_of(box_values + candidate->index * 4, is_center);
       if (boxes_kept.hide(box, overlap)) continue;
       boxes_kept.add(box);
       indices.push_back(candidate->index);
@@ -151,7 +151,7 @@ Status non_max_suppression(OpContext<Device>& op) {
   asked.overlap = op.has_input(3) ? static_cast<float>(PX_TRY(op.real_of_input(3))) : 0.0F;
   const float threshold = op.has_input(4) ? static_cast<float>(PX_TRY(op.real_of_input(4))) : 0.0F;
   if (op.has_input(4)) asked.threshold = &threshold;
-  asked.is_centre = op.integer("center_point_box") != 0;
+  asked.is_center = op.integer("center_point_box") != 0;
   const float* box_values = data_as<float>(op.input(0));
   const float* score_values = data_as<float>(op.input(1));
   const int64_t classes = scores[1];

@@ -55,7 +55,7 @@ Rows<Device> sampling_rows();
 template <class Device>
 Rows<Device> region_rows();
 template <class Device>
-Rows<Device> image_block_rows();
+Rows<Device> im2col_block_rows();
 template <class Device>
 Rows<Device> batch_statistics_rows();
 template <class Device>
@@ -79,17 +79,17 @@ Rows<Device> quantized_product_rows();
 template <class Device>
 Rows<Device> dropout_rows();
 template <class Device>
-Rows<Device> ms_activation_rows();
+Rows<Device> contrib_activation_rows();
 template <class Device>
-Rows<Device> ms_product_rows();
+Rows<Device> contrib_product_rows();
 template <class Device>
-Rows<Device> ms_conv_rows();
+Rows<Device> contrib_conv_rows();
 template <class Device>
-Rows<Device> ms_norm_rows();
+Rows<Device> contrib_norm_rows();
 template <class Device>
-Rows<Device> ms_quantized_rows();
+Rows<Device> contrib_quantized_rows();
 template <class Device>
-Rows<Device> ms_tensor_rows();
+Rows<Device> contrib_tensor_rows();
 template <class Device>
 Rows<Device> random_rows();
 

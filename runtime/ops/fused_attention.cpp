@@ -47,9 +47,9 @@ Result<Operand> operand_of(const OpCall& op, int64_t input, std::string_view nam
 
 // The offset of matrix `index` within the operand, whose axes are aligned with the last of `batch`; of its last batch
 // axis each matrix is repeated `groups` times in a row.
-int64_t place_of(const Operand& operand, int64_t groups, const Ints& batch, int64_t index) {
+int64_t location_of(const Operand& operand, int64_t groups, const Ints& batch, int64_t index) {
   const int64_t own = operand.dims.size() - 2;
-  int64_t place = 0;
+  int64_t location = 0;
   for (int64_t back = 0; back < batch.size(); ++back) {
     const int64_t dim = batch[batch.size() - 1 - back];
     const int64_t position = index % dim;
@@ -57,22 +57,22 @@ int64_t place_of(const Operand& operand, int64_t groups, const Ints& batch, int6
     if (back >= own) continue;
     const int64_t axis = own - 1 - back;
     const int64_t shared = back == 0 ? position / groups : position;
-    if (operand.dims[axis] != 1) place += shared * operand.strides[axis];
+    if (operand.dims[axis] != 1) location += shared * operand.strides[axis];
   }
-  return place;
+  return location;
 }
 
-MatrixPlaces places_of(const Operand& operand, int64_t groups, const Ints& batch) {
-  MatrixPlaces places{Ints(product(batch)), operand.strides[operand.dims.size() - 2], operand.strides.back()};
-  for (int64_t i = 0; i < places.offsets.size(); ++i) places.offsets[i] = place_of(operand, groups, batch, i);
-  return places;
+MatrixOffsets locations_of(const Operand& operand, int64_t groups, const Ints& batch) {
+  MatrixOffsets locations{Ints(product(batch)), operand.strides[operand.dims.size() - 2], operand.strides.back()};
+  for (int64_t i = 0; i < locations.offsets.size(); ++i) locations.offsets[i] = location_of(operand, groups, batch, i);
+  return locations;
 }
 
 // An operand that is added to the scores, or masks them: read with stride 0 where it is broadcast.
 struct Broadcast {
   bool is_given = false;
   Ints dims;  // with two axes at least
-  MatrixPlaces places;
+  MatrixOffsets locations;
 };
 
 // Dimensions that broadcast together, from the last one on.
@@ -136,18 +136,18 @@ Result<Layout> layout_of(const OpCall& op) {
   scores.truncate(scores.size() - 2);
   PX_TRY(widen(scores, batch_of(v, v_groups), "V"));
   layout.batch = scores;
-  problem.q = places_of(q, 1, layout.batch);
-  problem.k = places_of(k, k_groups, layout.batch);
-  problem.v = places_of(v, v_groups, layout.batch);
+  problem.q = locations_of(q, 1, layout.batch);
+  problem.k = locations_of(k, k_groups, layout.batch);
+  problem.v = locations_of(v, v_groups, layout.batch);
   if (q.rows() != problem.queries) problem.q.row = 0;
   if (k.columns() != problem.keys) problem.k.column = 0;
   for (Broadcast& change : layout.changes) {
     if (!change.is_given) continue;
     while (change.dims.size() < 2) change.dims.insert(0, 1);
     Operand operand{change.dims, row_major_strides(change.dims)};
-    change.places = places_of(operand, 1, layout.batch);
-    if (operand.rows() == 1) change.places.row = 0;
-    if (operand.columns() == 1) change.places.column = 0;
+    change.locations = locations_of(operand, 1, layout.batch);
+    if (operand.rows() == 1) change.locations.row = 0;
+    if (operand.columns() == 1) change.locations.column = 0;
   }
   return layout;
 }
@@ -196,7 +196,7 @@ struct ScoreChanges {
     if (!hidden.data) return;
     const uint8_t* flags = hidden.data.data + hidden.start(matrix, query) + first_key * hidden.column;
     const uint8_t wanted = hides_where ? 1 : 0;
-    vectorised(0, count, [=, step = hidden.column, value = hidden_value](int64_t begin, int64_t end) {
+    vectorized(0, count, [=, step = hidden.column, value = hidden_value](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) scores[i] = (flags[i * step] != 0 ? 1 : 0) == wanted ? value : scores[i];
     });
   }
@@ -204,12 +204,12 @@ struct ScoreChanges {
  private:
   static void add(const Change<Device, float>& change, const float* values, float* scores, int64_t count) {
     if (change.column == 0) {
-      vectorised(0, count, [=, value = *values](int64_t begin, int64_t end) {
+      vectorized(0, count, [=, value = *values](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) scores[i] += value;
       });
       return;
     }
-    vectorised(0, count, [=](int64_t begin, int64_t end) {
+    vectorized(0, count, [=](int64_t begin, int64_t end) {
       PX_INDEPENDENT_ITERATIONS
       for (int64_t i = begin; i < end; ++i) scores[i] += values[i];
     });
@@ -225,20 +225,22 @@ struct Values {
 };
 
 template <class Device>
-Result<Values> values_of(OpContext<Device>& op, int64_t input, MatrixPlaces& places, int64_t rows, int64_t columns) {
+Result<Values> values_of(OpContext<Device>& op, int64_t input, MatrixOffsets& locations, int64_t rows,
+                         int64_t columns) {
   Values values;
   values.data = PX_TRY(converted<float>(op.queue(), op.input(input).view(), op.is_constant(input)));
   values.begin = values.data.get();
-  if (std::is_same_v<Device, Cpu> && !is_attention_layout(places, rows, columns)) {
-    const int64_t batch = places.offsets.size();
+  if (std::is_same_v<Device, Cpu> && !is_attention_layout(locations, rows, columns)) {
+    const int64_t batch = locations.offsets.size();
     const MutableView packed = PX_TRY(op.scratch(DType::float32, Shape{batch, rows, columns}));
     for (int64_t i = 0; i < batch; ++i) {
-      copy_strided(op.queue(), sizeof(float), {rows, columns}, {packed.data, {columns, 1}, i * rows * columns},
-                   {reinterpret_cast<const std::byte*>(values.begin), {places.row, places.column}, places.offsets[i]});
-      places.offsets[i] = i * rows * columns;
+      copy_strided(
+          op.queue(), sizeof(float), {rows, columns}, {packed.data, {columns, 1}, i * rows * columns},
+          {reinterpret_cast<const std::byte*>(values.begin), {locations.row, locations.column}, locations.offsets[i]});
+      locations.offsets[i] = i * rows * columns;
     }
-    places.row = columns;
-    places.column = 1;
+    locations.row = columns;
+    locations.column = 1;
     values.begin = reinterpret_cast<const float*>(packed.data);
   }
   return values;
@@ -254,15 +256,15 @@ Result<ScoreChanges<Device>> score_changes(OpContext<Device>& op, const Layout& 
     const auto input = kAdded + static_cast<int64_t>(i);
     kept[i] = PX_TRY(converted<float>(op.queue(), op.input(input).view(), op.is_constant(input)));
     changes.added[i] = {
-        {kept[i].get()}, PX_TRY(op.table(change.places.offsets)), change.places.row, change.places.column};
+        {kept[i].get()}, PX_TRY(op.table(change.locations.offsets)), change.locations.row, change.locations.column};
   }
   const Broadcast& hidden = layout.changes[2];
   if (hidden.is_given) {
     if (op.input(kHidden).dtype() != DType::bool_) return execution_error("what hides scores must be bool");
     changes.hidden = {{reinterpret_cast<const uint8_t*>(op.input(kHidden).view().data)},
-                      PX_TRY(op.table(hidden.places.offsets)),
-                      hidden.places.row,
-                      hidden.places.column};
+                      PX_TRY(op.table(hidden.locations.offsets)),
+                      hidden.locations.row,
+                      hidden.locations.column};
   }
   changes.hides_where = op.integer("hides_where") != 0;
   changes.hidden_value = static_cast<float>(op.real("hidden_value"));
@@ -286,13 +288,13 @@ Result<MutableView> make_result(OpContext<Device>& op, Layout& layout) {
   const Ints strides = row_major_strides(out);
   Operand y{dims, dims};
   for (int64_t axis = 0; axis < order.size(); ++axis) y.strides[order[axis]] = strides[axis];
-  layout.problem.y = places_of(y, 1, layout.batch);
+  layout.problem.y = locations_of(y, 1, layout.batch);
   return op.make_output(0, op.input(kQ).dtype(), shape_of(out));
 }
 
 // By a GPU's library, operands as they are: it knows scores to which one tensor is added, none that are hidden.
 template <class Device>
-Result<bool> attend_as_they_lie(OpContext<Device>& op, const Layout& layout, const MutableView& y) {
+Result<bool> attend_as_stored(OpContext<Device>& op, const Layout& layout, const MutableView& y) {
   if constexpr (GpuDevice<Device>) {
     const bool both = op.has_input(kAdded) && op.has_input(kAddedAgain);
     if (both || op.has_input(kHidden) || op.input(kK).dtype() != y.dtype || op.input(kV).dtype() != y.dtype) {
@@ -311,7 +313,7 @@ Result<bool> attend_as_they_lie(OpContext<Device>& op, const Layout& layout, con
       if (!op.has_input(input)) continue;
       attention.added_dtype = op.input(input).dtype();
       attention.added = op.input(input).view().data;
-      attention.added_places = layout.changes[static_cast<size_t>(input - kAdded)].places;
+      attention.added_locations = layout.changes[static_cast<size_t>(input - kAdded)].locations;
     }
     if (!PX_TRY(is_left_to_library(op.queue(), attention))) return false;
     return library_attention(op.queue(), attention);
@@ -327,7 +329,7 @@ Status fused_attention(OpContext<Device>& op) {
   const MutableView y = PX_TRY(make_result(op, layout));
   if (y.element_count() == 0) return {};
   if (problem.keys == 0) return fill(op.queue(), y, nullptr), Status{};
-  if (PX_TRY(attend_as_they_lie(op, layout, y))) return {};
+  if (PX_TRY(attend_as_stored(op, layout, y))) return {};
   const Values q = PX_TRY(values_of(op, kQ, problem.q, problem.queries, problem.size));
   const Values k = PX_TRY(values_of(op, kK, problem.k, problem.size, problem.keys));
   const Values v = PX_TRY(values_of(op, kV, problem.v, problem.keys, problem.value_size));

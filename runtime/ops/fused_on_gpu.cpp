@@ -330,7 +330,7 @@ Result<const float*> row_of(OpContext<Device>& op, int64_t index, int64_t column
 }
 
 template <class Device>
-Status skip_norm(OpContext<Device>& op, bool centred, int64_t beta, int64_t bias) {
+Status skip_norm(OpContext<Device>& op, bool centered, int64_t beta, int64_t bias) {
   const Tensor& x = op.input(0);
   const Ints dims(x.shape());
   const Shape shapes[] = {x.shape(), op.input(1).shape()};
@@ -362,7 +362,7 @@ Status skip_norm(OpContext<Device>& op, bool centred, int64_t beta, int64_t bias
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   const NormRow<Device, float> norm{static_cast<float>(op.real("epsilon")),
-                                    centred,
+                                    centered,
                                     {scale},
                                     {shift},
                                     target_of(statistics[0]),

@@ -52,7 +52,7 @@ struct RotationRows {
 };
 
 void rotate_row(const float* x, const float* cosine, const float* sine, float* y, int64_t half) {
-  vectorised(0, half, [=](int64_t begin, int64_t end) {
+  vectorized(0, half, [=](int64_t begin, int64_t end) {
     PX_INDEPENDENT_ITERATIONS
     for (int64_t i = begin; i < end; ++i) {
       const float a = x[i], b = x[i + half];
@@ -96,14 +96,14 @@ using StepFunction = void (*)(const float* a, const float* b, float* out, int64_
 
 template <class F>
 void unary_step(const float* a, const float*, float* out, int64_t count) {
-  vectorised(0, count, [=](int64_t begin, int64_t end) {
+  vectorized(0, count, [=](int64_t begin, int64_t end) {
     PX_INDEPENDENT_ITERATIONS
     for (int64_t i = begin; i < end; ++i) out[i] = F{}(a[i]);
   });
 }
 template <class F>
 void binary_step(const float* a, const float* b, float* out, int64_t count) {
-  vectorised(0, count, [=](int64_t begin, int64_t end) {
+  vectorized(0, count, [=](int64_t begin, int64_t end) {
     PX_INDEPENDENT_ITERATIONS
     for (int64_t i = begin; i < end; ++i) out[i] = F{}(a[i], b[i]);
   });

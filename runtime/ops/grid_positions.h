@@ -33,7 +33,7 @@ struct AxisSampler {
   GridSettings settings;
   int64_t length;
 
-  PX_HD void place(C coordinate, AxisTaps<C>& taps) const {
+  PX_HD void location(C coordinate, AxisTaps<C>& taps) const {
     const C x = located(coordinate), floor = std::floor(x);
     const auto below = static_cast<int64_t>(floor);
     if (settings.mode == SampleMode::nearest) {
@@ -98,13 +98,15 @@ struct AxisSampler {
 
 // Positions [samples, positions, spatial axes], the last counted from the innermost axis of the feature map outward.
 template <class Device, class C>
-struct GridPlaces {
+struct GridPositions {
   Elements<Device, const C> grid;
   GridSettings settings;
   Axes lengths;  // of the feature map's spatial axes
-  int64_t channels, places, plane;
+  int64_t channels, locations, plane;
 
-  PX_HD int64_t row_of(int64_t element) const { return element / places / channels * places + element % places; }
+  PX_HD int64_t row_of(int64_t element) const {
+    return element / locations / channels * locations + element % locations;
+  }
 
   // Calls f(offset in a plane, weight) for everything that is read at row `row` of the grid, the taps of one axis with
   // those of all others; the offset is -1 outside of the feature map.
@@ -113,7 +115,8 @@ struct GridPlaces {
     AxisTaps<C> taps[Shape::kMaxRank];
     int64_t combinations = 1;
     for (int axis = 0; axis < lengths.count; ++axis) {
-      AxisSampler<C>{settings, lengths[axis]}.place(grid[row * lengths.count + lengths.count - 1 - axis], taps[axis]);
+      AxisSampler<C>{settings, lengths[axis]}.location(grid[row * lengths.count + lengths.count - 1 - axis],
+                                                       taps[axis]);
       combinations *= taps[axis].count;
     }
     for (int64_t number = 0; number < combinations; ++number) {
@@ -135,7 +138,7 @@ struct GridPlaces {
   template <class F>
   PX_HD void for_each_read(int64_t element, const F& f) const {
     for_each_tap(row_of(element), [&](int64_t offset, C weight) {
-      if (offset >= 0) f(element / places * plane + offset, weight);
+      if (offset >= 0) f(element / locations * plane + offset, weight);
     });
   }
 };

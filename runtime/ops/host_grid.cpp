@@ -13,20 +13,20 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kPlacesAtOnce = 256;
-constexpr int64_t kPlaceWork = 80;
+constexpr int64_t kPositionsAtOnce = 256;
+constexpr int64_t kElementWork = 80;
 
 // The two taps along an axis at adjacent positions.
 template <class C>
 struct AxisPairs {
-  int32_t positions[2][kPlacesAtOnce];
-  C weights[2][kPlacesAtOnce];
+  int32_t positions[2][kPositionsAtOnce];
+  C weights[2][kPositionsAtOnce];
 };
 
 // As AxisSampler::place gives them for mode linear.
 template <Padding kPadding, class C>
 void find_pairs(const AxisSampler<C>& given, const C* coordinates, int64_t count, AxisPairs<C>& pairs) {
-  vectorised(0, count, [&](int64_t begin, int64_t end) {
+  vectorized(0, count, [&](int64_t begin, int64_t end) {
     AxisSampler<C> axis = given;
     axis.settings.mode = SampleMode::linear;
     axis.settings.padding = kPadding;
@@ -51,33 +51,36 @@ void find_pairs(const AxisSampler<C>& given, const C* coordinates, int64_t count
 template <class C>
 class HostGrid {
  public:
-  HostGrid(const GridPlaces<Cpu, C>& places, int64_t samples) : places_(places), samples_(samples) {
-    for (int axis = 0; axis < places.lengths.count; ++axis) taps_ *= places.settings.mode == SampleMode::cubic ? 4 : 2;
+  HostGrid(const GridPositions<Cpu, C>& locations, int64_t samples) : locations_(locations), samples_(samples) {
+    for (int axis = 0; axis < locations.lengths.count; ++axis)
+      taps_ *= locations.settings.mode == SampleMode::cubic ? 4 : 2;
   }
 
   // Transposing pays off where a group is at least half full and there are not too few positions for the feature map.
-  bool suits_groups() const { return places_.channels * 2 >= kGroup && places_.plane <= places_.places * 4; }
-  int64_t grouped_elements() const { return samples_ * groups_ * kGroup * places_.plane; }
+  bool suits_groups() const {
+    return locations_.channels * 2 >= kGroup && locations_.plane <= locations_.locations * 4;
+  }
+  int64_t grouped_elements() const { return samples_ * groups_ * kGroup * locations_.plane; }
 
   void from_planes(const C* image, C* y) const {
     for_each_block([&](int64_t sample, int64_t first, int64_t count, const HostTaps<C>& taps) {
-      for (int64_t channel = 0; channel < places_.channels; ++channel) {
-        const int64_t plane = sample * places_.channels + channel;
-        taps.add_up(image + plane * places_.plane, count, y + plane * places_.places + first);
+      for (int64_t channel = 0; channel < locations_.channels; ++channel) {
+        const int64_t plane = sample * locations_.channels + channel;
+        taps.add_up(image + plane * locations_.plane, count, y + plane * locations_.locations + first);
       }
     });
   }
 
   // `grouped` is made here.
   void from_groups(const C* image, C* grouped, C* y) const {
-    group_channels(image, samples_, places_.channels, places_.plane, grouped);
+    group_channels(image, samples_, locations_.channels, locations_.plane, grouped);
     for_each_block([&](int64_t sample, int64_t first, int64_t count, const HostTaps<C>& taps) {
-      alignas(64) C sums[kPlacesAtOnce * kGroup];
-      for (int64_t channel = 0; channel < places_.channels; channel += kGroup) {
-        const int64_t width = std::min(kGroup, places_.channels - channel);
-        taps.add_up_group(grouped + (sample * groups_ * kGroup + channel) * places_.plane, count, sums);
-        turn(y + (sample * places_.channels + channel) * places_.places + first, places_.places, sums, kGroup, width,
-             count);
+      alignas(64) C sums[kPositionsAtOnce * kGroup];
+      for (int64_t channel = 0; channel < locations_.channels; channel += kGroup) {
+        const int64_t width = std::min(kGroup, locations_.channels - channel);
+        taps.add_up_group(grouped + (sample * groups_ * kGroup + channel) * locations_.plane, count, sums);
+        turn(y + (sample * locations_.channels + channel) * locations_.locations + first, locations_.locations, sums,
+             kGroup, width, count);
       }
     });
   }
@@ -88,38 +91,38 @@ class HostGrid {
   // Calls f(sample, first position, positions, their taps).
   template <class F>
   void for_each_block(const F& f) const {
-    const int64_t blocks = (places_.places + kPlacesAtOnce - 1) / kPlacesAtOnce;
-    const int64_t work = kPlacesAtOnce * (kPlaceWork + places_.channels * taps_);
+    const int64_t blocks = (locations_.locations + kPositionsAtOnce - 1) / kPositionsAtOnce;
+    const int64_t work = kPositionsAtOnce * (kElementWork + locations_.channels * taps_);
     parallel_for(samples_ * blocks, work, [&](int64_t begin, int64_t end) {
       HostTaps<C> taps;
-      taps.resize(taps_, kPlacesAtOnce);
+      taps.resize(taps_, kPositionsAtOnce);
       for (int64_t number = begin; number < end; ++number) {
-        const int64_t sample = number / blocks, first = number % blocks * kPlacesAtOnce;
-        const int64_t count = std::min(kPlacesAtOnce, places_.places - first);
-        find_taps(sample * places_.places + first, count, taps);
+        const int64_t sample = number / blocks, first = number % blocks * kPositionsAtOnce;
+        const int64_t count = std::min(kPositionsAtOnce, locations_.locations - first);
+        find_taps(sample * locations_.locations + first, count, taps);
         f(sample, first, count, taps);
       }
     });
   }
 
   void find_taps(int64_t row, int64_t count, HostTaps<C>& taps) const {
-    if (places_.settings.mode == SampleMode::linear && places_.settings.padding != Padding::reflection)
+    if (locations_.settings.mode == SampleMode::linear && locations_.settings.padding != Padding::reflection)
       return find_linear_taps(row, count, taps);
     for (int64_t i = 0; i < count; ++i) {
       int64_t tap = 0;
-      places_.for_each_tap(row + i, [&](int64_t offset, C weight) { taps.set(tap++, i, offset, weight); });
+      locations_.for_each_tap(row + i, [&](int64_t offset, C weight) { taps.set(tap++, i, offset, weight); });
     }
   }
 
   void find_linear_taps(int64_t row, int64_t count, HostTaps<C>& taps) const {
-    const int axes = places_.lengths.count;
+    const int axes = locations_.lengths.count;
     AxisPairs<C> pairs[3];
     for (int axis = 0; axis < axes; ++axis) {
-      const AxisSampler<C> sampler{places_.settings, places_.lengths[axis]};
-      const C* const from = &places_.grid[row * axes + axes - 1 - axis];
-      C coordinates[kPlacesAtOnce];
+      const AxisSampler<C> sampler{locations_.settings, locations_.lengths[axis]};
+      const C* const from = &locations_.grid[row * axes + axes - 1 - axis];
+      C coordinates[kPositionsAtOnce];
       for (int64_t i = 0; i < count; ++i) coordinates[i] = from[i * axes];
-      places_.settings.padding == Padding::zeros
+      locations_.settings.padding == Padding::zeros
           ? find_pairs<Padding::zeros>(sampler, coordinates, count, pairs[axis])
           : find_pairs<Padding::border>(sampler, coordinates, count, pairs[axis]);
     }
@@ -129,23 +132,23 @@ class HostGrid {
       for (int axis = axes - 1; axis >= 0; --axis) {
         const int64_t side = tap >> (axes - 1 - axis) & 1;
         taps.extend(tap, pairs[axis].positions[side], pairs[axis].weights[side], stride, count);
-        stride *= places_.lengths[axis];
+        stride *= locations_.lengths[axis];
       }
     }
   }
 
-  const GridPlaces<Cpu, C>& places_;
+  const GridPositions<Cpu, C>& locations_;
   int64_t samples_;
   int64_t taps_ = 1;
-  int64_t groups_ = channel_groups<C>(places_.channels);
+  int64_t groups_ = channel_groups<C>(locations_.channels);
 };
 
 }  // namespace
 
 template <class C>
-Status interpolate_on_host(OpContext<Cpu>& op, const GridPlaces<Cpu, C>& places, const C* image, int64_t samples,
+Status interpolate_on_host(OpContext<Cpu>& op, const GridPositions<Cpu, C>& locations, const C* image, int64_t samples,
                            C* y) {
-  const HostGrid<C> grid(places, samples);
+  const HostGrid<C> grid(locations, samples);
   if (!grid.suits_groups()) {
     grid.from_planes(image, y);
     return {};
@@ -155,7 +158,8 @@ Status interpolate_on_host(OpContext<Cpu>& op, const GridPlaces<Cpu, C>& places,
   return {};
 }
 
-template Status interpolate_on_host(OpContext<Cpu>&, const GridPlaces<Cpu, float>&, const float*, int64_t, float*);
-template Status interpolate_on_host(OpContext<Cpu>&, const GridPlaces<Cpu, double>&, const double*, int64_t, double*);
+template Status interpolate_on_host(OpContext<Cpu>&, const GridPositions<Cpu, float>&, const float*, int64_t, float*);
+template Status interpolate_on_host(OpContext<Cpu>&, const GridPositions<Cpu, double>&, const double*, int64_t,
+                                    double*);
 
 }  // namespace parallax::runtime

@@ -8,12 +8,13 @@
 namespace parallax::runtime {
 
 template <class C>
-bool suits_host_grid(const GridPlaces<Cpu, C>& places) {
-  return places.lengths.count <= 3 && places.plane < INT32_MAX;
+bool suits_host_grid(const GridPositions<Cpu, C>& locations) {
+  return locations.lengths.count <= 3 && locations.plane < INT32_MAX;
 }
 
 // y [samples, channels, positions] of a feature map [samples, channels, plane].
 template <class C>
-Status interpolate_on_host(OpContext<Cpu>& op, const GridPlaces<Cpu, C>& places, const C* image, int64_t samples, C* y);
+Status interpolate_on_host(OpContext<Cpu>& op, const GridPositions<Cpu, C>& locations, const C* image, int64_t samples,
+                           C* y);
 
 }  // namespace parallax::runtime

@@ -17,14 +17,14 @@ struct HostRotation {
   const C* sine = nullptr;
 
   void run(const C* in, C* out) const {
-    vectorised(0, half, [in, out, own = *this](int64_t begin, int64_t end) {
-      own.interleaved ? own.turn_neighbours(in, out, begin, end) : own.turn_halves(in, out, begin, end);
+    vectorized(0, half, [in, out, own = *this](int64_t begin, int64_t end) {
+      own.interleaved ? own.transpose_neighbors(in, out, begin, end) : own.transpose_float16(in, out, begin, end);
     });
     std::copy(in + 2 * half, in + size, out + 2 * half);
   }
 
  private:
-  void turn_neighbours(const C* x, C* y, int64_t begin, int64_t end) const {
+  void transpose_neighbors(const C* x, C* y, int64_t begin, int64_t end) const {
     const C *const cosines = cosine, *const sines = sine;
     PX_INDEPENDENT_ITERATIONS
     for (int64_t i = begin; i < end; ++i) {
@@ -33,7 +33,7 @@ struct HostRotation {
       y[2 * i + 1] = first * sines[i] + second * cosines[i];
     }
   }
-  void turn_halves(const C* x, C* y, int64_t begin, int64_t end) const {
+  void transpose_float16(const C* x, C* y, int64_t begin, int64_t end) const {
     const C *const cosines = cosine, *const sines = sine;
     const int64_t distance = half;
     PX_INDEPENDENT_ITERATIONS

@@ -32,11 +32,11 @@ void group_channels(const C* image, int64_t samples, int64_t channels, int64_t p
 namespace {
 
 __attribute__((target("avx512f"))) void add_up_avx512(const float* plane, const int32_t* offsets, const float* weights,
-                                                      int64_t taps, int64_t places, int64_t count, float* y) {
+                                                      int64_t taps, int64_t locations, int64_t count, float* y) {
   for (int64_t first = 0; first < count; first += 16) {
     const auto present = static_cast<__mmask16>(0xFFFFU >> (16 - std::min<int64_t>(16, count - first)));
     __m512 sum = _mm512_setzero_ps();
-    for (int64_t at = first; at < taps * places; at += places) {
+    for (int64_t at = first; at < taps * locations; at += locations) {
       const __m512i offset = _mm512_maskz_loadu_epi32(present, offsets + at);
       const __mmask16 inside = _mm512_mask_cmpge_epi32_mask(present, offset, _mm512_setzero_si512());
       const __m512 read = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), inside, offset, plane, 4);
@@ -49,11 +49,11 @@ __attribute__((target("avx512f"))) void add_up_avx512(const float* plane, const 
 }  // namespace
 #endif
 
-bool add_up_gathered(const float* plane, const int32_t* offsets, const float* weights, int64_t taps, int64_t places,
+bool add_up_gathered(const float* plane, const int32_t* offsets, const float* weights, int64_t taps, int64_t locations,
                      int64_t count, float* y) {
 #ifdef __x86_64__
   if (vector_level() == VectorLevel::avx512) {
-    add_up_avx512(plane, offsets, weights, taps, places, count, y);
+    add_up_avx512(plane, offsets, weights, taps, locations, count, y);
     return true;
   }
 #endif

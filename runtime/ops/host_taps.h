@@ -26,40 +26,40 @@ template <class C>
 void group_channels(const C* image, int64_t samples, int64_t channels, int64_t plane, C* grouped);
 
 // HostTaps::add_up by instructions that gather; false where there are none.
-bool add_up_gathered(const float* plane, const int32_t* offsets, const float* weights, int64_t taps, int64_t places,
+bool add_up_gathered(const float* plane, const int32_t* offsets, const float* weights, int64_t taps, int64_t locations,
                      int64_t count, float* y);
 
 template <class C>
 class HostTaps {
  public:
   // For `places` positions with at most `taps` elements each.
-  void resize(int64_t taps, int64_t places) {
+  void resize(int64_t taps, int64_t locations) {
     taps_ = taps;
-    places_ = places;
-    offsets_.assign(static_cast<size_t>(taps * places), -1);
+    locations_ = locations;
+    offsets_.assign(static_cast<size_t>(taps * locations), -1);
     weights_.assign(offsets_.size(), C(0));
   }
   // Element number `tap` that position `place` reads is at `offset` in a plane; -1: outside, where zero is read.
-  void set(int64_t tap, int64_t place, int64_t offset, C weight) {
-    offsets_.data()[tap * places_ + place] = static_cast<int32_t>(offset);
-    weights_.data()[tap * places_ + place] = weight;
+  void set(int64_t tap, int64_t location, int64_t offset, C weight) {
+    offsets_.data()[tap * locations_ + location] = static_cast<int32_t>(offset);
+    weights_.data()[tap * locations_ + location] = weight;
   }
   // Begins the taps of several output positions, one axis of the input after the other; positions along one are
   // `stride` elements from each other.
   void begin(int64_t tap, int64_t count) {
-    std::fill_n(offsets_.data() + tap * places_, count, 0);
-    std::fill_n(weights_.data() + tap * places_, count, C(1));
+    std::fill_n(offsets_.data() + tap * locations_, count, 0);
+    std::fill_n(weights_.data() + tap * locations_, count, C(1));
   }
   void extend(int64_t tap, const int32_t* positions, const C* weights, int64_t stride, int64_t count) {
-    vectorised(0, count, [=, this](int64_t begin, int64_t end) {
-      int32_t* const offsets = offsets_.data() + tap * places_;
-      C* const products = weights_.data() + tap * places_;
+    vectorized(0, count, [=, this](int64_t begin, int64_t end) {
+      int32_t* const offsets = offsets_.data() + tap * locations_;
+      C* const products = weights_.data() + tap * locations_;
       const int32_t* const at = positions;
       const C* const factors = weights;
-      const auto apart = static_cast<int32_t>(stride);
+      const auto gap_between = static_cast<int32_t>(stride);
       PX_INDEPENDENT_ITERATIONS
       for (int64_t i = begin; i < end; ++i) {
-        const int32_t offset = offsets[i] + at[i] * apart;
+        const int32_t offset = offsets[i] + at[i] * gap_between;
         offsets[i] = (offsets[i] | at[i]) < 0 ? -1 : offset;
         products[i] *= factors[i];
       }
@@ -68,15 +68,15 @@ class HostTaps {
   // y[position] = the sum of its elements times their weights, one tap after the other.
   void add_up(const C* plane, int64_t count, C* y) const {
     if constexpr (std::is_same_v<C, float>) {
-      if (add_up_gathered(plane, offsets_.data(), weights_.data(), taps_, places_, count, y)) return;
+      if (add_up_gathered(plane, offsets_.data(), weights_.data(), taps_, locations_, count, y)) return;
     }
-    vectorised(0, count, [&, plane, y](int64_t begin, int64_t end) {
+    vectorized(0, count, [&, plane, y](int64_t begin, int64_t end) {
       const C* const values = plane;
       C* const sums = y;
       for (int64_t i = begin; i < end; ++i) sums[i] = C(0);
       for (int64_t tap = 0; tap < taps_; ++tap) {
-        const int32_t* const offsets = offsets_.data() + tap * places_;
-        const C* const weights = weights_.data() + tap * places_;
+        const int32_t* const offsets = offsets_.data() + tap * locations_;
+        const C* const weights = weights_.data() + tap * locations_;
         PX_INDEPENDENT_ITERATIONS
         for (int64_t i = begin; i < end; ++i) {
           const int32_t offset = offsets[i];
@@ -88,15 +88,15 @@ class HostTaps {
   }
   // sums [position, kChannelGroup], in the same order, of one group of channels.
   void add_up_group(const C* values, int64_t count, C* sums) const {
-    vectorised(0, count, [&, values, sums](int64_t begin, int64_t end) {
+    vectorized(0, count, [&, values, sums](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Group sum{};
         for (int64_t tap = 0; tap < taps_; ++tap) {
-          const int32_t offset = offsets_.data()[tap * places_ + i];
+          const int32_t offset = offsets_.data()[tap * locations_ + i];
           if (offset < 0) continue;
           Group read;
           std::memcpy(&read, values + offset * kChannelGroup<C>, sizeof(read));
-          sum += weights_.data()[tap * places_ + i] * read;
+          sum += weights_.data()[tap * locations_ + i] * read;
         }
         std::memcpy(sums + i * kChannelGroup<C>, &sum, sizeof(sum));
       }
@@ -106,7 +106,7 @@ class HostTaps {
  private:
   using Group __attribute__((vector_size(64))) = C;
 
-  int64_t taps_ = 0, places_ = 0;
+  int64_t taps_ = 0, locations_ = 0;
   std::vector<int32_t> offsets_;  // [taps, positions], and the same
   std::vector<C> weights_;
 };

@@ -82,8 +82,8 @@ Status append_pad_table(int64_t dim, int64_t before, int64_t after, const std::s
         source = (i % dim + dim) % dim;
       } else {  // reflect: there and back without repeating the ends
         const int64_t period = std::max<int64_t>(1, 2 * (dim - 1));
-        const int64_t place = (i % period + period) % period;
-        source = place < dim ? place : period - place;
+        const int64_t location = (i % period + period) % period;
+        source = location < dim ? location : period - location;
       }
     }
     tables.push_back(source);
@@ -147,9 +147,9 @@ void pad_lines(const PaddedLines& lines, T constant, const T* x, T* y) {
                    bool is_inside = true;
                    int64_t from = 0;
                    for (int64_t axis = 0; axis < axes; ++axis) {
-                     const int64_t place = at[axis] - lines.before[axis];
-                     is_inside = is_inside && place >= 0 && place < lines.x_dims[axis];
-                     from += place * x_strides[axis];
+                     const int64_t location = at[axis] - lines.before[axis];
+                     is_inside = is_inside && location >= 0 && location < lines.x_dims[axis];
+                     from += location * x_strides[axis];
                    }
                    T* const to = y + line * lines.length;
                    const int64_t lead = is_inside ? lines.lead : lines.length, run = is_inside ? lines.run : 0;

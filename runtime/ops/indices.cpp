@@ -31,7 +31,7 @@ bool are_ready_indices(const Tensor& indices, int64_t dim) {
   std::atomic<bool> all_inside = true;
   parallel_for(indices.element_count(), 1, [&](int64_t begin, int64_t end) {
     uint64_t outside = 0;
-    vectorised(begin, end, [values, limit, &outside](int64_t first, int64_t last) {
+    vectorized(begin, end, [values, limit, &outside](int64_t first, int64_t last) {
       uint64_t found = 0;
       for (int64_t i = first; i < last; ++i) found += static_cast<uint64_t>(values[i]) >= limit ? 1 : 0;
       outside = found;

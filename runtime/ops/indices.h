@@ -82,8 +82,8 @@ struct TablesIndex {
     Elements<Device, const int64_t> tables;
     int64_t first, stride, base;  // base -1: no element comes from anywhere
     PX_HD int64_t operator()(int64_t column) const {
-      const int64_t place = tables[first + column];
-      return base < 0 || place < 0 ? -1 : base + place * stride;
+      const int64_t location = tables[first + column];
+      return base < 0 || location < 0 ? -1 : base + location * stride;
     }
   };
   int64_t columns() const { return dims[dims.count - 1]; }
@@ -95,8 +95,8 @@ struct TablesIndex {
     int64_t rest = number;
     for (int axis = last - 1; axis >= 0 && row.base >= 0; --axis) {
       table -= dims[axis];
-      const int64_t place = tables[table + rest % dims[axis]];
-      row.base = place < 0 ? -1 : row.base + place * strides[axis];
+      const int64_t location = tables[table + rest % dims[axis]];
+      row.base = location < 0 ? -1 : row.base + location * strides[axis];
       rest /= dims[axis];
     }
     return row;
@@ -121,8 +121,8 @@ namespace indices_detail {
 // Component i of a tuple indexes a dimension of dims[i]; a plain list of indices is tuples of one.
 struct OutsideDims {
   Axes dims;
-  PX_HD bool operator()(int64_t index, int64_t place) const {
-    const int64_t dim = dims[place % dims.count];
+  PX_HD bool operator()(int64_t index, int64_t location) const {
+    const int64_t dim = dims[location % dims.count];
     return index < -dim || index >= dim;
   }
 };

@@ -215,9 +215,9 @@ template <class Device, class C>
 struct JoinedSequence {
   Elements<Device, const C> state, x;  // no state: zeros
   int64_t past, length;
-  PX_HD C at(int64_t line, int64_t place) const {
-    if (place >= past) return x[line * length + place - past];
-    return state ? state[line * past + place] : C(0);
+  PX_HD C at(int64_t line, int64_t location) const {
+    if (location >= past) return x[line * length + location - past];
+    return state ? state[line * past + location] : C(0);
   }
 };
 

@@ -20,7 +20,7 @@ namespace {
 struct LossShape {
   int64_t batch = 0;
   int64_t classes = 0;
-  int64_t places = 0;
+  int64_t locations = 0;
 };
 
 Result<LossShape> loss_shape(const Shape& scores, const Shape& targets) {
@@ -72,8 +72,8 @@ struct PlaceWeight {
   Source targets;
   Elements<Device, const C> class_weights;  // none without weights
   OutsideClasses known;
-  PX_HD C operator()(int64_t place) const {
-    const int64_t target = element_of<Device, int64_t>(targets, place);
+  PX_HD C operator()(int64_t location) const {
+    const int64_t target = element_of<Device, int64_t>(targets, location);
     if (known.ignores && target == known.ignored) return C(0);
     return class_weights ? class_weights[target] : C(1);
   }
@@ -82,12 +82,12 @@ template <class Device, class C>
 struct PlaceLoss {
   PlaceWeight<Device, C> weight;
   Source log_probabilities;
-  int64_t classes, places;
-  PX_HD C operator()(int64_t place) const {
-    const int64_t target = element_of<Device, int64_t>(weight.targets, place);
+  int64_t classes, locations;
+  PX_HD C operator()(int64_t location) const {
+    const int64_t target = element_of<Device, int64_t>(weight.targets, location);
     if (weight.known.ignores && target == weight.known.ignored) return C(0);
-    const int64_t at = (place / places * classes + target) * places + place % places;
-    return -element_of<Device, C>(log_probabilities, at) * weight(place);
+    const int64_t at = (location / locations * classes + target) * locations + location % locations;
+    return -element_of<Device, C>(log_probabilities, at) * weight(location);
   }
 };
 
@@ -130,7 +130,7 @@ Status loss_as(OpContext<Device>& op, const LossShape& shape, bool from_scores) 
   Source log_probabilities = source_of(scores.view());
   if (from_scores) {
     const MutableView made = PX_TRY(op.scratch(storage_of<C>(), scores.shape()));
-    const RowLayout rows{shape.batch, shape.classes, shape.places};
+    const RowLayout rows{shape.batch, shape.classes, shape.locations};
     scan_rows<C, C>(op.queue(), LogProbabilitiesRow{}, rows, made, scores.view(), 20);
     log_probabilities = source_of(TensorView(made));
     if (op.wants_output(1)) {
@@ -148,7 +148,7 @@ Status loss_as(OpContext<Device>& op, const LossShape& shape, bool from_scores) 
     weights = PX_TRY(converted<C>(op.queue(), op.input(2).view(), op.is_constant(2)));
   }
   const PlaceWeight<Device, C> weight{source_of(targets.view()), {weights.get()}, outside};
-  return reduce_losses(op, PlaceLoss<Device, C>{weight, log_probabilities, shape.classes, shape.places});
+  return reduce_losses(op, PlaceLoss<Device, C>{weight, log_probabilities, shape.classes, shape.locations});
 }
 
 template <class Device, bool kFromScores>

@@ -14,8 +14,8 @@ namespace {
 
 // Float16 as it is, where a GPU's library multiplies them so: sums in float32, rounded once, as below.
 template <class Device>
-Result<bool> multiply_halves(OpContext<Device>& op, const GemmProblem& problem, const TensorView& bias,
-                             const MutableView& out) {
+Result<bool> multiply_float16(OpContext<Device>& op, const GemmProblem& problem, const TensorView& bias,
+                              const MutableView& out) {
   if constexpr (GpuDevice<Device>) {
     if (out.dtype != DType::float16 && out.dtype != DType::bfloat16) return false;
     return library_product(op.queue(), {problem, op.input(0).view(), op.input(1).view(), bias, out});
@@ -38,7 +38,7 @@ Status product_of(OpContext<Device>& op, const GemmProblem& problem, const C* a,
 // Computes in C and stores with one rounding to the output's type.
 template <class C, class Device>
 Status multiply(OpContext<Device>& op, GemmProblem problem, int64_t a_input, int64_t b_input, const MutableView& out) {
-  if (PX_TRY(multiply_halves(op, problem, {}, out))) return {};
+  if (PX_TRY(multiply_float16(op, problem, {}, out))) return {};
   problem.b_is_constant = op.is_constant(b_input);
   const auto a = PX_TRY(converted<C>(op.queue(), op.input(a_input).view(), false));
   if (out.dtype == storage_of<C>()) {
@@ -97,7 +97,7 @@ Status gemm_as(OpContext<Device>& op, const GemmProblem& problem, const MutableV
   }
   if (!op.has_input(2) || is_bias(op, out)) {
     const TensorView bias = op.has_input(2) ? op.input(2).view() : TensorView{};
-    if (PX_TRY(multiply_halves(op, problem, bias, out))) return {};
+    if (PX_TRY(multiply_float16(op, problem, bias, out))) return {};
   }
   const bool direct = out.dtype == storage_of<C>();
   const MutableView wide = direct ? out : PX_TRY(op.scratch(storage_of<C>(), out.shape));

@@ -13,10 +13,12 @@
 
 namespace parallax::runtime {
 
-inline bool is_narrow_code(DType dtype) { return is_sub_byte(dtype) || (is_floating(dtype) && bits_of(dtype) <= 8); }
+inline bool is_narrow_quantized(DType dtype) {
+  return is_sub_byte(dtype) || (is_floating(dtype) && bits_of(dtype) <= 8);
+}
 
 // The values of all bit patterns.
-inline std::vector<double> values_of_codes(DType dtype) {
+inline std::vector<double> values_of_quantized(DType dtype) {
   std::vector<double> values(size_t{1} << bits_of(dtype));
   for (size_t code = 0; code < values.size(); ++code) {
     const auto byte = static_cast<std::byte>(code);
@@ -50,41 +52,41 @@ struct FloatRounding {
 // Rounding to a format as a step function: codes[i] is the result of numbers from bounds[i] on, below bounds[i + 1].
 struct RoundingSteps {
   Ints bounds, codes;
-  int64_t nan_code[2];  // without and with a sign
+  int64_t nan_bits[2];  // without and with a sign
 };
 
 inline RoundingSteps rounding_steps(DType dtype, const FloatRounding& rounding) {
-  const auto code_at = [&](int64_t place) -> int64_t {
-    const auto bits = place < 0 ? static_cast<int64_t>(INT64_MIN - place) : place;
+  const auto quantized_at = [&](int64_t location) -> int64_t {
+    const auto bits = location < 0 ? static_cast<int64_t>(INT64_MIN - location) : location;
     return small_float_from_double(dtype, std::bit_cast<double>(bits), rounding.saturate, rounding.mode);
   };
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   RoundingSteps steps;
-  steps.nan_code[0] = small_float_from_double(dtype, nan, rounding.saturate, rounding.mode);
-  steps.nan_code[1] = small_float_from_double(dtype, -nan, rounding.saturate, rounding.mode);
+  steps.nan_bits[0] = small_float_from_double(dtype, nan, rounding.saturate, rounding.mode);
+  steps.nan_bits[1] = small_float_from_double(dtype, -nan, rounding.saturate, rounding.mode);
   // Between neighbors of the format (and the ends of the doubles) the code changes once, and where is found by
   // halving.
-  std::vector<int64_t> places{place_in_order(-infinity), place_in_order(-0.0), 0, place_in_order(infinity)};
-  for (double value : values_of_codes(dtype)) {
-    if (value == value) places.push_back(place_in_order(value));
+  std::vector<int64_t> locations{place_in_order(-infinity), place_in_order(-0.0), 0, place_in_order(infinity)};
+  for (double value : values_of_quantized(dtype)) {
+    if (value == value) locations.push_back(place_in_order(value));
   }
-  std::sort(places.begin(), places.end());
-  steps.bounds.push_back(places.front());
-  steps.codes.push_back(code_at(places.front()));
+  std::sort(locations.begin(), locations.end());
+  steps.bounds.push_back(locations.front());
+  steps.codes.push_back(quantized_at(locations.front()));
   const auto change_between = [&](int64_t low, int64_t high) {
-    while (code_at(low) != code_at(high)) {
+    while (quantized_at(low) != quantized_at(high)) {
       int64_t same = low, other = high;
       while (static_cast<uint64_t>(other) - static_cast<uint64_t>(same) > 1) {
         const auto middle = static_cast<int64_t>(static_cast<uint64_t>(same) +
                                                  (static_cast<uint64_t>(other) - static_cast<uint64_t>(same)) / 2);
-        (code_at(middle) == code_at(low) ? same : other) = middle;
+        (quantized_at(middle) == quantized_at(low) ? same : other) = middle;
       }
       steps.bounds.push_back(other);
-      steps.codes.push_back(code_at(other));
+      steps.codes.push_back(quantized_at(other));
       low = other;
     }
   };
-  for (size_t i = 0; i + 1 < places.size(); ++i) change_between(places[i], places[i + 1]);
+  for (size_t i = 0; i + 1 < locations.size(); ++i) change_between(locations[i], locations[i + 1]);
   return steps;
 }
 
@@ -93,15 +95,15 @@ struct RoundedElement {
   Source in;
   Elements<Device, const int64_t> bounds, codes;
   int64_t count;
-  int64_t nan_code, negative_nan_code;
+  int64_t nan_bits, negative_nan_bits;
   PX_HD int64_t operator()(int64_t i) const {
     const double value = element_of<Device, double>(in, i);
-    const int64_t place = place_in_order(value);
-    if (value != value) return place < 0 ? negative_nan_code : nan_code;
+    const int64_t location = place_in_order(value);
+    if (value != value) return location < 0 ? negative_nan_bits : nan_bits;
     int64_t low = 0, high = count;  // the last bound that is not above it
     while (high - low > 1) {
       const int64_t middle = (low + high) / 2;
-      (bounds[middle] <= place ? low : high) = middle;
+      (bounds[middle] <= location ? low : high) = middle;
     }
     return codes[low];
   }
@@ -120,7 +122,7 @@ struct WrappedElement {
 
 // Bytes of several elements.
 template <class Code>
-struct PackedCodes {
+struct PackedQuantized {
   Code code;
   int bits;
   int64_t count;
@@ -139,17 +141,17 @@ struct PackedCodes {
 template <class Device>
 Result<TensorView> decoded(OpContext<Device>& op, const TensorView& x) {
   const MutableView wide = PX_TRY(op.scratch(DType::float64, x.shape));
-  const auto values = PX_TRY(op.table(values_of_codes(x.dtype)));
+  const auto values = PX_TRY(op.table(values_of_quantized(x.dtype)));
   const DecodedElement<Device> element{{reinterpret_cast<const uint8_t*>(x.data)}, values, bits_of(x.dtype)};
   tabulate<double>(op.queue(), element, wide);
   return TensorView(wide);
 }
 
 template <class Device, class Code>
-void store_codes(OpContext<Device>& op, const Code& code, const MutableView& y) {
+void store_quantized(OpContext<Device>& op, const Code& code, const MutableView& y) {
   const auto bytes = static_cast<int64_t>(byte_size(y.dtype, y.element_count()));
   const MutableView out{DType::uint8, Shape{bytes}, y.data, y.device};
-  tabulate<int64_t>(op.queue(), PackedCodes<Code>{code, bits_of(y.dtype), y.element_count()}, out);
+  tabulate<int64_t>(op.queue(), PackedQuantized<Code>{code, bits_of(y.dtype), y.element_count()}, out);
 }
 
 // y, of a narrow type, from x, of any other.
@@ -157,15 +159,15 @@ template <class Device>
 Status encode(OpContext<Device>& op, const TensorView& x, const MutableView& y, const FloatRounding& rounding) {
   if (y.element_count() == 0) return {};
   if (!is_floating(y.dtype)) {
-    store_codes(op, WrappedElement<Device>{source_of(x), is_floating(x.dtype)}, y);
+    store_quantized(op, WrappedElement<Device>{source_of(x), is_floating(x.dtype)}, y);
     return {};
   }
   const RoundingSteps steps = rounding_steps(y.dtype, rounding);
   const auto bounds = PX_TRY(op.table(steps.bounds));
   const auto codes = PX_TRY(op.table(steps.codes));
   const RoundedElement<Device> element{source_of(x),      bounds,           codes, steps.bounds.size(),
-                                       steps.nan_code[0], steps.nan_code[1]};
-  store_codes(op, element, y);
+                                       steps.nan_bits[0], steps.nan_bits[1]};
+  store_quantized(op, element, y);
   return {};
 }
 

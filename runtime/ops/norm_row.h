@@ -10,7 +10,7 @@
 namespace parallax::runtime {
 
 template <class C>
-struct Centred {
+struct Centered {
   C mean, rest, factor;
   PX_HD C operator()(C x, int64_t) const { return ((x - mean) - rest) * factor; }
 };
@@ -31,7 +31,7 @@ struct ScaledAndMoved {
 template <class Device, class C>
 struct NormRow {
   C epsilon;
-  bool centred;
+  bool centered;
   Elements<Device, const C> scale;
   Elements<Device, const C> bias;
   Target mean_out;
@@ -41,10 +41,10 @@ struct NormRow {
   PX_HD void operator()(Team& team, int64_t row) const {
     const C count = static_cast<C>(team.length());
     const auto [mean, variance, rest] =
-        centred ? moments_of(team) : Moments<C>{C(0), team.fold(SquaredDifferenceSum<C>{C(0)}) / count, C(0)};
+        centered ? moments_of(team) : Moments<C>{C(0), team.fold(SquaredDifferenceSum<C>{C(0)}) / count, C(0)};
     const C inverse = C(1) / std::sqrt(variance + epsilon);
     if (!scale) {
-      team.emit(Centred<C>{mean, rest, inverse});
+      team.emit(Centered<C>{mean, rest, inverse});
     } else if (!bias) {
       team.emit(Scaled<Device, C>{mean, rest, inverse, scale});
     } else {

@@ -41,7 +41,7 @@ Result<const C*> row_parameter(OpContext<Device>& op, int64_t index, const Shape
 }
 
 template <class Device>
-Status layer_norm(OpContext<Device>& op, bool centred, int64_t mean_output, int64_t inverse_output, DType dtype) {
+Status layer_norm(OpContext<Device>& op, bool centered, int64_t mean_output, int64_t inverse_output, DType dtype) {
   const Tensor& x = op.input(0);
   const Ints dims(x.shape());
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), dims.size()));
@@ -61,9 +61,9 @@ Status layer_norm(OpContext<Device>& op, bool centred, int64_t mean_output, int6
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
     const C* scale = PX_TRY(row_parameter<C>(op, 1, row_shape));
-    const C* bias = centred ? PX_TRY(row_parameter<C>(op, 2, row_shape)) : nullptr;
+    const C* bias = centered ? PX_TRY(row_parameter<C>(op, 2, row_shape)) : nullptr;
     const NormRow<Device, C> row{
-        static_cast<C>(op.real("epsilon")), centred, {scale}, {bias}, target_of(mean), target_of(inverse)};
+        static_cast<C>(op.real("epsilon")), centered, {scale}, {bias}, target_of(mean), target_of(inverse)};
     scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 2);
     return {};
   });

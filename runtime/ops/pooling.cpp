@@ -123,12 +123,12 @@ struct WindowMax {
     return best.offset < 0 ? std::numeric_limits<C>::lowest() : best.value;
   }
   template <class C>
-  PX_HD int64_t place(Found<C> best, int64_t plane_start) const {
+  PX_HD int64_t location(Found<C> best, int64_t plane_start) const {
     return plane_start + (best.offset < 0 ? -1 : order(best.offset));
   }
 };
 
-struct LargestOfPlaces {
+struct LargestOfElements {
   float first() const { return -std::numeric_limits<float>::infinity(); }
   float step(float best, float value) const {  // NaN wins
     const float larger = value > best ? value : best;
@@ -143,9 +143,9 @@ Status max_pool(OpContext<Device>& op) {
   const Pooling pooling = PX_TRY(pooling_of(op, op.input(0).shape()));
   Tensor x = op.input(0);
   if constexpr (std::is_same_v<Device, Cpu>) {
-    if (pools_channels_last(op) && !op.wants_output(1)) return pool_channels_last(op, pooling, LargestOfPlaces{});
+    if (pools_channels_last(op) && !op.wants_output(1)) return pool_channels_last(op, pooling, LargestOfElements{});
     x = PX_TRY(to_row_major(op.queue(), x));
-    if (pools_rows<Device>(x, pooling) && !op.wants_output(1)) return pool_rows(op, x, pooling, LargestOfPlaces{});
+    if (pools_rows<Device>(x, pooling) && !op.wants_output(1)) return pool_rows(op, x, pooling, LargestOfElements{});
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
   MutableView indices;
@@ -200,12 +200,12 @@ struct WindowMean {
     return total.sum / static_cast<C>(count < 1 ? 1 : count);
   }
   template <class C>
-  PX_HD int64_t place(Total<C>, int64_t) const {
+  PX_HD int64_t location(Total<C>, int64_t) const {
     return 0;
   }
 };
 
-struct SumOfPlaces {
+struct SumOfElements {
   const WindowMean& mean;
   float first() const { return 0.0F; }
   float step(float sum, float value) const { return sum + value; }
@@ -230,9 +230,9 @@ Status average_pool(OpContext<Device>& op) {
     fold.padded.dilations[axis] = window.dilations[axis];
   }
   if constexpr (std::is_same_v<Device, Cpu>) {
-    if (pools_channels_last(op)) return pool_channels_last(op, pooling, SumOfPlaces{fold});
+    if (pools_channels_last(op)) return pool_channels_last(op, pooling, SumOfElements{fold});
     x = PX_TRY(to_row_major(op.queue(), x));
-    if (pools_rows<Device>(x, pooling)) return pool_rows(op, x, pooling, SumOfPlaces{fold});
+    if (pools_rows<Device>(x, pooling)) return pool_rows(op, x, pooling, SumOfElements{fold});
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
@@ -256,7 +256,7 @@ struct WindowNorm {
     return std::pow(sum, C(1) / static_cast<C>(p));
   }
   template <class C>
-  PX_HD int64_t place(C, int64_t) const {
+  PX_HD int64_t location(C, int64_t) const {
     return 0;
   }
 };
@@ -277,7 +277,7 @@ Status lp_pool(OpContext<Device>& op) {
 // The destination of a value whose index names an element of the unpadded output. A given output shape only makes it
 // larger.
 template <class Device>
-struct UnpooledPlace {
+struct UnpooledIndex {
   Source indices;
   Axes natural, shape, strides;  // of the output without and with a given shape
   int64_t count;                 // elements of the former
@@ -293,18 +293,18 @@ struct UnpooledPlace {
   }
   PX_HD int64_t operator()(int64_t element) const {
     int64_t index = element_of<Device, int64_t>(indices, element);
-    int64_t place = 0;
+    int64_t location = 0;
     for (int axis = natural.count - 1; axis >= 0; --axis) {
-      place += index % natural[axis] * strides[axis];
+      location += index % natural[axis] * strides[axis];
       index /= natural[axis];
     }
-    return place;
+    return location;
   }
 };
 template <class Device>
 struct OutsideUnpooled {
-  UnpooledPlace<Device> place;
-  PX_HD bool operator()(int64_t index, int64_t) const { return place.is_outside(index); }
+  UnpooledIndex<Device> location;
+  PX_HD bool operator()(int64_t index, int64_t) const { return location.is_outside(index); }
 };
 
 template <class Device>
@@ -332,11 +332,11 @@ Status max_unpool(OpContext<Device>& op) {
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
   fill(op.queue(), y, nullptr);
-  const UnpooledPlace<Device> place{source_of(indices.view()), Axes(Ints(natural)), Axes(Ints(shape)),
-                                    Axes(row_major_strides(shape)), natural.element_count()};
-  const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), OutsideUnpooled<Device>{place}, indices.view()));
+  const UnpooledIndex<Device> location{source_of(indices.view()), Axes(Ints(natural)), Axes(Ints(shape)),
+                                       Axes(row_major_strides(shape)), natural.element_count()};
+  const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), OutsideUnpooled<Device>{location}, indices.view()));
   if (bad >= 0) return execution_error(fmt::format("index number {} is out of range", bad));
-  return scatter<float>(op.queue(), place, Combine::replace, y, x.view(), 1), Status{};
+  return scatter<float>(op.queue(), location, Combine::replace, y, x.view(), 1), Status{};
 }
 
 template <class Device>

@@ -131,7 +131,7 @@ template <class Device>
 Result<Source> readable(OpContext<Device>& op, int64_t input) {
   if (!op.has_input(input)) return Source{};
   if constexpr (GpuDevice<Device>) {
-    if (is_narrow_code(op.input(input).dtype())) return source_of(PX_TRY(decoded(op, op.input(input).view())));
+    if (is_narrow_quantized(op.input(input).dtype())) return source_of(PX_TRY(decoded(op, op.input(input).view())));
   }
   return source_of(op.input(input).view());
 }
@@ -178,7 +178,7 @@ void dequantize_blocks(const TensorView& x, const TensorView& scale, const Tenso
         if (zero != nullptr) load_block<double>(zero->dtype, zero->data, run.at, run.stride, length, zeros + done);
         done += length;
       }
-      vectorised(0, count, [to = numbers, its_scales = scales, its_zeros = zeros](int64_t, int64_t last) {
+      vectorized(0, count, [to = numbers, its_scales = scales, its_zeros = zeros](int64_t, int64_t last) {
         for (int64_t i = 0; i < last; ++i) to[i] = (to[i] - its_zeros[i]) * its_scales[i];
       });
       store_block<double>(y.dtype, y.data, first, count, numbers);
@@ -230,8 +230,8 @@ Status quantize_linear(OpContext<Device>& op) {
   }
   if (!to_float && !is_sub_byte(target)) return tabulate<int64_t>(op.queue(), quantized, y), Status{};
   if constexpr (GpuDevice<Device>) {
-    if (!to_float) return store_codes(op, quantized, y), Status{};
-    if (!is_narrow_code(target)) return unsupported_dtype(target);
+    if (!to_float) return store_quantized(op, quantized, y), Status{};
+    if (!is_narrow_quantized(target)) return unsupported_dtype(target);
     const MutableView wide = PX_TRY(op.scratch(DType::float64, x.shape()));
     tabulate<double>(op.queue(), Unrounded<Device>{quantized}, wide);
     return encode(op, TensorView(wide), y, {saturate, E8M0Rounding::up});
@@ -261,7 +261,7 @@ Status dequantize_linear(OpContext<Device>& op) {
   const DType target = PX_TRY(output_type(op, scale.dtype()));
   if (!is_floating(target)) return unsupported_dtype(target);
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
-  if (GpuDevice<Device> && is_narrow_code(target)) return unsupported_dtype(target);
+  if (GpuDevice<Device> && is_narrow_quantized(target)) return unsupported_dtype(target);
   if constexpr (!GpuDevice<Device>) {
     if (const auto lines = lines_of(op, index, target, x.dtype())) {
       dequantize_lines(op.queue(), *lines, x.dtype(), x.view().data, reinterpret_cast<float*>(y.data));

@@ -43,7 +43,7 @@ class Parameters {
     PerLine<Device> line;
     if (!op_.has_input(input)) return line;
     const Tensor& tensor = op_.input(input);
-    const bool is_read_as_it_is = !GpuDevice<Device> || !is_narrow_code(tensor.dtype());
+    const bool is_read_as_it_is = !GpuDevice<Device> || !is_narrow_quantized(tensor.dtype());
     const TensorView numbers = is_read_as_it_is ? tensor.view() : PX_TRY(decoded(op_, tensor.view()));
     kept_.push_back(PX_TRY(converted<double>(op_.queue(), numbers, is_read_as_it_is && op_.is_constant(input))));
     line.values = {kept_.back().get()};
@@ -68,7 +68,7 @@ class Parameters {
 
 // x - zero point: exactly in int64; 8-bit floats in double.
 template <class Device, class C>
-struct Centred {
+struct Centered {
   Source x;
   PerLine<Device> zero;
   PX_HD C operator()(int64_t element) const {
@@ -77,14 +77,14 @@ struct Centred {
 };
 
 template <class C, class Device>
-Result<C*> centred(OpContext<Device>& op, int64_t input, const PerLine<Device>& zero) {
+Result<C*> centered(OpContext<Device>& op, int64_t input, const PerLine<Device>& zero) {
   const Tensor& tensor = op.input(input);
   const MutableView wide = PX_TRY(op.scratch(storage_of<C>(), tensor.shape()));
   if (tensor.element_count() == 0) return reinterpret_cast<C*>(wide.data);
   TensorView numbers = tensor.view();
   if constexpr (GpuDevice<Device>) {
-    if (is_narrow_code(tensor.dtype())) numbers = PX_TRY(decoded(op, numbers));
-    tabulate<C>(op.queue(), Centred<Device, C>{source_of(numbers), zero}, wide);
+    if (is_narrow_quantized(tensor.dtype())) numbers = PX_TRY(decoded(op, numbers));
+    tabulate<C>(op.queue(), Centered<Device, C>{source_of(numbers), zero}, wide);
   } else {  // as [lines around, lines, numbers of a line]
     numbers.shape = Shape{tensor.element_count() / (zero.dim * zero.inner), zero.dim, zero.inner};
     const MutableView target{wide.dtype, numbers.shape, wide.data};
@@ -101,7 +101,7 @@ Result<C*> centred(OpContext<Device>& op, int64_t input, const PerLine<Device>& 
 
 // An input as the host's products of bytes take it; nothing where it has zero points that differ.
 template <class Device>
-std::optional<Codes> codes_of(OpContext<Device>& op, int64_t input, const PerLine<Device>& zero) {
+std::optional<QuantizedRange> quantized_range_of(OpContext<Device>& op, int64_t input, const PerLine<Device>& zero) {
   const Tensor& tensor = op.input(input);
   const bool is_signed = tensor.dtype() == DType::int8;
   if (!is_signed && tensor.dtype() != DType::uint8) return std::nullopt;
@@ -112,7 +112,7 @@ std::optional<Codes> codes_of(OpContext<Device>& op, int64_t input, const PerLin
   const double its_zero = zeros == nullptr || zero.dim == 0 ? 0.0 : zeros[0];
   const double lowest = is_signed ? INT8_MIN : 0;
   if (its_zero < lowest || its_zero > lowest + UINT8_MAX) return std::nullopt;
-  return Codes{tensor.view().data, is_signed, static_cast<int32_t>(its_zero), op.is_constant(input)};
+  return QuantizedRange{tensor.view().data, is_signed, static_cast<int32_t>(its_zero), op.is_constant(input)};
 }
 
 // Two inputs that are multiplied, each with its zero points.
@@ -122,28 +122,28 @@ struct Factors {
   PerLine<Device> left_zeros, right_zeros;
 };
 
-[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a,
-                                           const Codes& b, const ByteResult& c) {
+[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& a,
+                                           const QuantizedRange& b, const Int8Result& c) {
   return gemm(queue, problem, a, b, c);
 }
-[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x,
-                                           const Codes& filters, const ByteResult& y) {
+[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x,
+                                           const QuantizedRange& filters, const Int8Result& y) {
   return conv(queue, problem, x, filters, y);
 }
 
 // The sums in int32 where the host has products of bytes for them. False: nothing was done.
 template <class Problem, class Device>
-Result<bool> byte_sums(OpContext<Device>& op, const Problem& problem, const Factors<Device>& factors, std::byte* sums) {
+Result<bool> int8_sums(OpContext<Device>& op, const Problem& problem, const Factors<Device>& factors, std::byte* sums) {
   if constexpr (!GpuDevice<Device>) {
-    const auto left = codes_of(op, factors.left, factors.left_zeros);
-    const auto right = codes_of(op, factors.right, factors.right_zeros);
+    const auto left = quantized_range_of(op, factors.left, factors.left_zeros);
+    const auto right = quantized_range_of(op, factors.right, factors.right_zeros);
     if (!left.has_value() || !right.has_value()) return false;
-    if (suits_byte_panels(problem, *right)) {
-      const ByteResult result{sums, DType::int32, {}, 0, nullptr};
+    if (suits_int8_panels(problem, *right)) {
+      const Int8Result result{sums, DType::int32, {}, 0, nullptr};
       PX_TRY(multiply_on_panels(op.queue(), problem, *left, *right, result));
       return true;
     }
-    if (!suits_byte_products(problem)) return false;
+    if (!suits_int8_gemm(problem)) return false;
     auto* const y = reinterpret_cast<int32_t*>(sums);
     if constexpr (std::is_same_v<Problem, GemmProblem>) {
       PX_TRY(gemm(op.queue(), problem, *left, *right, y));
@@ -177,8 +177,8 @@ Result<Matrices<Device>> matrices_of(OpContext<Device>& op, Parameters<Device>& 
 template <class C, class Device>
 Result<MutableView> summed_product(OpContext<Device>& op, const Matrices<Device>& matrices) {
   const Factors<Device>& factors = matrices.factors;
-  const C* left = PX_TRY(centred<C>(op, factors.left, factors.left_zeros));
-  const C* right = PX_TRY(centred<C>(op, factors.right, factors.right_zeros));
+  const C* left = PX_TRY(centered<C>(op, factors.left, factors.left_zeros));
+  const C* right = PX_TRY(centered<C>(op, factors.right, factors.right_zeros));
   const MutableView out = PX_TRY(op.scratch(storage_of<C>(), matrices.shape));
   PX_TRY(gemm(op.queue(), matrices.problem, left, right, reinterpret_cast<C*>(out.data)));
   return out;
@@ -189,7 +189,7 @@ Status matmul_integer(OpContext<Device>& op) {
   Parameters<Device> parameters(op);
   const Matrices<Device> matrices = PX_TRY(matrices_of(op, parameters, {0, 2, 1, 3}));
   const MutableView y = PX_TRY(op.make_output(0, DType::int32, matrices.shape));
-  if (PX_TRY(byte_sums(op, matrices.problem, matrices.factors, y.data))) return {};
+  if (PX_TRY(int8_sums(op, matrices.problem, matrices.factors, y.data))) return {};
   const MutableView sums = PX_TRY(summed_product<int64_t>(op, matrices));
   map_as<int64_t, int64_t>(op.queue(), Same{}, y, std::array<TensorView, 1>{TensorView(sums)});
   return {};
@@ -199,8 +199,8 @@ Status matmul_integer(OpContext<Device>& op) {
 template <class Device>
 Result<MutableView> summed_conv(OpContext<Device>& op, const ConvProblem& problem, const Shape& shape,
                                 const Factors<Device>& factors, const int64_t* bias) {
-  const int64_t* x = PX_TRY(centred<int64_t>(op, factors.left, factors.left_zeros));
-  const int64_t* filters = PX_TRY(centred<int64_t>(op, factors.right, factors.right_zeros));
+  const int64_t* x = PX_TRY(centered<int64_t>(op, factors.left, factors.left_zeros));
+  const int64_t* filters = PX_TRY(centered<int64_t>(op, factors.right, factors.right_zeros));
   const MutableView sums = PX_TRY(op.scratch(DType::int64, shape));
   PX_TRY(conv(op.queue(), problem, x, filters, bias, reinterpret_cast<int64_t*>(sums.data)));
   return sums;
@@ -214,7 +214,7 @@ Status conv_integer(OpContext<Device>& op) {
   const Factors<Device> factors{0, 1, PX_TRY(parameters.read(2, op.input(0).shape(), 1)),
                                 PX_TRY(parameters.read(3, op.input(1).shape(), 0))};
   const MutableView y = PX_TRY(op.make_output(0, DType::int32, output_shape(problem)));
-  if (PX_TRY(byte_sums(op, problem, factors, y.data))) return {};
+  if (PX_TRY(int8_sums(op, problem, factors, y.data))) return {};
   const MutableView sums = PX_TRY(summed_conv(op, problem, y.shape, factors, nullptr));
   map_as<int64_t, int64_t>(op.queue(), Same{}, y, std::array<TensorView, 1>{TensorView(sums)});
   return {};
@@ -229,7 +229,7 @@ struct Scales {
 
 // sum * scale rounded to even, plus the zero point, clamped to the type's range.
 template <class Device, class C>
-struct Requantised {
+struct Requantized {
   Elements<Device, const C> sums;
   Scales<Device> scales;
   double low, high;
@@ -248,7 +248,7 @@ struct Requantised {
 // The rescaled sum before it is rounded to an 8-bit float.
 template <class Device, class C>
 struct Rescaled {
-  Requantised<Device, C> element;
+  Requantized<Device, C> element;
   PX_HD double operator()(int64_t i) const { return element.scaled(i) + element.scales.zero(i); }
 };
 
@@ -273,13 +273,13 @@ std::optional<QuantizedLines> lines_of(const Scales<Device>& scales, DType codes
 // Computes the quantized product where the host quantizes along with the sums, of a result with `inner` adjacent
 // elements of each of its `columns`. Returns false where nothing was done.
 template <class Problem, class Device>
-Result<bool> byte_codes(OpContext<Device>& op, const Problem& problem, const Factors<Device>& factors,
-                        const Scales<Device>& scales, const Shape& shape, int64_t columns, int64_t inner, DType dtype,
-                        const int64_t* bias) {
+Result<bool> int8_values(OpContext<Device>& op, const Problem& problem, const Factors<Device>& factors,
+                         const Scales<Device>& scales, const Shape& shape, int64_t columns, int64_t inner, DType dtype,
+                         const int64_t* bias) {
   if constexpr (!GpuDevice<Device>) {
-    const auto left = codes_of(op, factors.left, factors.left_zeros);
-    const auto right = codes_of(op, factors.right, factors.right_zeros);
-    if (!left.has_value() || !right.has_value() || !suits_byte_panels(problem, *right)) return false;
+    const auto left = quantized_range_of(op, factors.left, factors.left_zeros);
+    const auto right = quantized_range_of(op, factors.right, factors.right_zeros);
+    if (!left.has_value() || !right.has_value() || !suits_int8_panels(problem, *right)) return false;
     if (dtype != DType::int8 && dtype != DType::uint8) return false;
     auto lines = lines_of(scales, dtype, shape.element_count());
     if (!lines.has_value()) return false;
@@ -288,7 +288,7 @@ Result<bool> byte_codes(OpContext<Device>& op, const Problem& problem, const Fac
         std::all_of(lines->zeros.begin(), lines->zeros.end(), [&](float zero) { return zero == lines->zeros.front(); });
     if ((count != 1 && (count != columns || lines->inner != inner)) || !has_one_zero) return false;
     const MutableView y = PX_TRY(op.make_output(0, dtype, shape));
-    const ByteResult result{y.data, dtype, std::move(lines->scales), lines->zeros.front(), bias};
+    const Int8Result result{y.data, dtype, std::move(lines->scales), lines->zeros.front(), bias};
     PX_TRY(multiply_on_panels(op.queue(), problem, *left, *right, result));
     return true;
   }
@@ -296,8 +296,8 @@ Result<bool> byte_codes(OpContext<Device>& op, const Problem& problem, const Fac
 }
 
 template <class C, class Device>
-Status requantise(OpContext<Device>& op, const Scales<Device>& scales, const MutableView& sums, DType dtype) {
-  Requantised<Device, C> element{{reinterpret_cast<const C*>(sums.data)}, scales, 0, 0};
+Status requantize(OpContext<Device>& op, const Scales<Device>& scales, const MutableView& sums, DType dtype) {
+  Requantized<Device, C> element{{reinterpret_cast<const C*>(sums.data)}, scales, 0, 0};
   const MutableView y = PX_TRY(op.make_output(0, dtype, sums.shape));
   if (y.element_count() == 0) return {};
   if constexpr (!GpuDevice<Device> && std::is_integral_v<C>) {
@@ -331,16 +331,16 @@ Status qlinear_matmul(OpContext<Device>& op) {
   scales.zero = PX_TRY(parameters.read(7, shape, rank_of(shape) - 2));
   const DType dtype = op.input(7).dtype();
   if (!is_integer(op.input(0).dtype()) || !is_integer(op.input(3).dtype()))
-    return requantise<double>(op, scales, PX_TRY(summed_product<double>(op, matrices)), dtype);
+    return requantize<double>(op, scales, PX_TRY(summed_product<double>(op, matrices)), dtype);
   if constexpr (!GpuDevice<Device>) {
     const int64_t columns = matrices.problem.n;
-    if (PX_TRY(byte_codes(op, matrices.problem, matrices.factors, scales, shape, columns, 1, dtype, nullptr)))
+    if (PX_TRY(int8_values(op, matrices.problem, matrices.factors, scales, shape, columns, 1, dtype, nullptr)))
       return {};
     const MutableView sums = PX_TRY(op.scratch(DType::int32, shape));
-    if (PX_TRY(byte_sums(op, matrices.problem, matrices.factors, sums.data)))
-      return requantise<int32_t>(op, scales, sums, dtype);
+    if (PX_TRY(int8_sums(op, matrices.problem, matrices.factors, sums.data)))
+      return requantize<int32_t>(op, scales, sums, dtype);
   }
-  return requantise<int64_t>(op, scales, PX_TRY(summed_product<int64_t>(op, matrices)), dtype);
+  return requantize<int64_t>(op, scales, PX_TRY(summed_product<int64_t>(op, matrices)), dtype);
 }
 
 // True where no sum leaves int32 with its bias (none: null). For the host only.
@@ -353,11 +353,11 @@ Status qlinear_matmul(OpContext<Device>& op) {
 
 // Adds to each channel its bias, for which there is room. The host's alone.
 [[maybe_unused]] void add_bias(const ConvProblem& problem, const int64_t* bias, std::byte* to) {
-  const int64_t places = product(problem.out_spatial);
+  const int64_t locations = product(problem.out_spatial);
   for (int64_t line = 0; line < problem.batch * problem.out_channels; ++line) {
     const auto added = static_cast<int32_t>(bias[line % problem.out_channels]);
-    auto* const sums = reinterpret_cast<int32_t*>(to) + line * places;
-    vectorised(0, places, [=](int64_t first, int64_t last) {
+    auto* const sums = reinterpret_cast<int32_t*>(to) + line * locations;
+    vectorized(0, locations, [=](int64_t first, int64_t last) {
       int32_t* const target = sums;
       const int32_t more = added;
       for (int64_t i = first; i < last; ++i) target[i] += more;
@@ -385,17 +385,17 @@ Status qlinear_conv(OpContext<Device>& op) {
   scales.zero = PX_TRY(parameters.single(7));
   const DType dtype = op.input(7).dtype();
   if constexpr (!GpuDevice<Device>) {
-    const int64_t places = product(problem.out_spatial);
+    const int64_t locations = product(problem.out_spatial);
     if (has_room_for(problem, bias.get()) &&
-        PX_TRY(byte_codes(op, problem, factors, scales, shape, problem.out_channels, places, dtype, bias.get())))
+        PX_TRY(int8_values(op, problem, factors, scales, shape, problem.out_channels, locations, dtype, bias.get())))
       return {};
     const MutableView sums = PX_TRY(op.scratch(DType::int32, shape));
-    if (has_room_for(problem, bias.get()) && PX_TRY(byte_sums(op, problem, factors, sums.data))) {
+    if (has_room_for(problem, bias.get()) && PX_TRY(int8_sums(op, problem, factors, sums.data))) {
       if (bias != nullptr) add_bias(problem, bias.get(), sums.data);
-      return requantise<int32_t>(op, scales, sums, dtype);
+      return requantize<int32_t>(op, scales, sums, dtype);
     }
   }
-  return requantise<int64_t>(op, scales, PX_TRY(summed_conv(op, problem, shape, factors, bias.get())), dtype);
+  return requantize<int64_t>(op, scales, PX_TRY(summed_conv(op, problem, shape, factors, bias.get())), dtype);
 }
 
 template <class Device>

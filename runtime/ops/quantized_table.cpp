@@ -7,7 +7,7 @@
 namespace parallax::runtime {
 namespace {
 
-Status check_zero_points(const OpCall& op, const QuantisedTable& table) {
+Status check_zero_points(const OpCall& op, const QuantizedTable& table) {
   if (!op.has_input(3)) return {};
   const int64_t blocks = table.scale_dims.back();
   Ints zero_dims = table.scale_dims;
@@ -18,7 +18,7 @@ Status check_zero_points(const OpCall& op, const QuantisedTable& table) {
 }
 
 // The result's axes: those of the indices in place of the one gathered along.
-Status set_result(const OpCall& op, QuantisedTable& table) {
+Status set_result(const OpCall& op, QuantizedTable& table) {
   const int64_t rank = table.dims.size();
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("gather_axis"), rank));
   if (table.is_packed && axis == rank - 1)
@@ -32,8 +32,8 @@ Status set_result(const OpCall& op, QuantisedTable& table) {
 
 }  // namespace
 
-Result<QuantisedTable> quantised_table(const OpCall& op) {
-  QuantisedTable table;
+Result<QuantizedTable> quantized_table(const OpCall& op) {
+  QuantizedTable table;
   const Tensor& data = op.input(0);
   const int64_t bits = op.integer("bits");
   const bool is_bytes = data.dtype() == DType::uint8;

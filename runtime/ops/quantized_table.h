@@ -7,7 +7,7 @@
 namespace parallax::runtime {
 
 // A table of quantized numbers. A byte of uint8 holds 8 / bits numbers, low bits first, along the last axis.
-struct QuantisedTable {
+struct QuantizedTable {
   Ints dims, scale_dims;  // in numbers; an axis of the scales that is 1 is repeated
   int64_t axis = 0, block = 1;
   int bits = 8;
@@ -17,6 +17,6 @@ struct QuantisedTable {
 };
 
 // Errors: execution, naming what does not fit.
-Result<QuantisedTable> quantised_table(const OpCall& op);
+Result<QuantizedTable> quantized_table(const OpCall& op);
 
 }  // namespace parallax::runtime

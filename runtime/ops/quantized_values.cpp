@@ -12,11 +12,11 @@
 namespace parallax::runtime {
 namespace {
 
-struct CentredAndScaled {
+struct CenteredAndScaled {
   PX_HD double operator()(double x, double zero, double scale) const { return (x - zero) * scale; }
 };
 
-struct QuantisedNumber {
+struct QuantizedNumber {
   double step, zero, lowest, highest;
   PX_HD double operator()(double y) const {
     const double quotient = y / step;
@@ -57,28 +57,28 @@ Result<Range> range_of(DType dtype) {
 
 }  // namespace
 
-Result<Tensor> real_values(OpContext<CompiledDevice>& op, const QuantisedInput& input) {
+Result<Tensor> real_values(OpContext<CompiledDevice>& op, const QuantizedInput& input) {
   return real_values(op, op.input(input.values), input);
 }
 
-Result<Tensor> real_values(OpContext<CompiledDevice>& op, const Tensor& codes, const QuantisedInput& input) {
+Result<Tensor> real_values(OpContext<CompiledDevice>& op, const Tensor& codes, const QuantizedInput& input) {
   const Tensor x = PX_TRY(op.resident(codes));
   const Tensor zero = PX_TRY(parameter(op, input.zero_point, x.shape(), 0.0));
   const Tensor scale = PX_TRY(parameter(op, input.scale, x.shape(), 1.0));
   Tensor real = PX_TRY(op.queue().allocate(DType::float64, x.shape()));
-  map_as<double, double>(op.queue(), CentredAndScaled{}, writable(real),
+  map_as<double, double>(op.queue(), CenteredAndScaled{}, writable(real),
                          std::array<TensorView, 3>{x.view(), zero.view(), scale.view()});
   return real;
 }
 
-Result<Tensor> quantised_values(OpContext<CompiledDevice>& op, const Tensor& y, int64_t scale, int64_t zero_point,
+Result<Tensor> quantized_values(OpContext<CompiledDevice>& op, const Tensor& y, int64_t scale, int64_t zero_point,
                                 DType dtype) {
   const double step = PX_TRY(op.real_of_input(scale));
   const double zero = op.has_input(zero_point) ? PX_TRY(op.real_of_input(zero_point)) : 0.0;
   const Range range = PX_TRY(range_of(dtype));
   Tensor result = PX_TRY(op.queue().allocate(dtype, y.shape()));
-  const QuantisedNumber quantise{step, zero, range.lowest, range.highest};
-  map_as<double, double>(op.queue(), quantise, writable(result), std::array<TensorView, 1>{y.view()});
+  const QuantizedNumber quantize{step, zero, range.lowest, range.highest};
+  map_as<double, double>(op.queue(), quantize, writable(result), std::array<TensorView, 1>{y.view()});
   return result;
 }
 

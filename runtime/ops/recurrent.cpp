@@ -119,10 +119,10 @@ Result<RecurrentData<Device, C>> load_data(OpContext<Device>& op, const Recurren
   TensorView x = op.input(0).view();
   if (shape.batch_first) {
     const Ints dims{shape.steps, shape.batch, shape.input};
-    const MutableView turned = PX_TRY(op.scratch(x.dtype, shape_of(dims)));
-    copy_strided(op.queue(), element_bytes(x.dtype), dims, {turned.data, row_major_strides(dims), 0},
+    const MutableView permuted = PX_TRY(op.scratch(x.dtype, shape_of(dims)));
+    copy_strided(op.queue(), element_bytes(x.dtype), dims, {permuted.data, row_major_strides(dims), 0},
                  {x.data, {shape.input, shape.steps * shape.input, 1}, 0});
-    x = TensorView(turned);
+    x = TensorView(permuted);
   }
   data.x = PX_TRY(converted<C>(op.queue(), x, false));
   if (op.has_input(3)) {
@@ -171,7 +171,7 @@ void run_cells(Queue<Device>& queue, const F& f, const Elements<Device, const C>
           const C* const old = before.data;
           if (line != old + first) std::copy(old + begin, old + stop, line + (begin - first));
         } else {
-          vectorised(begin - first, stop - first, [=, &f](int64_t from, int64_t to) {
+          vectorized(begin - first, stop - first, [=, &f](int64_t from, int64_t to) {
             const F own = f;
             C* const target = line;
             const int64_t its_entry = entry;

@@ -155,8 +155,8 @@ Status reduce(OpContext<Device>& op) {
     if (reduces_places(x, axes)) {
       const Ints dims(x.shape());
       const MutableView means = PX_TRY(op.make_output(0, x.dtype(), shape));
-      fold_places_channels_last(op.queue(), Fold{}, dims[0], product(dims, 2, dims.size() - 1), dims.back(), dims[1],
-                                means.template as<float>(), reinterpret_cast<const float*>(x.view().data));
+      fold_elements_channels_last(op.queue(), Fold{}, dims[0], product(dims, 2, dims.size() - 1), dims.back(), dims[1],
+                                  means.template as<float>(), reinterpret_cast<const float*>(x.view().data));
       return {};
     }
     x = PX_TRY(to_row_major(op.queue(), x));
@@ -226,12 +226,12 @@ Status reduce_log_sum_exp(OpContext<Device>& op) {
   const ReductionInput in = PX_TRY(gather_axes(op, x, axes));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
   if (is_integer(x.dtype())) {  // what has a fraction is cut
-    fold_places<double>(op.queue(), LogSumExp{}, in.rows, y, in.view);
+    fold_elements<double>(op.queue(), LogSumExp{}, in.rows, y, in.view);
     return {};
   }
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    fold_places<C>(op.queue(), LogSumExp{}, in.rows, y, in.view);
+    fold_elements<C>(op.queue(), LogSumExp{}, in.rows, y, in.view);
     return {};
   });
 }
@@ -241,7 +241,7 @@ Status reduce_log_sum_exp(OpContext<Device>& op) {
 template <class C>
 struct Extreme {
   C value;
-  int64_t place;
+  int64_t location;
 };
 template <bool kWantMax>
 struct FoldArg {
@@ -251,21 +251,21 @@ struct FoldArg {
     return {C(0), -1};
   }
   template <class C>
-  PX_HD Extreme<C> step(Extreme<C> best, C value, int64_t place) const {
-    return merge(best, Extreme<C>{value, place});
+  PX_HD Extreme<C> step(Extreme<C> best, C value, int64_t location) const {
+    return merge(best, Extreme<C>{value, location});
   }
   template <class C>
   PX_HD Extreme<C> merge(Extreme<C> a, Extreme<C> b) const {
-    if (a.place < 0 || b.place < 0) return a.place < 0 ? b : a;
+    if (a.location < 0 || b.location < 0) return a.location < 0 ? b : a;
     const bool a_is_nan = a.value != a.value;
     const bool b_is_nan = b.value != b.value;
     if (a_is_nan != b_is_nan) return a_is_nan ? a : b;
-    if (a.value == b.value || a_is_nan) return (a.place < b.place) != select_last ? a : b;
+    if (a.value == b.value || a_is_nan) return (a.location < b.location) != select_last ? a : b;
     return (kWantMax ? b.value > a.value : b.value < a.value) ? b : a;
   }
   template <class C>
   PX_HD int64_t finish(Extreme<C> best, int64_t) const {
-    return best.place;
+    return best.location;
   }
 
   // All steps of a row on the host: the value first, in lanes, then its index.
@@ -274,7 +274,7 @@ struct FoldArg {
     const int64_t whole = length / kLanes * kLanes;
     C best = row[0];
     if (whole > 0) {
-      vectorised(0, whole, [row, &best](int64_t, int64_t end) {
+      vectorized(0, whole, [row, &best](int64_t, int64_t end) {
         C lanes[kLanes];
         for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = row[lane];
         for (int64_t i = kLanes; i < end; i += kLanes) {
@@ -330,7 +330,7 @@ Status arg_reduce(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, DType::int64, shape));
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    fold_places<C>(op.queue(), FoldArg<kWantMax>{select_last}, rows, y, x.view());
+    fold_elements<C>(op.queue(), FoldArg<kWantMax>{select_last}, rows, y, x.view());
     return {};
   });
 }

@@ -152,41 +152,42 @@ bool align_region(const AlignedBin<Cpu, C>& bin, const C* grouped, int64_t regio
                   std::vector<C>& sums, C* y) {
   constexpr int64_t kMostSamples = 64;
   const RegionBins<C> bins = bin.bins_of(region);
-  const int64_t samples = bins.grid_h * bins.grid_w, places = bin.settings.height * bin.settings.width;
+  const int64_t samples = bins.grid_h * bins.grid_w, locations = bin.settings.height * bin.settings.width;
   // None: of a region that ends before it begins.
   if (bins.grid_h < 1 || bins.grid_w < 1 || samples > kMostSamples) return false;
-  taps.resize(4 * samples, places);
-  for (int64_t place = 0; place < places; ++place) {
+  taps.resize(4 * samples, locations);
+  for (int64_t location = 0; location < locations; ++location) {
     for (int64_t sample = 0; sample < samples; ++sample) {
-      const Corners<C> corners(bins.sample_y(place / bin.settings.width, sample / bins.grid_w),
-                               bins.sample_x(place % bin.settings.width, sample % bins.grid_w), bin.rows, bin.columns);
+      const Corners<C> corners(bins.sample_y(location / bin.settings.width, sample / bins.grid_w),
+                               bins.sample_x(location % bin.settings.width, sample % bins.grid_w), bin.rows,
+                               bin.columns);
       for (int corner = 0; corners.is_inside && corner < 4; ++corner)
-        taps.set(4 * sample + corner, place, corners.offsets[corner], corners.weight(corner));
+        taps.set(4 * sample + corner, location, corners.offsets[corner], corners.weight(corner));
     }
   }
   const C count = static_cast<C>(bins.sample_count());
   constexpr int64_t kGroup = kChannelGroup<C>;
   for (int64_t channel = 0; channel < bin.channels && grouped != nullptr; channel += kGroup) {
-    sums.resize(static_cast<size_t>(places * kGroup));
+    sums.resize(static_cast<size_t>(locations * kGroup));
     const int64_t groups = channel_groups<C>(bin.channels), plane = bin.rows * bin.columns;
     const int64_t sample = bin.plane_of(region, 0) / (bin.channels * plane);
-    taps.add_up_group(grouped + (sample * groups * kGroup + channel) * plane, places, sums.data());
-    turn(y + channel * places, places, sums.data(), kGroup, std::min(kGroup, bin.channels - channel), places);
+    taps.add_up_group(grouped + (sample * groups * kGroup + channel) * plane, locations, sums.data());
+    turn(y + channel * locations, locations, sums.data(), kGroup, std::min(kGroup, bin.channels - channel), locations);
   }
-  for (int64_t channel = 0; channel < bin.channels; ++channel, y += places) {
-    if (grouped == nullptr) taps.add_up(bin.image.data + bin.plane_of(region, channel), places, y);
-    for (int64_t place = 0; place < places; ++place) y[place] /= count;
+  for (int64_t channel = 0; channel < bin.channels; ++channel, y += locations) {
+    if (grouped == nullptr) taps.add_up(bin.image.data + bin.plane_of(region, channel), locations, y);
+    for (int64_t location = 0; location < locations; ++location) y[location] /= count;
   }
   return true;
 }
 
 template <class C>
 Status align_regions(OpContext<Cpu>& op, const AlignedBin<Cpu, C>& bin, int64_t count, C* y) {
-  const int64_t places = bin.settings.height * bin.settings.width, size = bin.channels * places;
+  const int64_t locations = bin.settings.height * bin.settings.width, size = bin.channels * locations;
   const int64_t samples = op.input(0).shape()[0], plane = bin.rows * bin.columns;
   C* grouped = nullptr;
   // Applies where groups are at least half full and regions have about as many positions as the feature map.
-  if (bin.channels * 2 >= kChannelGroup<C> && samples * plane <= count * places * 4) {
+  if (bin.channels * 2 >= kChannelGroup<C> && samples * plane <= count * locations * 4) {
     const int64_t elements = samples * channel_groups<C>(bin.channels) * kChannelGroup<C> * plane;
     grouped = reinterpret_cast<C*>(PX_TRY(op.scratch(storage_of<C>(), shape_of({elements}))).data);
     group_channels(bin.image.data, samples, bin.channels, plane, grouped);
@@ -290,8 +291,8 @@ struct GreatestOfBin {
 
 struct OutsideSamples {
   double batch;
-  PX_HD bool operator()(double value, int64_t place) const {
-    return place % 5 == 0 ? !(value >= 0 && value < batch) : value - value != 0;
+  PX_HD bool operator()(double value, int64_t location) const {
+    return location % 5 == 0 ? !(value >= 0 && value < batch) : value - value != 0;
   }
 };
 

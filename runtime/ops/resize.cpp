@@ -172,17 +172,17 @@ void resample(const C* from, const AxisTables<Cpu>& table, int64_t outer, int64_
     return;
   }
   parallel_for(outer * out, inner * taps, [=](int64_t begin, int64_t end) {
-    vectorised(begin, end, [=](int64_t first, int64_t last) {
+    vectorized(begin, end, [=](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; ++row) {
         C* const target = to + row * inner;
         const int64_t position = row % out;
         const C before = static_cast<C>(weights[position]);
-        const C behind = taps == 2 ? static_cast<C>(weights[out + position]) : C(0);
-        if (before != C(0) && behind != C(0)) {  // both at once
+        const C after = taps == 2 ? static_cast<C>(weights[out + position]) : C(0);
+        if (before != C(0) && after != C(0)) {  // both at once
           const C* const source = from + (row / out * in + indices[position]) * inner;
           const C* const next = from + (row / out * in + indices[out + position]) * inner;
           PX_INDEPENDENT_ITERATIONS
-          for (int64_t i = 0; i < inner; ++i) target[i] = C(0) + before * source[i] + behind * next[i];
+          for (int64_t i = 0; i < inner; ++i) target[i] = C(0) + before * source[i] + after * next[i];
           continue;
         }
         std::fill_n(target, inner, C(0));
@@ -290,20 +290,20 @@ Status interpolate(OpContext<Cpu>& op, const TensorView& x, const std::vector<Re
 
 // Elements of a line that its positions come from: copies of neighbors where it grows by a whole factor.
 template <class T>
-inline void pick_line(const T* from, const int64_t* places, int64_t count, bool is_twice, T* to) {
+inline void pick_line(const T* from, const int64_t* locations, int64_t count, bool is_twice, T* to) {
   if (is_twice) {
     PX_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count / 2; ++i) to[2 * i] = to[2 * i + 1] = from[i];
     return;
   }
-  for (int64_t i = 0; i < count; ++i) to[i] = from[places[i]];
+  for (int64_t i = 0; i < count; ++i) to[i] = from[locations[i]];
 }
 
 template <class T>
-void pick_lines(const std::vector<std::vector<int64_t>>& places, const Ints& in_strides, const Ints& dims,
+void pick_lines(const std::vector<std::vector<int64_t>>& locations, const Ints& in_strides, const Ints& dims,
                 const std::byte* x, std::byte* y) {
   const int64_t last = dims.size() - 1, width = dims[last];
-  const std::vector<int64_t>& columns = places[static_cast<size_t>(last)];
+  const std::vector<int64_t>& columns = locations[static_cast<size_t>(last)];
   bool is_twice = width % 2 == 0, is_same = true;
   for (int64_t i = 0; i < width; ++i) {
     is_twice = is_twice && columns[static_cast<size_t>(i)] == i / 2;
@@ -314,7 +314,7 @@ void pick_lines(const std::vector<std::vector<int64_t>>& places, const Ints& in_
     for (int64_t line = begin; line < end; ++line) {
       int64_t at = 0, rest = line;
       for (int64_t axis = last - 1; axis >= 0; --axis) {
-        at += places[static_cast<size_t>(axis)][static_cast<size_t>(rest % dims[axis])] * in_strides[axis];
+        at += locations[static_cast<size_t>(axis)][static_cast<size_t>(rest % dims[axis])] * in_strides[axis];
         rest /= dims[axis];
       }
       T* const target = reinterpret_cast<T*>(y) + line * width;
@@ -328,25 +328,25 @@ void pick_lines(const std::vector<std::vector<int64_t>>& places, const Ints& in_
       before = at;
     }
   };
-  parallel_for(product(dims, 0, last), width, [&](int64_t begin, int64_t end) { vectorised(begin, end, pick_from); });
+  parallel_for(product(dims, 0, last), width, [&](int64_t begin, int64_t end) { vectorized(begin, end, pick_from); });
 }
 
 // False for elements of another width. The host's alone.
 [[maybe_unused]] bool pick_nearest(const std::vector<ResizeTable>& tables, const Tensor& x, const Ints& dims,
                                    const MutableView& y) {
-  std::vector<std::vector<int64_t>> places;
+  std::vector<std::vector<int64_t>> locations;
   for (const ResizeTable& table : tables) {
-    places.emplace_back();
-    for (const std::vector<int64_t>& indices : table.indices) places.back().push_back(indices[0]);
+    locations.emplace_back();
+    for (const std::vector<int64_t>& indices : table.indices) locations.back().push_back(indices[0]);
   }
   const Ints strides = row_major_strides(x.shape());
   switch (element_bytes(x.dtype())) {
     case 1:
-      return pick_lines<uint8_t>(places, strides, dims, x.view().data, y.data), true;
+      return pick_lines<uint8_t>(locations, strides, dims, x.view().data, y.data), true;
     case 2:
-      return pick_lines<uint16_t>(places, strides, dims, x.view().data, y.data), true;
+      return pick_lines<uint16_t>(locations, strides, dims, x.view().data, y.data), true;
     case 4:
-      return pick_lines<uint32_t>(places, strides, dims, x.view().data, y.data), true;
+      return pick_lines<uint32_t>(locations, strides, dims, x.view().data, y.data), true;
     default:
       return false;
   }
@@ -372,11 +372,11 @@ Status resize_channels_last(OpContext<Device>& op, const std::vector<ResizeAxis>
   const Tensor made = PX_TRY(op.queue().allocate(x.dtype(), shape));
   op.set_output(0, Tensor::wrap(x.dtype(), made.shape(), made.storage(), kChannelsLast));
   if (made.element_count() == 0) return {};
-  const Ints places = with_channels_last(dims);
+  const Ints locations = with_channels_last(dims);
   const Tensor seen = Tensor::wrap(x.dtype(), PX_TRY(shape_of(with_channels_last(Ints(x.shape())))), x.storage());
-  const MutableView y{x.dtype(), PX_TRY(shape_of(places)), made.storage().get()};
+  const MutableView y{x.dtype(), PX_TRY(shape_of(locations)), made.storage().get()};
   const auto ordered = in_order_of_places(tables);
-  if (nearest) return pick_nearest(ordered, seen, places, y), Status{};
+  if (nearest) return pick_nearest(ordered, seen, locations, y), Status{};
   return interpolate<float>(op, seen.view(), in_order_of_places(axes), ordered, y, false);
 }
 
@@ -407,11 +407,11 @@ Status resize(OpContext<Device>& op) {
     if constexpr (std::is_same_v<Device, Cpu>) {
       if (!dims.empty() && pick_nearest(tables, x, dims, y)) return {};
     }
-    Ints places;
+    Ints locations;
     for (const ResizeTable& table : tables) {
-      for (const std::vector<int64_t>& indices : table.indices) places.push_back(indices[0]);
+      for (const std::vector<int64_t>& indices : table.indices) locations.push_back(indices[0]);
     }
-    const auto index = PX_TRY(tables_index(op, std::move(places), dims, row_major_strides(x.shape())));
+    const auto index = PX_TRY(tables_index(op, std::move(locations), dims, row_major_strides(x.shape())));
     return index_rows(op.queue(), index, y, x.view().data, index.columns()), Status{};
   }
   if (arithmetic_of(x.dtype()) == Arithmetic::none || x.dtype() == DType::bool_) return unsupported_dtype(x.dtype());

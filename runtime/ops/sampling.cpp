@@ -41,11 +41,11 @@ Result<GridSettings> grid_settings(const OpCall& op) {
 template <class Device, class C>
 struct Interpolated {
   static constexpr int64_t kWork = 40;
-  GridPlaces<Device, C> places;
+  GridPositions<Device, C> locations;
   Elements<Device, const C> image;
   PX_HD C operator()(int64_t element) const {
     C sum = 0;
-    places.for_each_read(element, [&](int64_t offset, C weight) { sum += weight * image[offset]; });
+    locations.for_each_read(element, [&](int64_t offset, C weight) { sum += weight * image[offset]; });
     return sum;
   }
 };
@@ -53,35 +53,35 @@ struct Interpolated {
 // Mode nearest moves elements, whatever their type.
 template <class Device>
 struct NearestElement {
-  GridPlaces<Device, double> places;
+  GridPositions<Device, double> locations;
   PX_HD int64_t operator()(int64_t element) const {
     int64_t found = -1;
-    places.for_each_read(element, [&](int64_t offset, double) { found = offset; });
+    locations.for_each_read(element, [&](int64_t offset, double) { found = offset; });
     return found;
   }
 };
 
 template <class C, class Device>
-Result<GridPlaces<Device, C>> grid_places(OpContext<Device>& op, const GridSettings& settings,
-                                          std::shared_ptr<const C>& grid) {
+Result<GridPositions<Device, C>> grid_positions(OpContext<Device>& op, const GridSettings& settings,
+                                                std::shared_ptr<const C>& grid) {
   const Ints dims(op.input(0).shape());
   const Ints grid_dims(op.input(1).shape());
   grid = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
   const Ints lengths(std::span<const int64_t>(dims).subspan(2));
-  return GridPlaces<Device, C>{
+  return GridPositions<Device, C>{
       {grid.get()}, settings, Axes(lengths), dims[1], product(grid_dims, 1, grid_dims.size() - 1), product(lengths)};
 }
 
 template <class C, class Device>
 Status interpolate(OpContext<Device>& op, const GridSettings& settings, const MutableView& y) {
   std::shared_ptr<const C> grid;
-  const GridPlaces<Device, C> places = PX_TRY(grid_places<C>(op, settings, grid));
+  const GridPositions<Device, C> locations = PX_TRY(grid_positions<C>(op, settings, grid));
   const auto image = PX_TRY(converted<C>(op.queue(), op.input(0).view(), op.is_constant(0)));
   if constexpr (!GpuDevice<Device>) {
-    if (y.dtype == storage_of<C>() && suits_host_grid(places))
-      return interpolate_on_host<C>(op, places, image.get(), op.input(0).shape()[0], reinterpret_cast<C*>(y.data));
+    if (y.dtype == storage_of<C>() && suits_host_grid(locations))
+      return interpolate_on_host<C>(op, locations, image.get(), op.input(0).shape()[0], reinterpret_cast<C*>(y.data));
   }
-  tabulate<C>(op.queue(), Interpolated<Device, C>{places, {image.get()}}, y);
+  tabulate<C>(op.queue(), Interpolated<Device, C>{locations, {image.get()}}, y);
   return {};
 }
 
@@ -99,8 +99,8 @@ Status grid_sample(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(out)));
   if (y.element_count() == 0) return {};
   if (settings.mode == SampleMode::nearest) {
-    std::shared_ptr<const double> places;
-    const NearestElement<Device> element{PX_TRY(grid_places<double>(op, settings, places))};
+    std::shared_ptr<const double> locations;
+    const NearestElement<Device> element{PX_TRY(grid_positions<double>(op, settings, locations))};
     index_map(op.queue(), element, y, x.view().data, 1);
     return {};
   }
@@ -114,16 +114,16 @@ Status grid_sample(OpContext<Device>& op) {
 // The coordinate of element `element` of [sample, positions, axis], counted from the innermost axis outward: theta
 // times the evenly spaced coordinate and 1.
 template <class Device, class C>
-struct AffinePlace {
+struct AffineIndex {
   Elements<Device, const C> theta;
   Axes sizes;
-  int64_t places;
+  int64_t locations;
   bool align_corners;
   PX_HD C operator()(int64_t element) const {
     const int axes = sizes.count;
-    const int64_t row = element / axes / places * axes + element % axes;
+    const int64_t row = element / axes / locations * axes + element % axes;
     C sum = theta[row * (axes + 1) + axes];
-    int64_t rest = element / axes % places;
+    int64_t rest = element / axes % locations;
     for (int axis = axes - 1; axis >= 0; --axis) {
       const C at = static_cast<C>(rest % sizes[axis]);
       const C size = static_cast<C>(sizes[axis]);
@@ -153,7 +153,7 @@ Status affine_grid(OpContext<Device>& op) {
   return visit_arithmetic<Floats>(theta.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
     const auto values = PX_TRY(converted<C>(op.queue(), theta.view(), op.is_constant(0)));
-    tabulate<C>(op.queue(), AffinePlace<Device, C>{{values.get()}, Axes(spatial), product(spatial), align}, grid);
+    tabulate<C>(op.queue(), AffineIndex<Device, C>{{values.get()}, Axes(spatial), product(spatial), align}, grid);
     return {};
   });
 }

@@ -72,7 +72,7 @@ Status scatter_nd(OpContext<Device>& op) {
 
 // The destination of block number `block` of the update [batch, ..., length, ...] in the cache.
 template <class Device>
-struct CachePlace {
+struct CachePosition {
   Elements<Device, const int64_t> begins;  // of each sample
   int64_t length, cached, per_sample;      // along the axis; blocks before the axis of a sample
   PX_HD int64_t operator()(int64_t block) const {
@@ -103,9 +103,10 @@ Status tensor_scatter(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output_over(0, cache.dtype(), cache.shape(), {0}));
   if (y.data != cache.view().data) copy_bytes(op.queue(), y.data, cache.view().data, cache.size_bytes());
   if (update.element_count() == 0) return {};
-  const CachePlace<Device> place{PX_TRY(op.table(std::move(begins))), given[axis], dims[axis], product(dims, 1, axis)};
+  const CachePosition<Device> location{PX_TRY(op.table(std::move(begins))), given[axis], dims[axis],
+                                       product(dims, 1, axis)};
   const int64_t inner = product(dims, axis + 1, dims.size());
-  return scatter<float>(op.queue(), place, Combine::replace, y, update.view(), inner), Status{};
+  return scatter<float>(op.queue(), location, Combine::replace, y, update.view(), inner), Status{};
 }
 
 // Which of [off, on] an element is; rows whose index is outside are all off, as the specification has it.
@@ -125,12 +126,12 @@ template <class Device>
 void mark_one_hot(const OneHotIndex<Device>& index, int64_t count, const std::byte* on, const MutableView& y) {
   const int64_t bytes = element_bytes(y.dtype);
   parallel_for(count, 4, [&](int64_t begin, int64_t end) {
-    int64_t places[kBlockElements];
+    int64_t locations[kBlockElements];
     for (int64_t first = begin; first < end; first += kBlockElements) {
       const int64_t size = std::min(kBlockElements, end - first);
-      load_block<int64_t>(index.indices.dtype, index.indices.data, first, 1, size, places);
+      load_block<int64_t>(index.indices.dtype, index.indices.data, first, 1, size, locations);
       for (int64_t i = 0; i < size; ++i) {
-        const int64_t at = places[i] < 0 ? places[i] + index.depth : places[i];
+        const int64_t at = locations[i] < 0 ? locations[i] + index.depth : locations[i];
         if (at < 0 || at >= index.depth) continue;
         const int64_t outer = (first + i) / index.inner, within = (first + i) % index.inner;
         std::memcpy(y.data + ((outer * index.depth + at) * index.inner + within) * bytes, on,
@@ -189,24 +190,24 @@ Status compress(OpContext<Device>& op) {
   const Selection<Device> kept = PX_TRY(select<uint8_t>(op.queue(), considered));
   dims[axis] = kept.count;
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
-  const CompressIndex<Device> index{kept.places, kept.count, length};
+  const CompressIndex<Device> index{kept.locations, kept.count, length};
   if (kept.count > 0) index_map(op.queue(), index, y, x.view().data, inner);
   return {};
 }
 
 template <class Device>
 struct Coordinate {
-  Elements<Device, const int64_t> places;
+  Elements<Device, const int64_t> locations;
   int64_t count;
   Axes dims, strides;
   PX_HD int64_t operator()(int64_t element) const {
     const int64_t axis = element / count;
-    return places[element % count] / strides[axis] % dims[axis];
+    return locations[element % count] / strides[axis] % dims[axis];
   }
 };
 
 template <class Device>
-Result<Selection<Device>> places_of_non_zero(Queue<Device>& queue, const TensorView& x) {
+Result<Selection<Device>> indices_of_non_zero(Queue<Device>& queue, const TensorView& x) {
   if (is_floating(x.dtype)) return select<double>(queue, x);
   return select<int64_t>(queue, x);
 }
@@ -219,9 +220,9 @@ void write_coordinates(const Selection<Device>& found, const Ints& dims, int64_t
     Ints at(last);  // of the line that `place` is in
     int64_t line_begin = 0, line_end = 0;
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t place = found.places[i];
-      if (place >= line_end) {
-        int64_t rest = place / dims[last];
+      const int64_t location = found.locations[i];
+      if (location >= line_end) {
+        int64_t rest = location / dims[last];
         line_begin = rest * dims[last];
         line_end = line_begin + dims[last];
         for (int64_t axis = last - 1; axis >= 0; --axis) {
@@ -230,7 +231,7 @@ void write_coordinates(const Selection<Device>& found, const Ints& dims, int64_t
         }
       }
       for (int64_t axis = 0; axis < last; ++axis) y[axis * count + i] = at[axis];
-      y[last * count + i] = place - line_begin;
+      y[last * count + i] = location - line_begin;
     }
   });
 }
@@ -238,7 +239,7 @@ void write_coordinates(const Selection<Device>& found, const Ints& dims, int64_t
 template <class Device>
 Status non_zero(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
-  const Selection<Device> found = PX_TRY(places_of_non_zero(op.queue(), x.view()));
+  const Selection<Device> found = PX_TRY(indices_of_non_zero(op.queue(), x.view()));
   const Ints dims(x.shape());
   const MutableView y = PX_TRY(op.make_output(0, DType::int64, Shape{dims.size(), found.count}));
   if (y.element_count() == 0) return {};
@@ -247,7 +248,7 @@ Status non_zero(OpContext<Device>& op) {
     return {};
   }
   tabulate<int64_t>(op.queue(),
-                    Coordinate<Device>{found.places, found.count, Axes(dims), Axes(row_major_strides(dims))}, y);
+                    Coordinate<Device>{found.locations, found.count, Axes(dims), Axes(row_major_strides(dims))}, y);
   return {};
 }
 

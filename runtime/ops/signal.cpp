@@ -29,8 +29,8 @@ constexpr WindowTerms kBlackman{0.42, 0.5, 0.08};
 struct WindowValue {
   WindowTerms terms;
   double step;
-  PX_HD double operator()(int64_t place) const {
-    const double angle = step * static_cast<double>(place);
+  PX_HD double operator()(int64_t location) const {
+    const double angle = step * static_cast<double>(location);
     return terms.a0 - terms.a1 * std::cos(angle) + terms.a2 * std::cos(2 * angle);
   }
 };
@@ -62,9 +62,9 @@ template <class Device>
 struct Signals {
   Source x;
   int64_t length, inner, parts;
-  PX_HD double part_at(int64_t row, int64_t place, int64_t part) const {
-    if (place >= length || part >= parts) return 0;
-    const int64_t at = (row / inner * length + place) * inner + row % inner;
+  PX_HD double part_at(int64_t row, int64_t location, int64_t part) const {
+    if (location >= length || part >= parts) return 0;
+    const int64_t at = (row / inner * length + location) * inner + row % inner;
     return element_of<Device, double>(x, at * parts + part);
   }
 };
@@ -100,9 +100,9 @@ struct SpectrumElement {
   Elements<Device, const double> roots;
   SpectraShape shape;
   PX_HD double operator()(int64_t element) const {
-    const int64_t place = element / shape.parts;
-    const int64_t row = place / shape.inner / shape.wanted * shape.inner + place % shape.inner;
-    const int64_t k = place / shape.inner % shape.wanted;
+    const int64_t location = element / shape.parts;
+    const int64_t row = location / shape.inner / shape.wanted * shape.inner + location % shape.inner;
+    const int64_t k = location / shape.inner % shape.wanted;
     const double sum = transformed<Device>(roots, shape.n, k, element % shape.parts,
                                            [&](int64_t i, int64_t part) { return value(row, i, part); });
     return shape.inverse ? sum / static_cast<double>(shape.n) : sum;
@@ -266,13 +266,13 @@ Status mel_weight_matrix(OpContext<Device>& op) {
     if (row >= 0 && row < rows) values.data()[row * bins + bin] = value;
   };
   for (int64_t bin = 0; bin < bins; ++bin) {
-    const int64_t left = edge(bin), centre = edge(bin + 1), right = edge(bin + 2);
-    if (left == centre) set(centre, bin, 1.0);
-    for (int64_t j = std::max<int64_t>(left, 0); left < centre && j <= std::min(centre, rows); ++j) {
-      set(j, bin, static_cast<double>(j - left) / static_cast<double>(centre - left));
+    const int64_t left = edge(bin), center = edge(bin + 1), right = edge(bin + 2);
+    if (left == center) set(center, bin, 1.0);
+    for (int64_t j = std::max<int64_t>(left, 0); left < center && j <= std::min(center, rows); ++j) {
+      set(j, bin, static_cast<double>(j - left) / static_cast<double>(center - left));
     }
-    for (int64_t j = std::max<int64_t>(centre, 0); centre < right && j < std::min(right, rows); ++j) {
-      set(j, bin, static_cast<double>(right - j) / static_cast<double>(right - centre));
+    for (int64_t j = std::max<int64_t>(center, 0); center < right && j < std::min(right, rows); ++j) {
+      set(j, bin, static_cast<double>(right - j) / static_cast<double>(right - center));
     }
   }
   const MutableView y = PX_TRY(op.make_output(0, dtype, shape));

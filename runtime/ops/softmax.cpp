@@ -59,7 +59,7 @@ struct FloatSoftmaxRow {
   static constexpr int64_t kSums = 32;
   int64_t length;
   void operator()(int64_t, const float* in, float* out) const {
-    vectorised(0, length, [in, out](int64_t, int64_t count) {
+    vectorized(0, length, [in, out](int64_t, int64_t count) {
       const int64_t whole = count / kSums * kSums;
       const float highest = highest_of(in, count);
       float sums[kSums] = {};
@@ -107,7 +107,7 @@ struct ShortSoftmaxRows {
 
   // values[element][row]
   void operator()(float* values) const {
-    vectorised(0, length, [values](int64_t, int64_t end) {
+    vectorized(0, length, [values](int64_t, int64_t end) {
       const HighestNumber fold;
       alignas(64) float highest[kBlock], sums[kBlock] = {};
       for (float& each : highest) each = fold.init<float>();
@@ -140,12 +140,12 @@ template <class Softmax>
 void softmax_short(const Softmax& softmax, const RowLayout& layout, const float* x, float* y) {
   constexpr int64_t kRows = Softmax::kRows;
   const int64_t length = layout.length, inner = layout.inner;
-  const int64_t beside = inner == 1 ? layout.outer : inner;
-  const int64_t groups = (beside + kRows - 1) / kRows;
-  parallel_for(layout.row_count() / beside * groups, length * 2 * kRows, [&](int64_t begin, int64_t end) {
+  const int64_t next_to = inner == 1 ? layout.outer : inner;
+  const int64_t groups = (next_to + kRows - 1) / kRows;
+  parallel_for(layout.row_count() / next_to * groups, length * 2 * kRows, [&](int64_t begin, int64_t end) {
     alignas(64) float values[Softmax::kLongest * kRows];
     for (int64_t index = begin; index < end; ++index) {
-      const int64_t first = index % groups * kRows, count = std::min(kRows, beside - first);
+      const int64_t first = index % groups * kRows, count = std::min(kRows, next_to - first);
       const int64_t start = inner == 1 ? first * length : index / groups * length * inner + first;
       if (count < kRows) std::fill_n(values, length * kRows, 0.0F);
       if (inner == 1) turn(values, kRows, x + start, length, length, count);
@@ -159,7 +159,7 @@ void softmax_short(const Softmax& softmax, const RowLayout& layout, const float*
 // Softmax along an axis that is not the last, for longer rows: some at a time are transposed, and transposed back, by
 // squares.
 template <class Row>
-void softmax_beside(const Row& softmax, const RowLayout& layout, const float* x, float* y) {
+void softmax_across(const Row& softmax, const RowLayout& layout, const float* x, float* y) {
   constexpr int64_t kMostRows = 16, kMostElements = int64_t{1} << 18;
   const int64_t length = layout.length, inner = layout.inner;
   const int64_t rows = std::clamp(kMostElements / length, int64_t{1}, std::min(kMostRows, inner));
@@ -193,7 +193,7 @@ struct LogSoftmaxRow {
 template <class C>
 struct Largest {
   C value;
-  int64_t place;
+  int64_t location;
 };
 struct FirstLargest {
   template <class C>
@@ -201,26 +201,26 @@ struct FirstLargest {
     return {C(0), -1};
   }
   template <class C>
-  PX_HD Largest<C> step(Largest<C> best, C value, int64_t place) const {
-    return merge(best, Largest<C>{value, place});
+  PX_HD Largest<C> step(Largest<C> best, C value, int64_t location) const {
+    return merge(best, Largest<C>{value, location});
   }
   template <class C>
   PX_HD Largest<C> merge(Largest<C> a, Largest<C> b) const {
-    if (a.place < 0 || b.place < 0) return a.place < 0 ? b : a;
-    if (a.value == b.value) return a.place < b.place ? a : b;
+    if (a.location < 0 || b.location < 0) return a.location < 0 ? b : a;
+    if (a.value == b.value) return a.location < b.location ? a : b;
     return b.value > a.value ? b : a;
   }
 };
 template <class C>
 struct OneAt {
-  int64_t place;
-  PX_HD C operator()(C, int64_t i) const { return i == place ? C(1) : C(0); }
+  int64_t location;
+  PX_HD C operator()(C, int64_t i) const { return i == location ? C(1) : C(0); }
 };
 struct HardmaxRow {
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {
     using C = typename Team::Value;
-    team.emit(OneAt<C>{team.fold_places(FirstLargest{}).place});
+    team.emit(OneAt<C>{team.fold_elements(FirstLargest{}).location});
   }
 };
 
@@ -252,7 +252,7 @@ Status softmax_like(OpContext<Device>& op) {
       if (is_float && rows.length <= ShortSoftmaxRows::kLongest) {
         softmax_short(ShortSoftmaxRows{rows.length}, rows, from, to);
       } else if (is_float && rows.inner > 1) {
-        softmax_beside(row, rows, from, to);
+        softmax_across(row, rows, from, to);
       } else {
         scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 4);
       }
@@ -315,7 +315,7 @@ void cumulate_lines(const CumulativeRow<Combine>& row, const RowLayout& layout, 
         }
         const C* const sums = step == 0 ? starts : y + at - direction;
         const C* const in = row.exclusive ? x + at - direction : x + at;
-        vectorised(0, width, [sums, in, out = y + at](int64_t from, int64_t to) {
+        vectorized(0, width, [sums, in, out = y + at](int64_t from, int64_t to) {
           PX_INDEPENDENT_ITERATIONS
           for (int64_t i = from; i < to; ++i) out[i] = Combine{}(sums[i], in[i]);
         });

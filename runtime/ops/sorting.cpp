@@ -67,12 +67,12 @@ template <class Device, class C>
 struct DiffersFromLast {
   SliceContent<Device, C> content;
   Elements<Device, const int64_t> order;
-  PX_HD int64_t operator()(int64_t place) const {
-    return place == 0 || content.compare(order[place - 1], order[place]) != 0 ? 1 : 0;
+  PX_HD int64_t operator()(int64_t location) const {
+    return location == 0 || content.compare(order[location - 1], order[location]) != 0 ? 1 : 0;
   }
 };
-struct OwnPlace {
-  PX_HD int64_t operator()(int64_t place) const { return place; }
+struct OwnIndex {
+  PX_HD int64_t operator()(int64_t location) const { return location; }
 };
 
 struct UniqueSlices {
@@ -125,10 +125,10 @@ Result<UniqueSlices> find_unique(OpContext<Device>& op, const SliceContent<Devic
     sort_rows<C>(op.queue(), TopFirst{false}, row, elements, content.length, values, writable(order));
   } else {
     const MutableView numbers = PX_TRY(op.scratch(DType::int64, shape));
-    const MutableView places = PX_TRY(op.scratch(DType::int64, shape));
-    tabulate<int64_t>(op.queue(), OwnPlace{}, numbers);
+    const MutableView locations = PX_TRY(op.scratch(DType::int64, shape));
+    tabulate<int64_t>(op.queue(), OwnIndex{}, numbers);
     sort_rows<int64_t>(op.queue(), ContentOrder<Device, C>{content}, row, TensorView(numbers), content.length,
-                       writable(order), places);
+                       writable(order), locations);
   }
   const Elements<Device, const int64_t> sorted{reinterpret_cast<const int64_t*>(order.view().data)};
   tabulate<int64_t>(op.queue(), DiffersFromLast<Device, C>{content, sorted}, writable(differs));

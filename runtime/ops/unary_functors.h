@@ -81,22 +81,22 @@ PX_LIBRARY_FUNCTOR(Atanh, atanh)
 
 // Sine and cosine: the library's, but of a float of ordinary size, for which map makes vector code of tame().
 template <int32_t kQuarters>
-struct Turned {
+struct Permuted {
   static constexpr int64_t kWork = 4;
-  PX_HD bool is_tame(float x) const { return std::fabs(x) <= math::kMostTurned; }
-  PX_HD float tame(float x) const { return math::sin_turned(x, kQuarters); }
+  PX_HD bool is_in_fast_range(float x) const { return std::fabs(x) <= math::kMostTransposed; }
+  PX_HD float in_fast_range(float x) const { return math::sin_reduced(x, kQuarters); }
   template <class T>
   PX_HD T operator()(T x) const {
 #ifndef __CUDA_ARCH__  // whose doubles may be slow
     if constexpr (std::is_same_v<T, float>) {
-      if (is_tame(x)) return tame(x);
+      if (is_in_fast_range(x)) return in_fast_range(x);
     }
 #endif
     return kQuarters == 0 ? std::sin(x) : std::cos(x);
   }
 };
-using Sin = Turned<0>;
-using Cos = Turned<1>;
+using Sin = Permuted<0>;
+using Cos = Permuted<1>;
 
 // Operators that are one function of ours (runtime/device/cpu/math.h), which vector code can be made of.
 #define PX_OWN_FUNCTOR(Name, function) \
@@ -121,8 +121,8 @@ PX_OWN_FUNCTOR(GeluTanh, gelu_by_tanh)
 
 // For floats whose exponential is a normal number, map compiles shorter code, with the same results.
 struct Exp {
-  PX_HD bool is_tame(float x) const { return std::fabs(x) <= 87.0F; }
-  PX_HD float tame(float x) const { return math::exp_normal<0>(x); }
+  PX_HD bool is_in_fast_range(float x) const { return std::fabs(x) <= 87.0F; }
+  PX_HD float in_fast_range(float x) const { return math::exp_normal<0>(x); }
   template <class T>
   PX_HD T operator()(T x) const {
     return math::exp(x);

@@ -81,17 +81,17 @@ void multiply_scaled(int64_t m, const float* a, const ScaledPanels& weight, floa
 struct BlockedWeight {
   AlignedBytes codes;
   std::vector<float> scales, zeros;
-  NibbleMatrix matrix;
+  Int4Matrix matrix;
 };
 
 // Columns become rows; a block is filled up to a multiple of kNibbleUnit where it is a whole column.
 std::shared_ptr<BlockedWeight> blocked(const QuantizedWeight& weight, const std::byte* b) {
   const int64_t blocks = static_cast<int64_t>(weight.scales.size()) / weight.n;
-  const int64_t unit = 2 * kNibbleUnit;  // a step of eight words, whatever the bits
+  const int64_t unit = 2 * kInt4Unit;  // a step of eight words, whatever the bits
   const int64_t size = blocks == 1 ? (weight.k + unit - 1) / unit * unit : weight.block_size;
   const int64_t row_bytes = blocks * size * weight.bits() / 8;
   auto made = std::make_shared<BlockedWeight>(
-      BlockedWeight{AlignedBytes::of_weights(weight.n * row_bytes), weight.scales, weight.zeros, NibbleMatrix{}});
+      BlockedWeight{AlignedBytes::of_weights(weight.n * row_bytes), weight.scales, weight.zeros, Int4Matrix{}});
   std::fill_n(made->codes.data(), weight.n * row_bytes, uint8_t{0});
   parallel_for(weight.n, weight.k * 4, [&](int64_t begin, int64_t end) {
     std::vector<float> values(static_cast<size_t>(end - begin));
@@ -124,9 +124,9 @@ std::shared_ptr<BlockedWeight> blocked(const QuantizedWeight& weight, const std:
   return made;
 }
 
-void multiply_blocked(int64_t m, const float* a, const NibbleMatrix& b, float* y) {
-  if (m <= kFewNibbleRows) return multiply_few_rows(m, a, b, y);
-  if (b.bits == 4) return multiply_unpacked_nibbles(m, a, b, y);
+void multiply_blocked(int64_t m, const float* a, const Int4Matrix& b, float* y) {
+  if (m <= kFewInt4Rows) return multiply_few_rows(m, a, b, y);
+  if (b.bits == 4) return multiply_unpacked_int4(m, a, b, y);
   multiply_unpacked_bytes(m, a, b, y);
 }
 
@@ -156,8 +156,7 @@ struct KeptWeight {
 };
 
 bool has_blocks_of_steps(const QuantizedWeight& weight) {
-  return weight.block_size >= weight.k || weight.block_size == kNibbleUnit ||
-         weight.block_size % (2 * kNibbleUnit) == 0;
+  return weight.block_size >= weight.k || weight.block_size == kInt4Unit || weight.block_size % (2 * kInt4Unit) == 0;
 }
 
 std::shared_ptr<KeptWeight> kept(const QuantizedWeight& weight, const std::byte* b) {

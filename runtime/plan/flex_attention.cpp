@@ -70,10 +70,10 @@ Status run_flex_attention(ControlCall& call) {
   FlexCall flex{call, host, PX_TRY(precision_of(op)), PX_TRY(shape_of({q[0], q[1], q[2], k[2]}))};
   const Tensor keys = PX_TRY(for_all_heads(host, inputs[1], q[1]));
   const Tensor values = PX_TRY(for_all_heads(host, inputs[2], q[1]));
-  const Tensor turned = PX_TRY(inner_transpose(host, keys, {0, 1, 3, 2}));
+  const Tensor permuted = PX_TRY(inner_transpose(host, keys, {0, 1, 3, 2}));
   const double scale = op.find_real("scale").value_or(1.0 / std::sqrt(static_cast<double>(q[3])));
   const Tensor factor = PX_TRY(inner_cast(host, Tensor::scalar<double>(scale), wide));
-  Tensor scores = PX_TRY(run_inner(host, {"MatMul", 13}, {inputs[0], turned}));
+  Tensor scores = PX_TRY(run_inner(host, {"MatMul", 13}, {inputs[0], permuted}));
   scores = PX_TRY(inner_binary(host, "Mul", scores, factor));
   scores = PX_TRY(modified(flex, "score_mod", 0, scores));
   scores = PX_TRY(run_inner(host, {"Softmax", 13, {int_attribute("axis", -1)}}, {scores}));

@@ -71,45 +71,45 @@ class GpuPlatform final : public Platform {
 
   // Whole values are summed up by the host, in the pass that takes them from the ring; where nobody wants more than the
   // statistics, they are taken on the device and travel alone.
-  Result<std::optional<Parcel>> send(const Value& value, CaptureLevel level, ElementOrder order) override {
-    Parcel parcel;
+  Result<std::optional<PendingValue>> send(const Value& value, CaptureLevel level, ElementOrder order) override {
+    PendingValue pending_value;
     if (!value.is_tensor() || value.tensor().device().is_host() || value.tensor().size_bytes() == 0) {
-      parcel.value = PX_TRY(to_host(value));
-      return std::optional(std::move(parcel));
+      pending_value.value = PX_TRY(to_host(value));
+      return std::optional(std::move(pending_value));
     }
     const Tensor& tensor = value.tensor();
     if (level == CaptureLevel::shape) {
-      parcel.value = without_payload(tensor);
-      return std::optional(std::move(parcel));
+      pending_value.value = without_payload(tensor);
+      return std::optional(std::move(pending_value));
     }
     if (level == CaptureLevel::stats) {
-      if (!PX_TRY(copies_.has_room(most_summary_bytes(tensor)))) return std::optional<Parcel>();
+      if (!PX_TRY(copies_.has_room(most_summary_bytes(tensor)))) return std::optional<PendingValue>();
       const Tensor chunks = PX_TRY(chunk_statistics(*queue_, tensor, order));
       if (chunks.defined()) return std::optional(PX_TRY(summary_of(tensor, chunks, order)));
     }
-    if (!PX_TRY(copies_.has_room(tensor.size_bytes()))) return std::optional<Parcel>();
-    parcel.copy = PX_TRY(copies_.start(tensor));
-    parcel.value = parcel.copy->host;
-    return std::optional(std::move(parcel));
+    if (!PX_TRY(copies_.has_room(tensor.size_bytes()))) return std::optional<PendingValue>();
+    pending_value.copy = PX_TRY(copies_.start(tensor));
+    pending_value.value = pending_value.copy->host;
+    return std::optional(std::move(pending_value));
   }
 
-  Result<Parcel> bring(const Value& value) override {
-    Parcel parcel;
-    parcel.value = PX_TRY(move_value(value, [&](const Tensor& tensor) -> Result<Tensor> {
+  Result<PendingValue> bring(const Value& value) override {
+    PendingValue pending_value;
+    pending_value.value = PX_TRY(move_value(value, [&](const Tensor& tensor) -> Result<Tensor> {
       return tensor.device().is_host() ? Result<Tensor>(tensor) : copies_.bring_in_pieces(tensor);
     }));
-    return parcel;
+    return pending_value;
   }
 
-  Result<bool> has_come(Parcel& parcel) override {
-    if (parcel.copy.has_value() && PX_TRY(copies_.has_come(*parcel.copy))) unpack(parcel);
-    return !parcel.copy.has_value();
+  Result<bool> has_come(PendingValue& pending_value) override {
+    if (pending_value.copy.has_value() && PX_TRY(copies_.has_come(*pending_value.copy))) unpack(pending_value);
+    return !pending_value.copy.has_value();
   }
 
-  Status receive(Parcel& parcel) override {
-    if (!parcel.copy.has_value()) return {};
-    PX_TRY(copies_.wait(*parcel.copy));
-    unpack(parcel);
+  Status receive(PendingValue& pending_value) override {
+    if (!pending_value.copy.has_value()) return {};
+    PX_TRY(copies_.wait(*pending_value.copy));
+    unpack(pending_value);
     return {};
   }
 
@@ -179,22 +179,22 @@ class GpuPlatform final : public Platform {
     return (numbers / statistics::kChunkElements + 1) * sizeof(statistics::ChunkStatistics);
   }
 
-  Result<Parcel> summary_of(const Tensor& tensor, const Tensor& chunks, ElementOrder order) {
-    Parcel parcel;
-    parcel.copy = PX_TRY(copies_.start(chunks));
-    parcel.summary = Parcel::Summary{tensor.element_count() * (is_complex(tensor.dtype()) ? 2 : 1), order};
-    parcel.value = without_payload(tensor);
-    return parcel;
+  Result<PendingValue> summary_of(const Tensor& tensor, const Tensor& chunks, ElementOrder order) {
+    PendingValue pending_value;
+    pending_value.copy = PX_TRY(copies_.start(chunks));
+    pending_value.summary = PendingValue::Summary{tensor.element_count() * (is_complex(tensor.dtype()) ? 2 : 1), order};
+    pending_value.value = without_payload(tensor);
+    return pending_value;
   }
 
-  static void unpack(Parcel& parcel) {
-    if (parcel.summary.has_value()) {
-      const TensorView& view = parcel.copy->host.view();
+  static void unpack(PendingValue& pending_value) {
+    if (pending_value.summary.has_value()) {
+      const TensorView& view = pending_value.copy->host.view();
       const std::span chunks(reinterpret_cast<const statistics::ChunkStatistics*>(view.data),
                              view.size_bytes() / sizeof(statistics::ChunkStatistics));
-      parcel.statistics = joined_statistics(chunks, parcel.summary->count, parcel.summary->order);
+      pending_value.statistics = joined_statistics(chunks, pending_value.summary->count, pending_value.summary->order);
     }
-    parcel.copy.reset();
+    pending_value.copy.reset();
   }
 
   // Input `index` where the row reads it: `moved` owns it when it has to be copied.

@@ -62,9 +62,9 @@ class GpuReplay final : public Replay {
   // Bits that kernels search for and must not find.
   Result<bool> checks_hold() {
     if (needs_.check_count == 0) return true;
-    const Tensor places = PX_TRY(queue_.to_host(needs_.checks));
+    const Tensor locations = PX_TRY(queue_.to_host(needs_.checks));
     for (int64_t index = 0; index < needs_.check_count; ++index) {
-      if (places.as<int64_t>()[static_cast<size_t>(index)] >= 0) return false;
+      if (locations.as<int64_t>()[static_cast<size_t>(index)] >= 0) return false;
     }
     return true;
   }

@@ -44,9 +44,9 @@ bool mark_node(Step& step, size_t output, const Growth& growth) {
     if (by.output != output || by.past >= step.inputs.size() || !is_operator(*step.node, by.op, by.domain) ||
         !step.kernel)
       continue;
-    if (step.inputs[by.past].place.value != growth.past) continue;
+    if (step.inputs[by.past].location.value != growth.past) continue;
     if (appending_axis(*step.node, by, growth.rank) != growth.axis) continue;
-    step.grown_inputs |= uint64_t{1} << by.past;
+    step.accumulated_inputs |= uint64_t{1} << by.past;
     step.growing_axis = growth.axis;
     return true;
   }

@@ -52,11 +52,12 @@ std::optional<OperatorSet> set_of(RewriteChoice::Base base) {
 
 class Builder {
  public:
-  Builder(const GraphSites& sites, PlanRequest& request) : sites_(sites), graph_(*sites.graph), request_(request) {}
+  Builder(const GraphValues& value_infos, PlanRequest& request)
+      : value_infos_(value_infos), graph_(*value_infos.graph), request_(request) {}
 
   Result<std::unique_ptr<GraphPlan>> build() {
     plan_->graph = &graph_;
-    plan_->sites = &sites_;
+    plan_->value_infos = &value_infos_;
     plan_->edit = begin_edit(graph_);
     PX_TRY(add_constants());
     pin_overridden();
@@ -66,7 +67,7 @@ class Builder {
     find_last_readers();
     assign_slots();
     for (Step& step : plan_->steps) settle_places(step);
-    for (ValueId output : graph_.outputs) plan_->outputs.push_back(place_of(plan_->edit.resolve(output)).slot);
+    for (ValueId output : graph_.outputs) plan_->outputs.push_back(location_of(plan_->edit.resolve(output)).slot);
     return std::move(plan_);
   }
 
@@ -129,12 +130,12 @@ class Builder {
     step.control = find_control(node);
     if (step.control != nullptr) return {};
     std::vector<DType> dtypes;
-    for (const StepInput& input : step.inputs) dtypes.push_back(known_dtype(input.place.value));
+    for (const StepInput& input : step.inputs) dtypes.push_back(known_dtype(input.location.value));
     auto kernel = request_.platform->choose(node, dtypes);
     if (kernel.ok()) return step.kernel = *kernel, Status{};
     if (request_.options->fallback == nullptr) return lacks_kernel(std::move(kernel).error(), *request_.platform);
     step.fallback = PX_TRY(FallbackNode::create(node, request_.options->fallback, *request_.options));
-    request_.fallback_nodes.push_back(sites_.scope + node.display_name);
+    request_.fallback_nodes.push_back(value_infos_.scope + node.display_name);
     return {};
   }
 
@@ -142,7 +143,8 @@ class Builder {
     Step step;
     step.id = planned.id;
     step.node = planned.node;
-    step.site = {planned.node->display_name, versioned_op_name(*planned.node), &graph_, planned.id, planned.sources};
+    step.value_info = {planned.node->display_name, versioned_op_name(*planned.node), &graph_, planned.id,
+                       planned.sources};
     const OpSchema* schema = planned.node->schema;
     for (ValueId input : planned.node->inputs) {
       const FormalParameter* parameter = schema == nullptr ? nullptr : schema->input(step.inputs.size());
@@ -151,20 +153,21 @@ class Builder {
     }
     step.has_too_few_inputs = schema != nullptr && step.inputs.size() < schema->min_inputs;
     Status chosen = choose_function(step);
-    if (!chosen.ok()) return at_site(std::move(chosen).error(), sites_.scope, step.site, request_.platform->name());
-    for (const GraphSites::Child& child : sites_.children) {
+    if (!chosen.ok())
+      return at_location(std::move(chosen).error(), value_infos_.scope, step.value_info, request_.platform->name());
+    for (const GraphValues::Child& child : value_infos_.children) {
       if (child.node == planned.id) step.bodies.push_back(PX_TRY(plan_body(child)));
     }
     plan_->steps.push_back(std::move(step));
     return {};
   }
 
-  Result<BodyPlan> plan_body(const GraphSites::Child& child) {
+  Result<BodyPlan> plan_body(const GraphValues::Child& child) {
     BodyPlan body;
     body.attribute = child.attribute;
-    body.outer = PX_TRY(child.sites->outer_values(graph_));
+    body.outer = PX_TRY(child.value_infos->outer_values(graph_));
     for (auto& [value, source] : body.outer) source = plan_->edit.resolve(source);
-    Builder builder(*child.sites, request_);
+    Builder builder(*child.value_infos, request_);
     for (const auto& [value, source] : body.outer)
       builder.outer_constants_.emplace_back(value, plan_->edit.constants[static_cast<size_t>(source)]);
     body.plan = PX_TRY(builder.build());
@@ -184,7 +187,7 @@ class Builder {
         step->last_read.push_back(value);
       };
       for (ValueId value : step->node->outputs) touch(value);
-      for (const StepInput& input : step->inputs) touch(input.place.value);
+      for (const StepInput& input : step->inputs) touch(input.location.value);
       for (const BodyPlan& body : step->bodies) {
         for (const auto& [inner, enclosing] : body.outer) touch(enclosing);
       }
@@ -196,7 +199,7 @@ class Builder {
   // stay in the cache.
   void assign_slots() {
     const size_t count = plan_->constants.size();
-    plan_->places.resize(count);
+    plan_->locations.resize(count);
     std::vector<bool> is_shared(count, false);
     for (const Step& step : plan_->steps) {
       for (ValueId output : step.node->outputs) {
@@ -205,39 +208,39 @@ class Builder {
       }
     }
     for (size_t id = 0; id < count; ++id) {
-      plan_->places[id].value = static_cast<ValueId>(id);
-      if (id < sites_.values.size()) plan_->places[id].site = sites_.values[id];
-      if (!is_shared[id]) plan_->places[id].slot = plan_->slot_count++;
+      plan_->locations[id].value = static_cast<ValueId>(id);
+      if (id < value_infos_.values.size()) plan_->locations[id].value_info = value_infos_.values[id];
+      if (!is_shared[id]) plan_->locations[id].slot = plan_->slot_count++;
     }
     std::vector<int32_t> free;
     for (const Step& step : plan_->steps) {
       for (ValueId output : step.node->outputs) {
         if (output == kNoValue || !is_shared[static_cast<size_t>(output)]) continue;
-        int32_t& slot = plan_->places[static_cast<size_t>(output)].slot;
+        int32_t& slot = plan_->locations[static_cast<size_t>(output)].slot;
         if (free.empty()) free.push_back(plan_->slot_count++);
         slot = free.back();
         free.pop_back();
       }
       for (ValueId value : step.last_read) {
-        if (is_shared[static_cast<size_t>(value)]) free.push_back(plan_->places[static_cast<size_t>(value)].slot);
+        if (is_shared[static_cast<size_t>(value)]) free.push_back(plan_->locations[static_cast<size_t>(value)].slot);
       }
     }
   }
 
-  ValuePlace place_of(ValueId value) const {
-    return value == kNoValue ? ValuePlace{} : plan_->places[static_cast<size_t>(value)];
+  BufferSlot location_of(ValueId value) const {
+    return value == kNoValue ? BufferSlot{} : plan_->locations[static_cast<size_t>(value)];
   }
 
   void settle_places(Step& step) {
     for (StepInput& input : step.inputs) {
-      const auto last = std::find(step.last_read.begin(), step.last_read.end(), input.place.value);
+      const auto last = std::find(step.last_read.begin(), step.last_read.end(), input.location.value);
       input.is_last_read = last != step.last_read.end();
-      input.place = place_of(input.place.value);
+      input.location = location_of(input.location.value);
     }
-    for (ValueId output : step.node->outputs) step.outputs.push_back(place_of(output));
+    for (ValueId output : step.node->outputs) step.outputs.push_back(location_of(output));
     const auto place_in_source = [&](size_t index) {
-      const ValueSite* site = step.outputs[index].site;
-      return site == nullptr ? -1 : site->node_index;
+      const ValueInfo* value_info = step.outputs[index].value_info;
+      return value_info == nullptr ? -1 : value_info->node_index;
     };
     for (size_t index = 0; index < step.outputs.size(); ++index) step.placing_order.push_back(index);
     std::ranges::stable_sort(step.placing_order, {}, place_in_source);
@@ -247,11 +250,11 @@ class Builder {
       if (unread != step.last_read.end()) step.only_to_observe |= uint64_t{1} << index;
     }
     for (ValueId value : step.last_read) {
-      if (plan_->is_constant[static_cast<size_t>(value)] == 0) step.freed_slots.push_back(place_of(value).slot);
+      if (plan_->is_constant[static_cast<size_t>(value)] == 0) step.freed_slots.push_back(location_of(value).slot);
     }
   }
 
-  const GraphSites& sites_;
+  const GraphValues& value_infos_;
   const Graph& graph_;
   PlanRequest& request_;
   // The values of enclosing graphs that a body reads, by their ids in the body. Patterns see them as constants; they
@@ -282,8 +285,8 @@ void number_steps(GraphPlan& plan, int32_t& next) {
   }
 }
 
-Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanRequest& request) {
-  return Builder(sites, request).build();
+Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphValues& value_infos, PlanRequest& request) {
+  return Builder(value_infos, request).build();
 }
 
 Result<std::vector<ChosenPattern>> chosen_patterns(const RunOptions& options, bool on_host) {

@@ -11,7 +11,7 @@
 
 #include "inspector/base/result.h"
 #include "inspector/exec/executor.h"
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 #include "runtime/plan/control_flow.h"
 #include "runtime/plan/fallback.h"
 #include "runtime/plan/platform.h"
@@ -28,14 +28,14 @@ struct BodyPlan {
 };
 
 // The buffer slot of a value while its graph runs.
-struct ValuePlace {
+struct BufferSlot {
   ValueId value = kNoValue;
-  int32_t slot = -1;                // in the run's values; -1: it does not exist in this plan
-  const ValueSite* site = nullptr;  // null for what patterns add
+  int32_t slot = -1;                      // in the run's values; -1: it does not exist in this plan
+  const ValueInfo* value_info = nullptr;  // null for what patterns add
 };
 
 struct StepInput {
-  ValuePlace place;            // value kNoValue: omitted
+  BufferSlot location;         // value kNoValue: omitted
   bool is_last_read = false;   // nothing reads it after this node
   bool may_be_absent = false;  // as the schema has it
 };
@@ -45,19 +45,19 @@ struct Step {
   NodeId id = kNoNode;
   const Node* node = nullptr;
   int32_t memory_step = RunMemory::kOtherStep;  // its number in plans of memory; none in bodies of control flow
-  NodeSite site;
+  NodeLocation value_info;
   ChosenKernel kernel;
   const ControlRow* control = nullptr;
   std::unique_ptr<FallbackNode> fallback;
   std::vector<BodyPlan> bodies;
   bool has_too_few_inputs = false;
   std::vector<StepInput> inputs;      // aliases resolved
-  std::vector<ValuePlace> outputs;    // as many as the node's
+  std::vector<BufferSlot> outputs;    // as many as the node's
   std::vector<size_t> placing_order;  // indices of `outputs`: what is made of another comes after it, as in the source
   uint64_t only_to_observe = 0;       // bit i: output i of a fused node is made for nobody but the observer
   std::vector<ValueId> last_read;     // values that nothing reads after this node, its own unread outputs included
   std::vector<int32_t> freed_slots;   // theirs, but for those of constants
-  uint64_t grown_inputs = 0;          // bit i: it appends to input i, a state of the session (growing.h)
+  uint64_t accumulated_inputs = 0;    // bit i: it appends to input i, a state of the session (growing.h)
   int64_t growing_axis = 0;           // along this axis
 
   const BodyPlan* body(std::string_view attribute) const;
@@ -65,12 +65,12 @@ struct Step {
 
 struct GraphPlan {
   const Graph* graph = nullptr;
-  const GraphSites* sites = nullptr;
+  const GraphValues* value_infos = nullptr;
   GraphEdit edit;
   std::vector<Step> steps;               // in execution order
   std::vector<Value> constants;          // by ValueId: placed before the first step
   std::vector<uint8_t> is_constant;      // by ValueId: the same payload in every run
-  std::vector<ValuePlace> places;        // by ValueId
+  std::vector<BufferSlot> locations;     // by ValueId
   std::vector<int32_t> outputs;          // slots of the values to return, aliases resolved
   std::vector<uint8_t> growing_outputs;  // by output: it is a state that grows in place; empty: none does
   int32_t slot_count = 0;                // values that live at different times share one
@@ -93,7 +93,7 @@ Error lacks_kernel(Error error, const Platform& platform);
 void number_steps(GraphPlan& plan, int32_t& next);
 
 // Errors: unsupported (naming the first node without a kernel), invalid_model, out_of_memory.
-Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanRequest& request);
+Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphValues& value_infos, PlanRequest& request);
 
 // The patterns that the options ask for; none when everything is to be observed. Patterns of a set keep to operators of
 // the set, patterns switched on by name make what they can. Errors: usage, naming an unknown pattern.

@@ -15,7 +15,7 @@
 #include "runtime/device/cpu/growable.h"
 #include "runtime/device/run_memory.h"
 #include "runtime/ops/orders.h"
-#include "runtime/plan/parcel.h"
+#include "runtime/plan/pending_value.h"
 #include "runtime/plan/replay.h"
 
 namespace parallax::runtime {
@@ -74,13 +74,13 @@ class Platform {
 
   // ---- Values on their way to the observer; on the host they are there ----
   // Null where there is no room for it now. `order`: in which its statistics count.
-  virtual Result<std::optional<Parcel>> send(const Value& value, CaptureLevel /*level*/, ElementOrder /*order*/) {
-    return std::optional<Parcel>(PX_TRY(bring(value)));
+  virtual Result<std::optional<PendingValue>> send(const Value& value, CaptureLevel /*level*/, ElementOrder /*order*/) {
+    return std::optional<PendingValue>(PX_TRY(bring(value)));
   }
   // All of it, without room, waiting for it.
-  virtual Result<Parcel> bring(const Value& value) { return Parcel{PX_TRY(to_host(value)), {}, {}, {}}; }
-  virtual Result<bool> has_come(Parcel& /*parcel*/) { return true; }
-  virtual Status receive(Parcel& /*parcel*/) { return {}; }  // waits
+  virtual Result<PendingValue> bring(const Value& value) { return PendingValue{PX_TRY(to_host(value)), {}, {}, {}}; }
+  virtual Result<bool> has_come(PendingValue& /*parcel*/) { return true; }
+  virtual Status receive(PendingValue& /*parcel*/) { return {}; }  // waits
   virtual std::optional<CaptureCounts> capture_counts() const { return std::nullopt; }
 
   // ---- Planned memory. A platform without it traces nothing, so that nothing is ever planned ----

@@ -47,7 +47,7 @@ std::vector<int64_t> aliases_of(const Inputs& inputs, std::span<const Value> out
 constexpr uint64_t kNoFrames = 2166136261U;
 uint64_t seed_of(std::string_view text, uint64_t before = kNoFrames) {
   auto hash = static_cast<uint32_t>(before);
-  for (char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  for (char pending_event : text) hash = (hash ^ static_cast<unsigned char>(pending_event)) * 16777619U;
   return hash;
 }
 
@@ -99,8 +99,8 @@ Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const V
   observer_ = &observer;
   levels_ = levels;
   wants_times_ = observer.wants_node_times();
-  observer_failed_ = failure_told_ = false;
-  outbox_.begin(observer);
+  observer_failed_ = failure_reported_ = false;
+  event_queue_.begin(observer);
   frames_ = FrameStack();
   if (!info.graph.empty()) frames_.push({Frame::Kind::graph, info.graph, -1});
   if (info.step >= 0) frames_.push({Frame::Kind::step, "", info.step});
@@ -109,12 +109,12 @@ Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const V
   if (announce) PX_TRY(announce_absent(plan));
   auto outputs = run_graph(plan, std::vector<Value>(inputs.begin(), inputs.end()), nullptr, nullptr);
   if (observer_failed_) {
-    outbox_.drop();
+    event_queue_.drop();
     return outputs;
   }
-  Status all_told = posted(outbox_.flush());
-  if (!all_told.ok()) {
-    if (outputs.ok()) return std::move(all_told).error();
+  Status all_reported = noted(event_queue_.flush());
+  if (!all_reported.ok()) {
+    if (outputs.ok()) return std::move(all_reported).error();
     return outputs;
   }
   Status ended = observer_->end_call(info);
@@ -125,8 +125,8 @@ Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const V
 // States that grow in place are shown as plain values; who hears nothing needs no copy of them.
 Status Runner::begin_call(const CallInfo& info, std::span<const Value> inputs) {
   const auto grows = [](const Value& value) { return is_growable(value); };
-  const bool is_heard = dynamic_cast<const NullObserver*>(observer_) == nullptr;
-  if (!is_heard || std::ranges::none_of(inputs, grows)) return observer_->begin_call(info, inputs);
+  const bool is_observed = dynamic_cast<const NullObserver*>(observer_) == nullptr;
+  if (!is_observed || std::ranges::none_of(inputs, grows)) return observer_->begin_call(info, inputs);
   std::vector<Value> shown;
   for (const Value& input : inputs) shown.push_back(PX_TRY(platform_.to_row_major(input)));
   return observer_->begin_call(info, shown);
@@ -136,8 +136,8 @@ Status Runner::announce_absent(const GraphPlan& plan) {
   constexpr Absence::Kind kKinds[] = {Absence::Kind::fused, Absence::Kind::folded, Absence::Kind::aliased,
                                       Absence::Kind::removed};
   for (const ValueAbsence& absence : plan.edit.absences) {
-    const ValueSite& site = *plan.sites->values[static_cast<size_t>(absence.value)];
-    PX_TRY(observer_->absent(site, {kKinds[static_cast<size_t>(absence.kind)], absence.into}));
+    const ValueInfo& value_info = *plan.value_infos->values[static_cast<size_t>(absence.value)];
+    PX_TRY(observer_->absent(value_info, {kKinds[static_cast<size_t>(absence.kind)], absence.into}));
   }
   for (const Step& step : plan.steps) {
     for (const BodyPlan& body : step.bodies) PX_TRY(announce_absent(*body.plan));
@@ -149,8 +149,8 @@ Runner::ActiveGraph::ActiveGraph(const GraphPlan& its_plan)
     : plan(its_plan),
       values(static_cast<size_t>(its_plan.slot_count)),
       is_constant(static_cast<size_t>(its_plan.slot_count), 0) {
-  for (const ValuePlace& place : plan.places) {
-    if (plan.is_constant[static_cast<size_t>(place.value)] != 0) is_constant[static_cast<size_t>(place.slot)] = 1;
+  for (const BufferSlot& location : plan.locations) {
+    if (plan.is_constant[static_cast<size_t>(location.value)] != 0) is_constant[static_cast<size_t>(location.slot)] = 1;
   }
 }
 
@@ -166,12 +166,12 @@ std::unique_ptr<Runner::ActiveGraph> Runner::take_frame(const GraphPlan& plan) {
 void Runner::give_frame(std::unique_ptr<ActiveGraph> frame, const BodyPlan* body) {
   const GraphPlan& plan = frame->plan;
   const auto clear = [&](int32_t slot) { frame->values[static_cast<size_t>(slot)] = Value(); };
-  for (ValueId input : plan.graph->inputs) clear(plan.places[static_cast<size_t>(input)].slot);
+  for (ValueId input : plan.graph->inputs) clear(plan.locations[static_cast<size_t>(input)].slot);
   for (int32_t output : plan.outputs) {
     if (frame->is_constant[static_cast<size_t>(output)] == 0) clear(output);
   }
   if (body != nullptr) {
-    for (const auto& [inner, outer] : body->outer) clear(plan.places[static_cast<size_t>(inner)].slot);
+    for (const auto& [inner, outer] : body->outer) clear(plan.locations[static_cast<size_t>(inner)].slot);
   }
   idle_frames_[&plan].push_back(std::move(frame));
 }
@@ -181,8 +181,8 @@ Result<std::vector<Value>> Runner::run_graph(const GraphPlan& plan, std::vector<
   std::unique_ptr<ActiveGraph> frame = take_frame(plan);
   if (body != nullptr) {
     for (const auto& [inner, outer] : body->outer) {
-      const int32_t from = enclosing->plan.places[static_cast<size_t>(outer)].slot;
-      const int32_t to = plan.places[static_cast<size_t>(inner)].slot;
+      const int32_t from = enclosing->plan.locations[static_cast<size_t>(outer)].slot;
+      const int32_t to = plan.locations[static_cast<size_t>(inner)].slot;
       frame->values[static_cast<size_t>(to)] = enclosing->values[static_cast<size_t>(from)];
     }
   }
@@ -196,7 +196,7 @@ Result<std::vector<Value>> Runner::run_steps(ActiveGraph& active, std::vector<Va
   PX_TRY(place_sources(active, std::move(inputs)));
   if (!is_body) {
     for (ValueId id : plan.graph->inputs) {
-      const auto slot = static_cast<size_t>(plan.places[static_cast<size_t>(id)].slot);
+      const auto slot = static_cast<size_t>(plan.locations[static_cast<size_t>(id)].slot);
       if (active.is_constant[slot] != 0) continue;  // moved where it is read, once for the session
       active.values[slot] = PX_TRY(platform_.to_device(active.values[slot]));
     }
@@ -220,11 +220,11 @@ Status Runner::place_sources(ActiveGraph& active, std::vector<Value> inputs) {
   const Graph& graph = *plan.graph;
   for (size_t index = 0; index < graph.inputs.size(); ++index) {
     const auto id = static_cast<size_t>(graph.inputs[index]);
-    const ValuePlace& where = plan.places[id];
+    const BufferSlot& where = plan.locations[id];
     const bool given = index < inputs.size() && !inputs[index].is_absent();
     const bool is_default = !given && !plan.constants[id].is_absent() && options_.overrides.empty();
     active.is_constant[static_cast<size_t>(where.slot)] = is_default ? 1 : 0;
-    PX_TRY(place(active, where, given ? std::move(inputs[index]) : Value(plan.constants[id]), nullptr));
+    PX_TRY(location(active, where, given ? std::move(inputs[index]) : Value(plan.constants[id]), nullptr));
   }
   return place_constants(active);
 }
@@ -236,14 +236,14 @@ Status Runner::place_constants(ActiveGraph& active) {
   const bool afresh = !active.has_constants || !options_.overrides.empty();
   for (const std::vector<ValueId>* ids : {&graph.initializer_values, &graph.sparse_initializer_values}) {
     for (ValueId id : *ids) {
-      const ValuePlace& where = plan.places[static_cast<size_t>(id)];
+      const BufferSlot& where = plan.locations[static_cast<size_t>(id)];
       if (graph.values[static_cast<size_t>(id)].input_index >= 0) continue;
-      if (!afresh && levels_[static_cast<size_t>(where.site->id)] == CaptureLevel::none) continue;
-      PX_TRY(place(active, where, Value(plan.constants[static_cast<size_t>(id)]), nullptr));
+      if (!afresh && levels_[static_cast<size_t>(where.value_info->id)] == CaptureLevel::none) continue;
+      PX_TRY(location(active, where, Value(plan.constants[static_cast<size_t>(id)]), nullptr));
     }
   }
   if (!afresh) return {};
-  const auto slot_of = [&](size_t id) -> Value& { return active.values[static_cast<size_t>(plan.places[id].slot)]; };
+  const auto slot_of = [&](size_t id) -> Value& { return active.values[static_cast<size_t>(plan.locations[id].slot)]; };
   for (const ValueAbsence& absence : plan.edit.absences) {
     const auto id = static_cast<size_t>(absence.value);
     if (absence.kind == ValueAbsence::Kind::folded) slot_of(id) = plan.constants[id];
@@ -256,7 +256,7 @@ Status Runner::place_constants(ActiveGraph& active) {
 Status Runner::run_step(ActiveGraph& active, const Step& step) {
   if (options_.cancel.is_cancelled()) {
     return make_error(ErrorCode::cancelled,
-                      fmt::format("cancelled before node '{}{}'", frames_.prefix(), step.site.node));
+                      fmt::format("cancelled before node '{}{}'", frames_.prefix(), step.value_info.node));
   }
   const auto begin = wants_times_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   platform_.enter_step(step.memory_step);
@@ -265,8 +265,8 @@ Status Runner::run_step(ActiveGraph& active, const Step& step) {
   if (wants_times_) {
     PX_TRY(platform_.synchronize());
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
-    PX_TRY(posted(outbox_.flush()));
-    PX_TRY(told(observer_->node_done(step.site, elapsed.count())));
+    PX_TRY(noted(event_queue_.flush()));
+    PX_TRY(reported(observer_->node_done(step.value_info, elapsed.count())));
   }
   for (int32_t slot : step.freed_slots) active.values[static_cast<size_t>(slot)] = Value();
   return {};
@@ -285,10 +285,10 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
   // A kernel that leaves out an output must have left the inputs as they were, for the other executor.
   const bool may_take_over = options_.fallback == nullptr || step.outputs.size() == 1;
   for (const StepInput& input : step.inputs) {
-    if (input.place.slot < 0) {
+    if (input.location.slot < 0) {
       operands_.emplace_back();
     } else {
-      const auto slot = static_cast<size_t>(input.place.slot);
+      const auto slot = static_cast<size_t>(input.location.slot);
       operands_.push_back({&active.values[slot], active.is_constant[slot] != 0, input.is_last_read && may_take_over});
     }
   }
@@ -296,7 +296,7 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
   result_.spared = unobserved(step);
   if (step.control != nullptr)
     return compute_control(active, step, std::vector<OpInput>(operands_));  // bodies use operands_
-  if (step.grown_inputs != 0) PX_TRY(open_states(step));
+  if (step.accumulated_inputs != 0) PX_TRY(open_states(step));
   Status called = call_kernel(step);
   opened_.clear();
   if (called.ok()) return place_outputs(active, step, result_.outputs, result_.aliases);
@@ -308,7 +308,7 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
 Status Runner::open_states(const Step& step) {
   opened_.resize(operands_.size());
   for (size_t index = 0; index < operands_.size(); ++index) {
-    if ((step.grown_inputs >> index & 1) == 0 || operands_[index].value == nullptr) continue;
+    if ((step.accumulated_inputs >> index & 1) == 0 || operands_[index].value == nullptr) continue;
     opened_[index] = PX_TRY(platform_.open(*operands_[index].value, step.growing_axis));
     operands_[index] = {&opened_[index], false, false};
   }
@@ -337,7 +337,7 @@ Result<FallbackNode*> Runner::late_fallback(const GraphPlan& plan, const Step& s
   std::unique_ptr<FallbackNode>& fallback = late_fallbacks_[&step];
   if (fallback == nullptr) {
     fallback = PX_TRY(FallbackNode::create(*step.node, options_.fallback, options_));
-    late_fallback_nodes_.push_back(plan.sites->scope + step.node->display_name);
+    late_fallback_nodes_.push_back(plan.value_infos->scope + step.node->display_name);
   }
   return fallback.get();
 }
@@ -352,7 +352,7 @@ Status Runner::compute_elsewhere(ActiveGraph& active, const Step& step, Fallback
 std::vector<Value> Runner::inputs_of(const ActiveGraph& active, const Step& step) {
   std::vector<Value> inputs;
   for (const StepInput& input : step.inputs)
-    inputs.push_back(input.place.slot < 0 ? Value() : active.values[static_cast<size_t>(input.place.slot)]);
+    inputs.push_back(input.location.slot < 0 ? Value() : active.values[static_cast<size_t>(input.location.slot)]);
   return inputs;
 }
 
@@ -362,8 +362,8 @@ uint64_t Runner::unobserved(const Step& step) const {
   if (step.only_to_observe == 0) return spared;
   for (size_t index = 0; index < step.outputs.size(); ++index) {
     if ((step.only_to_observe >> index & 1) == 0) continue;
-    const ValueSite& site = *step.outputs[index].site;
-    if (levels_[static_cast<size_t>(site.id)] == CaptureLevel::none) spared |= uint64_t{1} << index;
+    const ValueInfo& value_info = *step.outputs[index].value_info;
+    if (levels_[static_cast<size_t>(value_info.id)] == CaptureLevel::none) spared |= uint64_t{1} << index;
   }
   return spared;
 }
@@ -392,8 +392,8 @@ Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& ste
                                             Frame::Kind kind, int64_t index, std::vector<Value> inputs) {
   const BodyPlan* body = step.body(attribute);
   if (body == nullptr) return invalid_model(fmt::format("it has no body '{}'", attribute));
-  const Frame frame{kind, std::string(step.site.node), index};
-  PX_TRY(posted(outbox_.enter_body(step.site, frame)));
+  const Frame frame{kind, std::string(step.value_info.node), index};
+  PX_TRY(noted(event_queue_.enter_body(step.value_info, frame)));
   const size_t outer_length = frames_.prefix().size();
   frames_.push(frame);
   const std::string_view inner = std::string_view(frames_.prefix()).substr(outer_length);
@@ -402,7 +402,7 @@ Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& ste
   frame_seed_ = outer_seed;
   frames_.pop();
   if (!outputs.ok()) return outputs;
-  PX_TRY(posted(outbox_.leave_body(step.site, frame)));
+  PX_TRY(noted(event_queue_.leave_body(step.value_info, frame)));
   return outputs;
 }
 
@@ -410,29 +410,29 @@ Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::span<Va
                              std::span<const int64_t> aliases) {
   const uint64_t spared = unobserved(step);
   for (const size_t index : step.placing_order) {
-    const ValuePlace& where = step.outputs[index];
+    const BufferSlot& where = step.outputs[index];
     if (where.slot < 0 || is_spared(spared, index)) continue;
     if (index >= outputs.size() || outputs[index].is_absent())
       return unsupported(fmt::format("its output {} is not computed by executor '{}'", index, platform_.name()));
     const int64_t input = index < aliases.size() ? aliases[index] : -1;
-    const ValueSite* alias = input < 0 ? nullptr : step.inputs[static_cast<size_t>(input)].place.site;
-    PX_TRY(place(active, where, std::move(outputs[index]), alias));
+    const ValueInfo* alias = input < 0 ? nullptr : step.inputs[static_cast<size_t>(input)].location.value_info;
+    PX_TRY(location(active, where, std::move(outputs[index]), alias));
   }
   return {};
 }
 
-Status Runner::place(ActiveGraph& active, const ValuePlace& where, Value&& value, const ValueSite* alias_of) {
-  if (!options_.overrides.empty()) value = PX_TRY(overridden(*where.site, std::move(value), alias_of));
+Status Runner::location(ActiveGraph& active, const BufferSlot& where, Value&& value, const ValueInfo* alias_of) {
+  if (!options_.overrides.empty()) value = PX_TRY(overridden(*where.value_info, std::move(value), alias_of));
   Value& slot = active.values[static_cast<size_t>(where.slot)];
   slot = std::move(value);
-  const CaptureLevel level = levels_[static_cast<size_t>(where.site->id)];
+  const CaptureLevel level = levels_[static_cast<size_t>(where.value_info->id)];
   if (level == CaptureLevel::none || slot.is_absent()) return {};
   platform_.enter_step(RunMemory::kOtherStep);  // observing leaves the plan of the run's own memory as it is
-  return posted(outbox_.observe(*where.site, frames_, slot, alias_of, level));
+  return noted(event_queue_.observe(*where.value_info, frames_, slot, alias_of, level));
 }
 
-Result<Value> Runner::overridden(const ValueSite& site, Value computed, const ValueSite*& alias_of) const {
-  const auto found = options_.overrides.find(frames_.path_of(site.escaped_name));
+Result<Value> Runner::overridden(const ValueInfo& value_info, Value computed, const ValueInfo*& alias_of) const {
+  const auto found = options_.overrides.find(frames_.path_of(value_info.escaped_name));
   if (found == options_.overrides.end()) return computed;
   const Value& chosen = found->second;
   const bool fits = chosen.is_tensor() == computed.is_tensor() && chosen.is_sequence() == computed.is_sequence() &&
@@ -446,23 +446,23 @@ Result<Value> Runner::overridden(const ValueSite& site, Value computed, const Va
   return platform_.to_device(chosen);
 }
 
-Status Runner::told(Status status) {
+Status Runner::reported(Status status) {
   observer_failed_ = observer_failed_ || !status.ok();
   return status;
 }
 
-Status Runner::posted(Status status) {
-  observer_failed_ = observer_failed_ || outbox_.observer_failed();
+Status Runner::noted(Status status) {
+  observer_failed_ = observer_failed_ || event_queue_.observer_failed();
   return status;
 }
 
 Error Runner::failed(const Step& step, Error error) {
-  if (observer_failed_ || failure_told_ || error.code == ErrorCode::cancelled) return error;
-  failure_told_ = true;
-  Status told_before = posted(outbox_.flush());
-  if (observer_failed_) return std::move(told_before).error();
-  Error named = at_site(std::move(error), frames_.prefix(), step.site, platform_.name());
-  const Status status = told(observer_->node_failed(step.site, frames_, named));
+  if (observer_failed_ || failure_reported_ || error.code == ErrorCode::cancelled) return error;
+  failure_reported_ = true;
+  Status reported_before = noted(event_queue_.flush());
+  if (observer_failed_) return std::move(reported_before).error();
+  Error named = at_location(std::move(error), frames_.prefix(), step.value_info, platform_.name());
+  const Status status = reported(observer_->node_failed(step.value_info, frames_, named));
   return named;
 }
 

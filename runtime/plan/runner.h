@@ -9,14 +9,15 @@
 #include <vector>
 
 #include "inspector/exec/executor.h"
-#include "runtime/plan/outbox.h"
+#include "runtime/plan/event_queue.h"
 #include "runtime/plan/plan.h"
 
 namespace parallax::runtime {
 
 class Runner {
  public:
-  Runner(const RunOptions& options, Platform& platform) : options_(options), platform_(platform), outbox_(platform) {}
+  Runner(const RunOptions& options, Platform& platform)
+      : options_(options), platform_(platform), event_queue_(platform) {}
 
   // Everything between begin_call and end_call. `levels`: by value id, the levels that the observer wants. `announce`
   // first announces the values that do not exist.
@@ -63,16 +64,16 @@ class Runner {
                                       Frame::Kind kind, int64_t index, std::vector<Value> inputs);
   Status place_outputs(ActiveGraph& active, const Step& step, std::span<Value> outputs,
                        std::span<const int64_t> aliases);
-  Status place(ActiveGraph& active, const ValuePlace& where, Value&& value, const ValueSite* alias_of);
-  Result<Value> overridden(const ValueSite& site, Value computed, const ValueSite*& alias_of) const;
+  Status location(ActiveGraph& active, const BufferSlot& where, Value&& value, const ValueInfo* alias_of);
+  Result<Value> overridden(const ValueInfo& value_info, Value computed, const ValueInfo*& alias_of) const;
 
-  Status told(Status status);                   // remembers that it was the observer who failed
-  Status posted(Status status);                 // the same of events that went through the queue
+  Status reported(Status status);               // remembers that it was the observer who failed
+  Status noted(Status status);                  // the same of events that went through the queue
   Error failed(const Step& step, Error error);  // names the node and tells the observer, once
 
   const RunOptions& options_;
   Platform& platform_;
-  Outbox outbox_;
+  EventQueue event_queue_;
   Observer* observer_ = nullptr;          // of the call being made, as all below
   std::span<const CaptureLevel> levels_;  // by value id
   FrameStack frames_;
@@ -80,7 +81,7 @@ class Runner {
   bool wants_times_ = false;
   bool leaves_outputs_ = false;
   bool observer_failed_ = false;
-  bool failure_told_ = false;
+  bool failure_reported_ = false;
 
   std::unordered_map<const GraphPlan*, std::vector<std::unique_ptr<ActiveGraph>>> idle_frames_;
   std::vector<OpInput> operands_;  // of the kernel being called

@@ -41,15 +41,15 @@ class RuntimeSession final : public Session,
         memory_plans_(platform_->buffer_alignment()) {}
 
   Status prepare() {
-    sites_ = std::make_shared<const SiteTable>(PX_TRY(SiteTable::build(model_)));
-    PX_TRY(check_override_paths(*sites_, options_.overrides));
+    value_infos_ = std::make_shared<const ValueTable>(PX_TRY(ValueTable::build(model_)));
+    PX_TRY(check_override_paths(*value_infos_, options_.overrides));
     states_ = PX_TRY(KeptStates::create(model_->graph, options_.states));
     PlanRequest request;
     request.options = &options_;
     request.platform = platform_.get();
     request.patterns = PX_TRY(chosen_patterns(options_, platform_->is_host()));
     request.evaluate = [this](const Node& node, std::span<const Value> inputs) { return evaluate(node, inputs); };
-    std::unique_ptr<GraphPlan> plan = PX_TRY(plan_graph(sites_->main(), request));
+    std::unique_ptr<GraphPlan> plan = PX_TRY(plan_graph(value_infos_->main(), request));
     number_steps(*plan, memory_steps_);
     if (platform_->grows_in_place()) {
       const std::vector<bool> grow = mark_growing(*plan, states_);
@@ -122,7 +122,7 @@ class RuntimeSession final : public Session,
     std::unique_ptr<Platform> platform = fallback_nodes_.empty() ? platform_->clone() : nullptr;
     if (platform == nullptr) return std::unique_ptr<Session>();
     auto copy = std::make_unique<RuntimeSession>(model_, options_, std::move(platform));
-    copy->sites_ = sites_;
+    copy->value_infos_ = value_infos_;
     copy->plan_ = plan_;
     copy->memory_steps_ = memory_steps_;
     copy->weight_bytes_ = weight_bytes_;
@@ -155,14 +155,14 @@ class RuntimeSession final : public Session,
   // All inputs are there.
   Result<std::vector<Value>> run_on(std::span<const Value> inputs, Observer& observer, const CallInfo& call) {
     PX_TRY(check_inputs(model_->graph, inputs));
-    const std::vector<CaptureLevel>& levels = levels_.of(observer, *sites_);
+    const std::vector<CaptureLevel>& levels = levels_.of(observer, *value_infos_);
     const bool is_watched = announced_to_ != observer.identity() || observer.wants_node_times() ||
                             std::ranges::any_of(levels, [](CaptureLevel level) { return level != CaptureLevel::none; });
     const bool may_replay = !is_watched && options_.overrides.empty() && options_.memory_limit_bytes == 0 &&
                             states_.empty() && call.graph.empty() && call.step < 0;  // random numbers depend on both
     if (may_replay && !options_.cancel.is_cancelled()) {
       auto replayed = PX_TRY(replays_.run(inputs));
-      if (replayed.has_value()) return told_of(*std::move(replayed), inputs, observer, call);
+      if (replayed.has_value()) return sentence_of(*std::move(replayed), inputs, observer, call);
     }
     platform_->reset_peak();
     platform_->begin_run(memory_plans_.choose(inputs));
@@ -177,8 +177,8 @@ class RuntimeSession final : public Session,
   }
 
   // All that an observer hears of a run of which it wants to see nothing.
-  static Result<std::vector<Value>> told_of(std::vector<Value> outputs, std::span<const Value> inputs,
-                                            Observer& observer, const CallInfo& call) {
+  static Result<std::vector<Value>> sentence_of(std::vector<Value> outputs, std::span<const Value> inputs,
+                                                Observer& observer, const CallInfo& call) {
     PX_TRY(observer.begin_call(call, inputs));
     PX_TRY(observer.end_call(call));
     return outputs;
@@ -217,7 +217,7 @@ class RuntimeSession final : public Session,
   std::shared_ptr<const Model> model_;
   RunOptions options_;
   std::unique_ptr<Platform> platform_;
-  std::shared_ptr<const SiteTable> sites_;
+  std::shared_ptr<const ValueTable> value_infos_;
   std::shared_ptr<const GraphPlan> plan_;  // shared with clones
   Runner runner_;
   MemoryPlans memory_plans_;

@@ -66,9 +66,9 @@ bool take_transpose(const Fuser& fuser, AttentionOperand& operand) {
 bool take_flat_transpose(const Fuser& fuser, AttentionOperand& operand) {
   const size_t last = fuser.producer(operand.value, "Reshape");
   if (last == Fuser::kNowhere || !fuser.is_private(operand.value)) return false;
-  const ValueId turned = fuser.input(*fuser.at(last), 0);
-  const size_t middle = fuser.producer(turned, "Transpose");
-  if (middle == Fuser::kNowhere || !fuser.is_private(turned)) return false;
+  const ValueId permuted = fuser.input(*fuser.at(last), 0);
+  const size_t middle = fuser.producer(permuted, "Transpose");
+  if (middle == Fuser::kNowhere || !fuser.is_private(permuted)) return false;
   const auto permutation = ints_of(*fuser.at(middle), "perm");
   const ValueId flat = fuser.input(*fuser.at(middle), 0);
   const size_t first = fuser.producer(flat, "Reshape");

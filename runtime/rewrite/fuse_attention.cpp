@@ -142,7 +142,7 @@ bool is_along_rows(const Fuser& fuser, const Node& softmax) {
 }
 
 // A Transpose of the result that leaves its last axis: taken in, and its order.
-std::vector<int64_t> take_result_order(const Fuser& fuser, size_t& place, ValueId& output,
+std::vector<int64_t> take_result_order(const Fuser& fuser, size_t& location, ValueId& output,
                                        std::vector<size_t>& members) {
   const size_t after = next(fuser, output, "Transpose");
   if (after == Fuser::kNowhere) return {};
@@ -151,7 +151,7 @@ std::vector<int64_t> take_result_order(const Fuser& fuser, size_t& place, ValueI
   if (!order.has_value() || !dims.has_value() || order->size() != dims->size() || order->size() < 2 ||
       order->back() != static_cast<int64_t>(order->size()) - 1)
     return {};
-  place = after;
+  location = after;
   output = fuser.at(after)->outputs[0];
   members.push_back(after);
   return *order;
@@ -164,7 +164,7 @@ bool may_be_added(const Fuser& fuser, const Scores& scores, DType around) {
   return true;
 }
 
-Node attention_node(const Fuser& fuser, size_t place, ValueId output, const Scores& scores,
+Node attention_node(const Fuser& fuser, size_t location, ValueId output, const Scores& scores,
                     const AttentionOperand (&operands)[3]) {
   std::vector<ValueId> inputs{operands[0].value, operands[1].value, operands[2].value};
   inputs.insert(inputs.end(), scores.added.begin(), scores.added.end());
@@ -172,7 +172,7 @@ Node attention_node(const Fuser& fuser, size_t place, ValueId output, const Scor
     inputs.resize(5, kNoValue);
     inputs.push_back(scores.hidden);
   }
-  Node made = fuser.make(kFusedDomain, "Attention", place, std::move(inputs), {output});
+  Node made = fuser.make(kFusedDomain, "Attention", location, std::move(inputs), {output});
   const double scale = scores.scale * operands[0].scale * operands[1].scale;
   made.attributes = {float_attribute("scale", scale), int_attribute("k_groups", operands[1].groups),
                      int_attribute("v_groups", operands[2].groups)};
@@ -213,13 +213,13 @@ void fuse_attention(Fuser& fuser, size_t position) {
   std::vector<size_t> members{position, scores.product, weighing->product};
   for (const std::vector<size_t>& taken : {scores.members, weighing->members, q->members, k->members, v->members})
     members.insert(members.end(), taken.begin(), taken.end());
-  size_t place = weighing->product;
+  size_t location = weighing->product;
   ValueId output = second.outputs[0];
-  const std::vector<int64_t> order = take_result_order(fuser, place, output, members);
-  Node made = attention_node(fuser, place, output, scores, {*q, *k, *v});
+  const std::vector<int64_t> order = take_result_order(fuser, location, output, members);
+  Node made = attention_node(fuser, location, output, scores, {*q, *k, *v});
   if (!order.empty()) made.attributes.push_back(ints_attribute("y_order", order));
   if (weighing->no_number_is_zero) made.attributes.push_back(int_attribute("no_number_is_zero", 1));
-  fuser.replace(members, place, std::move(made));
+  fuser.replace(members, location, std::move(made));
 }
 
 }  // namespace

@@ -30,9 +30,9 @@ bool is_product(const Node& node) {
 }
 
 // A MatMul as FusedMatMul, with what it has so far.
-Node fused_matmul(const Fuser& fuser, const Node& node, size_t place, std::vector<ValueId> inputs,
+Node fused_matmul(const Fuser& fuser, const Node& node, size_t location, std::vector<ValueId> inputs,
                   std::vector<ValueId> outputs, int64_t flip, double factor) {
-  Node made = fuser.make(kMicrosoft, "FusedMatMul", place, std::move(inputs), std::move(outputs));
+  Node made = fuser.make(kMicrosoft, "FusedMatMul", location, std::move(inputs), std::move(outputs));
   made.attributes = {float_attribute("alpha", float_of(node, "alpha", 1.0) * factor),
                      int_attribute("transA", int_of(node, "transA", 0) ^ (flip & 1)),
                      int_attribute("transB", int_of(node, "transB", 0) ^ (flip >> 1))};

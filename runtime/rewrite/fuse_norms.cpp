@@ -62,7 +62,7 @@ std::optional<Deviation> deviation_of(const Fuser& fuser, const GraphEdit& edit,
 }
 
 // d over its own deviation, written as d / s, d * (1 / s) or d * Reciprocal(s), at `position`.
-std::optional<Deviation> normalised(const Fuser& fuser, const GraphEdit& edit, size_t position) {
+std::optional<Deviation> normalized(const Fuser& fuser, const GraphEdit& edit, size_t position) {
   if (const Node* div = fuser.at(position, "Div")) {
     auto deviation = deviation_of(fuser, edit, fuser.input(*div, 1));
     if (!deviation.has_value() || deviation->of != fuser.input(*div, 0)) return std::nullopt;
@@ -93,14 +93,14 @@ bool fits_last_axis(const Fuser& fuser, const Tensor& tensor, ValueId x) {
 }
 
 // The operand of a Mul or Add at `position` besides `value`, when it is a constant vector along the last axis.
-std::optional<ValueId> vector_beside(const Fuser& fuser, const GraphEdit& edit, size_t position, std::string_view op,
+std::optional<ValueId> vector_across(const Fuser& fuser, const GraphEdit& edit, size_t position, std::string_view op,
                                      ValueId value) {
   const Node* node = fuser.at(position, op);
   if (node == nullptr) return std::nullopt;
   const size_t other = fuser.input(*node, 0) == value ? 1 : 0;
   const Tensor* tensor = edit.constant(fuser.input(*node, other));
-  const bool is_beside = tensor != nullptr && fuser.input(*node, 1 - other) == value;
-  if (!is_beside || !fits_last_axis(fuser, *tensor, value)) return std::nullopt;
+  const bool is_next_to = tensor != nullptr && fuser.input(*node, 1 - other) == value;
+  if (!is_next_to || !fits_last_axis(fuser, *tensor, value)) return std::nullopt;
   return fuser.input(*node, other);
 }
 
@@ -111,13 +111,13 @@ struct Norm {
   ValueId bias = kNoValue;
   ValueId output = kNoValue;
   double epsilon = 0;
-  size_t place = 0;
+  size_t location = 0;
   std::vector<size_t> members;
 };
 
 // The normalized value at `position` and the scale (and bias) after it.
 std::optional<Norm> norm_at(const Fuser& fuser, const GraphEdit& edit, size_t position, bool with_bias) {
-  auto deviation = normalised(fuser, edit, position);
+  auto deviation = normalized(fuser, edit, position);
   if (!deviation.has_value()) return std::nullopt;
   Norm norm;
   norm.epsilon = deviation->epsilon;
@@ -127,18 +127,18 @@ std::optional<Norm> norm_at(const Fuser& fuser, const GraphEdit& edit, size_t po
   const ValueId whitened = fuser.at(position)->outputs[0];
   const size_t scaled = fuser.only_reader(whitened);
   if (scaled == Fuser::kNowhere) return std::nullopt;
-  const auto scale = vector_beside(fuser, edit, scaled, "Mul", whitened);
+  const auto scale = vector_across(fuser, edit, scaled, "Mul", whitened);
   if (!scale.has_value()) return std::nullopt;
   norm.scale = *scale;
   norm.members.push_back(scaled);
-  norm.place = scaled;
+  norm.location = scaled;
   norm.output = fuser.at(scaled)->outputs[0];
   const size_t shifted = with_bias ? fuser.only_reader(norm.output) : Fuser::kNowhere;
   if (shifted == Fuser::kNowhere) return norm;
-  if (const auto bias = vector_beside(fuser, edit, shifted, "Add", norm.output)) {
+  if (const auto bias = vector_across(fuser, edit, shifted, "Add", norm.output)) {
     norm.bias = *bias;
     norm.members.push_back(shifted);
-    norm.place = shifted;
+    norm.location = shifted;
     norm.output = fuser.at(shifted)->outputs[0];
   }
   return norm;
@@ -149,17 +149,17 @@ void fuse_layer_norm(Fuser& fuser, size_t position) {
   const GraphEdit& edit = fuser.edit();
   auto norm = norm_at(fuser, edit, position, true);
   if (!norm.has_value()) return;
-  const size_t centred = fuser.producer(norm->x, "Sub");
-  if (centred == Fuser::kNowhere) return;
-  const Node& sub = *fuser.at(centred);
+  const size_t centered = fuser.producer(norm->x, "Sub");
+  if (centered == Fuser::kNowhere) return;
+  const Node& sub = *fuser.at(centered);
   const auto mean = mean_of(fuser, edit, fuser.input(sub, 1));
   if (!mean.has_value() || mean->input != fuser.input(sub, 0)) return;
-  norm->members.insert(norm->members.end(), {centred, mean->member});
+  norm->members.insert(norm->members.end(), {centered, mean->member});
   std::vector<ValueId> inputs{mean->input, norm->scale};
   if (norm->bias != kNoValue) inputs.push_back(norm->bias);
-  Node made = fuser.make("ai.onnx", "LayerNormalization", norm->place, std::move(inputs), {norm->output});
+  Node made = fuser.make("ai.onnx", "LayerNormalization", norm->location, std::move(inputs), {norm->output});
   made.attributes = {int_attribute("axis", -1), float_attribute("epsilon", norm->epsilon)};
-  fuser.replace(norm->members, norm->place, std::move(made));
+  fuser.replace(norm->members, norm->location, std::move(made));
 }
 
 void fuse_rms_norm(Fuser& fuser, size_t position) {
@@ -168,9 +168,9 @@ void fuse_rms_norm(Fuser& fuser, size_t position) {
   if (!norm.has_value()) return;
   // ai.onnx has RMSNormalization since version 23; onnxruntime's extension is there for every version.
   const std::string_view op = edit.limit == OperatorSet::standard ? "RMSNormalization" : "SimplifiedLayerNormalization";
-  Node made = fuser.make("ai.onnx", op, norm->place, {norm->x, norm->scale}, {norm->output});
+  Node made = fuser.make("ai.onnx", op, norm->location, {norm->x, norm->scale}, {norm->output});
   made.attributes = {int_attribute("axis", -1), float_attribute("epsilon", norm->epsilon)};
-  fuser.replace(norm->members, norm->place, std::move(made));
+  fuser.replace(norm->members, norm->location, std::move(made));
 }
 
 // ---- The sum before a norm ----
@@ -193,10 +193,10 @@ bool is_last_axis(const Fuser& fuser, const Node& norm) {
 
 void fuse_skip(Fuser& fuser, size_t position) {
   const GraphEdit& edit = fuser.edit();
-  const Node* centred = fuser.at(position, "LayerNormalization");
+  const Node* centered = fuser.at(position, "LayerNormalization");
   const Node* plain = fuser.at(position, "SimplifiedLayerNormalization");
   if (plain == nullptr) plain = fuser.at(position, "RMSNormalization");
-  const Node* norm = centred != nullptr ? centred : plain;
+  const Node* norm = centered != nullptr ? centered : plain;
   if (norm == nullptr || !is_last_axis(fuser, *norm)) return;
   const ValueId sum = fuser.input(*norm, 0);
   const size_t add = fuser.producer(sum, "Add");
@@ -213,13 +213,13 @@ void fuse_skip(Fuser& fuser, size_t position) {
   if (has_bias) inputs.push_back(fuser.input(*norm, 2));
   std::vector<ValueId> outputs{norm->outputs[0]};
   if (!fuser.is_private(sum)) outputs.insert(outputs.end(), {kNoValue, kNoValue, sum});
-  const std::string_view op = centred != nullptr ? "SkipLayerNormalization" : "SkipSimplifiedLayerNormalization";
+  const std::string_view op = centered != nullptr ? "SkipLayerNormalization" : "SkipSimplifiedLayerNormalization";
   // The sum has readers before the norm in some orders: the fused node then stands where the sum did.
   const std::array<size_t, 2> members{add, position};
-  for (const size_t place : {position, add}) {
-    Node made = fuser.make(kMicrosoft, op, place, inputs, outputs);
+  for (const size_t location : {position, add}) {
+    Node made = fuser.make(kMicrosoft, op, location, inputs, outputs);
     made.attributes = {float_attribute("epsilon", float_of(*norm, "epsilon", 1e-5))};
-    if (fuser.replace(members, place, std::move(made))) return;
+    if (fuser.replace(members, location, std::move(made))) return;
   }
 }
 

@@ -91,7 +91,7 @@ bool is_rotated(const Fuser& fuser, ValueId value, ValueId x, std::vector<size_t
 }
 
 // `value` may be broadcast with x without making the result larger, and its rows are as long.
-bool lies_along(const Fuser& fuser, ValueId value, ValueId x) {
+bool is_along(const Fuser& fuser, ValueId value, ValueId x) {
   const auto own = fuser.dims_of(value), wanted = fuser.dims_of(x);
   if (!are_sure(own) || !are_sure(wanted) || own->empty() || own->size() > wanted->size()) return false;
   const size_t lead = wanted->size() - own->size();
@@ -108,15 +108,14 @@ void fuse_rotary(Fuser& fuser, size_t position) {
   if (root == nullptr || fuser.dtype_of(root->outputs[0]) != DType::float32) return;
   for (size_t index = 0; index < 2; ++index) {
     const size_t straight = fuser.producer(fuser.input(*root, index), "Mul");
-    const size_t turned = fuser.producer(fuser.input(*root, 1 - index), "Mul");
-    if (straight == Fuser::kNowhere || turned == Fuser::kNowhere) return;
+    const size_t permuted = fuser.producer(fuser.input(*root, 1 - index), "Mul");
+    if (straight == Fuser::kNowhere || permuted == Fuser::kNowhere) return;
     for (size_t choice = 0; choice < 4; ++choice) {  // which operand of either product is x
-      const Node &one = *fuser.at(straight), &other = *fuser.at(turned);
+      const Node &one = *fuser.at(straight), &other = *fuser.at(permuted);
       const ValueId x = fuser.input(one, choice / 2), cosine = fuser.input(one, 1 - choice / 2);
       const ValueId rotated = fuser.input(other, choice % 2), sine = fuser.input(other, 1 - choice % 2);
-      std::vector<size_t> members{position, straight, turned};
-      if (!is_rotated(fuser, rotated, x, members) || !lies_along(fuser, cosine, x) || !lies_along(fuser, sine, x))
-        continue;
+      std::vector<size_t> members{position, straight, permuted};
+      if (!is_rotated(fuser, rotated, x, members) || !is_along(fuser, cosine, x) || !is_along(fuser, sine, x)) continue;
       fuser.replace(members, position, fuser.make(kFusedDomain, "Rotary", position, {x, cosine, sine}, root->outputs));
       return;
     }

@@ -97,9 +97,9 @@ std::optional<std::vector<Dim>> Fuser::dims_of(ValueId value) const {
   return type.kind == TypeInfo::Kind::tensor ? type.dims : std::nullopt;
 }
 
-Node Fuser::make(std::string_view domain, std::string_view op, size_t place, std::vector<ValueId> inputs,
+Node Fuser::make(std::string_view domain, std::string_view op, size_t location, std::vector<ValueId> inputs,
                  std::vector<ValueId> outputs) const {
-  const Node& root = *nodes_[place].node;
+  const Node& root = *nodes_[location].node;
   Node made;
   made.name = root.display_name;
   made.display_name = root.display_name;
@@ -121,7 +121,7 @@ bool Fuser::is_free(ValueId value, std::span<const size_t> members) const {
                      [&](size_t reader) { return contains(members, reader); });
 }
 
-bool Fuser::replace(std::span<const size_t> given, size_t place, Node made) {
+bool Fuser::replace(std::span<const size_t> given, size_t location, Node made) {
   if (made.schema == nullptr || target_of(made) > edit_.limit) return false;
   const std::set<size_t> unique(given.begin(), given.end());
   const std::vector<size_t> members(unique.begin(), unique.end());
@@ -136,12 +136,12 @@ bool Fuser::replace(std::span<const size_t> given, size_t place, Node made) {
   }
   for (ValueId needed : made.inputs) {
     const size_t from = producer(needed);
-    if (from != kNowhere && (from >= place || contains(members, from))) return false;
+    if (from != kNowhere && (from >= location || contains(members, from))) return false;
   }
   for (ValueId output : made.outputs) {  // what it makes earlier or later than before must suit the readers
     if (output == kNoValue) continue;
     for (size_t reader : readers_[static_cast<size_t>(output)]) {
-      if (reader <= place && !contains(members, reader)) return false;
+      if (reader <= location && !contains(members, reader)) return false;
     }
   }
   std::set<NodeId> sources;
@@ -159,9 +159,9 @@ bool Fuser::replace(std::span<const size_t> given, size_t place, Node made) {
   }
   edit_.made.push_back(std::move(made));
   ++edit_.changes;
-  nodes_[place].node = &edit_.made.back();
-  nodes_[place].sources.assign(sources.begin(), sources.end());
-  note(place);
+  nodes_[location].node = &edit_.made.back();
+  nodes_[location].sources.assign(sources.begin(), sources.end());
+  note(location);
   return true;
 }
 

@@ -48,12 +48,12 @@ class Fuser {
 
   // ---- Changes ----
   // A node of the given operator; its schema is looked up, its name made from those it stands for.
-  Node make(std::string_view domain, std::string_view op, size_t place, std::vector<ValueId> inputs,
+  Node make(std::string_view domain, std::string_view op, size_t location, std::vector<ValueId> inputs,
             std::vector<ValueId> outputs) const;
   // Puts `made` at position `place`, one of `members`, and takes all members out. What they made and `made` does not is
   // announced as fused into it. False, and nothing is changed, when such a value is needed elsewhere, when an input of
   // `made` is not there yet at `place`, or when its operator is beyond the edit's limit.
-  bool replace(std::span<const size_t> members, size_t place, Node made);
+  bool replace(std::span<const size_t> members, size_t location, Node made);
   // Takes out a node whose outputs nothing needs any more; each is announced as `kind`.
   void remove(size_t position, ValueAbsence::Kind kind);
   // Takes out a node; readers of its only output read `target` instead.

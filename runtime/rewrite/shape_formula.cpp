@@ -51,13 +51,13 @@ Terms slice_terms(const Fuser& fuser, const Node& slice, ValueId source, int dep
 
 Terms gather_terms(const Fuser& fuser, const Node& gather, ValueId source, int depth) {
   const auto whole = terms_of(fuser, fuser.input(gather, 0), source, depth);
-  const auto places = numbers_of(fuser, fuser.input(gather, 1));
-  if (!whole || !places || int_of(gather, "axis", 0) != 0) return std::nullopt;
+  const auto locations = numbers_of(fuser, fuser.input(gather, 1));
+  if (!whole || !locations || int_of(gather, "axis", 0) != 0) return std::nullopt;
   const auto count = static_cast<int64_t>(whole->size());
   std::vector<ShapeTerm> chosen;
-  for (int64_t place : *places) {
-    if (place < -count || place >= count) return std::nullopt;
-    chosen.push_back((*whole)[static_cast<size_t>(place < 0 ? place + count : place)]);
+  for (int64_t location : *locations) {
+    if (location < -count || location >= count) return std::nullopt;
+    chosen.push_back((*whole)[static_cast<size_t>(location < 0 ? location + count : location)]);
   }
   return chosen;
 }

@@ -101,7 +101,7 @@ constexpr size_t kSizes = 6;          // 0.5, 1, 2, 4, 8, 16 MB
 constexpr size_t kTensorsOfSize = 4;  // 126 MB in all: more than caches hold
 
 struct Produced {
-  ValueSite site;
+  ValueInfo value_info;
   std::string name;
   Value value;
 };
@@ -112,9 +112,9 @@ std::vector<Produced> make_values() {
     Produced& produced = values[index];
     produced.name = "value_" + std::to_string(index);
     produced.value = Value(normal_floats({int64_t{1} << (17 + index % kSizes)}, index));
-    produced.site.id = static_cast<int32_t>(index);
-    produced.site.name = produced.name;
-    produced.site.escaped_name = produced.name;
+    produced.value_info.id = static_cast<int32_t>(index);
+    produced.value_info.name = produced.name;
+    produced.value_info.escaped_name = produced.name;
   }
   return values;
 }
@@ -144,7 +144,7 @@ void measure_rate(const std::string& path, int threads, int rounds) {
           cost_of([&] { std::memcpy(touched.data(), copied.view().data, copied.size_bytes()); }).wall);
       captures[index % kSizes].push_back(
           cost_of([&] {
-            must(writer->observe({captured.site, frames, captured.value, nullptr, nullptr}));
+            must(writer->observe({captured.value_info, frames, captured.value, nullptr, nullptr}));
           }).wall);
     }
     must(writer->finish());
@@ -280,8 +280,8 @@ struct Way {
 // How much a dump of a call takes.
 class ByteCounter final : public Observer {
  public:
-  CaptureLevel wants(const ValueSite& site) override {
-    return site.role == ValueSite::Role::initializer ? CaptureLevel::none : CaptureLevel::all;
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    return value_info.role == ValueInfo::Role::initializer ? CaptureLevel::none : CaptureLevel::all;
   }
   Status observe(const Observation& observation) override {
     constexpr size_t kRecordBytes = 2048;  // and what is in the index

@@ -59,7 +59,7 @@ SIGNED_X = {"x_scale": np.float32(0.02), "x_zero": np.int8(3)}
 SIGNED_Y = {"y_scale": np.float32(1), "y_zero": np.int8(5)}
 
 
-def quantised(weights, scale=np.float32(0.02), zero=np.int8(0)):
+def quantized(weights, scale=np.float32(0.02), zero=np.int8(0)):
     """Scale and zero point of x, then the weights and theirs, then those of the result."""
     return {**X_SCALE, "w": weights, "w_scale": scale, "w_zero": zero, "y_scale": np.float32(1), "y_zero": np.uint8(100)}
 
@@ -69,7 +69,7 @@ def signed(weights):
 
 
 def per_channel(weights, channels):
-    return quantised(weights, np.linspace(0.01, 0.02, channels, dtype=np.float32), np.zeros(channels, np.int8))
+    return quantized(weights, np.linspace(0.01, 0.02, channels, dtype=np.float32), np.zeros(channels, np.int8))
 
 
 def recurrent(gates, length, batch, hidden=256, directions=1):
@@ -86,7 +86,7 @@ def conv(x, filters, bias=False, **attributes):
 
 def qlinear_conv(x, filters, bias=False, each=False, **attributes):
     weights = signed_codes(*filters)
-    constants = per_channel(weights, filters[0]) if each else quantised(weights)
+    constants = per_channel(weights, filters[0]) if each else quantized(weights)
     if bias:
         constants = {**constants, "b": below(1000, filters[0], dtype=np.int32)}
     return ("QLinearConv", {"x": codes(*x)}, constants, attributes)

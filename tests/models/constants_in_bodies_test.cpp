@@ -46,7 +46,7 @@ Answer blame(const ScratchFolder& scratch, std::span<const double> w_of_b) {
   return run_json({"blame", scratch.file("a.textproto"), "--against", scratch.file("b.textproto"), "--with", "cpu"});
 }
 
-TEST(ConstantsInBodies, MayBeWrittenOtherwise) {
+TEST(ConstantsInBodies, MayHaveEquivalentConstants) {
   const ScratchFolder scratch;
   const double transposed[] = {0.5, 0.125, 0.25, -0.25, 0.375, -0.625, 0.75, -0.5, 0.875};
   const Answer answer = blame(scratch, transposed);

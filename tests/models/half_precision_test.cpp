@@ -40,7 +40,7 @@ std::string norms_in_float(bool is_half) {
   return network.text();
 }
 
-TEST(HalfPrecision, IsRoundingWhereItIsFusedOtherwise) {
+TEST(HalfPrecision, IsRoundingWhereFusionDiffers) {
   const ScratchFolder scratch;
   std::ofstream(scratch.file("float.textproto")) << norms_in_float(false);
   std::ofstream(scratch.file("half.textproto")) << norms_in_float(true);

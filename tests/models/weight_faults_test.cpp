@@ -111,11 +111,11 @@ TEST_P(WeightFaults, AreFoundAtTheirReader) {
       const Answer answer =
           run_json({"run", original, "--against", changed, "--inputs", sample(name + "/test_data_set_0")});
       ASSERT_EQ(answer.exit_code, 1) << weight.name << "\n" << answer.command << "\n" << answer.messages;
-      const bool is_felt = diverges(answer.document, weight.made);
-      led_astray = led_astray || is_felt;
+      const bool is_observable = diverges(answer.document, weight.made);
+      led_astray = led_astray || is_observable;
       const nlohmann::json& first = answer.document.at("first_divergence");
       EXPECT_EQ(first.at("path"), weight.name) << answer.command;
-      if (is_felt) {
+      if (is_observable) {
         EXPECT_EQ(first.at("node"), weight.reader) << weight.name << "\n" << answer.command;
       }
     }

@@ -39,8 +39,8 @@ TEST(Images, ReadsPortableFormats) {
 // 2 x 2, 24 bits, rows from the bottom and padded to four bytes; blue comes first.
 std::string bitmap(int32_t height) {
   std::string file(54, '\0');
-  const auto put = [&](size_t place, uint32_t value) {
-    for (size_t byte = 0; byte < 4; ++byte) file[place + byte] = static_cast<char>(value >> (8 * byte));
+  const auto put = [&](size_t location, uint32_t value) {
+    for (size_t byte = 0; byte < 4; ++byte) file[location + byte] = static_cast<char>(value >> (8 * byte));
   };
   file.replace(0, 2, "BM");
   put(10, 54);

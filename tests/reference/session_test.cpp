@@ -194,7 +194,7 @@ TEST(Session, NamesTheFirstNodeWithoutAFunction) {
   EXPECT_EQ(session.error().op, "Gradient-1");
 }
 
-TEST(Session, RefusesOptionsItCannotHonour) {
+TEST(Session, RefusesOptionsItCannotHonor) {
   RunOptions tf32;
   tf32.tf32 = true;
   RunOptions accumulate;

@@ -43,22 +43,22 @@ inline std::string value(const std::string& field, const std::string& name, int 
 
 class Recorder : public Observer {
  public:
-  CaptureLevel wants(const ValueSite& site) override {
-    ++asked[site.id];
-    return site.name.find("unwanted") == std::string_view::npos ? CaptureLevel::all : CaptureLevel::none;
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    ++asked[value_info.id];
+    return value_info.name.find("unwanted") == std::string_view::npos ? CaptureLevel::all : CaptureLevel::none;
   }
   Status begin_call(const CallInfo& call, std::span<const Value>) override { return note("begin " + call.graph); }
-  Status enter_body(const NodeSite&, const Frame& frame) override { return note("enter " + to_string(frame)); }
-  Status leave_body(const NodeSite&, const Frame& frame) override { return note("leave " + to_string(frame)); }
+  Status enter_body(const NodeLocation&, const Frame& frame) override { return note("enter " + to_string(frame)); }
+  Status leave_body(const NodeLocation&, const Frame& frame) override { return note("leave " + to_string(frame)); }
   Status observe(const Observation& seen) override {
     values.insert_or_assign(seen.path(), seen.value);
     if (seen.alias_of != nullptr) aliases.insert_or_assign(seen.path(), std::string(seen.alias_of->name));
     if (seen.path() == fail_at) return io_error("the observer is full");
     return note(seen.path());
   }
-  Status node_failed(const NodeSite& site, const FrameStack& frames, const Error& error) override {
+  Status node_failed(const NodeLocation& value_info, const FrameStack& frames, const Error& error) override {
     failure = error.message;
-    return note("failed " + frames.prefix() + std::string(site.node));
+    return note("failed " + frames.prefix() + std::string(value_info.node));
   }
   Status end_call(const CallInfo&) override { return note("end"); }
 

@@ -30,7 +30,7 @@ inline bool same(const Value& a, const Value& b) {
 // Keeps copies of all tensors, by path.
 class Recorder : public Observer {
  public:
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::all; }
+  CaptureLevel wants(const ValueInfo&) override { return CaptureLevel::all; }
   Status observe(const Observation& seen) override {
     if (seen.value.is_tensor()) values[seen.path()] = seen.value.tensor().clone().take();
     return {};

@@ -23,8 +23,8 @@ namespace parallax {
 namespace {
 
 using diff::Judge;
-using diff::Placed;
-using diff::SiteIndex;
+using diff::Located;
+using diff::ValueInfoIndex;
 
 constexpr int32_t kNone = -1;
 
@@ -43,7 +43,7 @@ class DumpSide {
         model = loaded.take();
     }
     model_ = model;
-    sites_ = std::make_unique<SiteIndex>(std::move(model));
+    value_infos_ = std::make_unique<ValueInfoIndex>(std::move(model));
     const auto entries = dump.entries();
     for (size_t index = 0; index < entries.size(); ++index) {
       const DumpEntry& entry = entries[index];
@@ -61,10 +61,10 @@ class DumpSide {
   const DumpEntry& entry(int32_t index) const { return dump_.entries()[static_cast<size_t>(index)]; }
   const std::vector<int32_t>& order() const { return order_; }
   const std::unordered_map<std::string, std::vector<int32_t>>& by_path() const { return by_path_; }
-  const ValueSite* site(std::string_view path) const { return sites_->find(path); }
+  const ValueInfo* value_info(std::string_view path) const { return value_infos_->find(path); }
   template <class Visit>
-  void each_site(Visit&& visit) const {
-    sites_->each(std::forward<Visit>(visit));
+  void each_value_info(Visit&& visit) const {
+    value_infos_->each(std::forward<Visit>(visit));
   }
   const DumpReader& dump() const { return dump_; }
   const std::shared_ptr<const Model>& model() const { return model_; }
@@ -78,7 +78,7 @@ class DumpSide {
   std::string reason_for(std::string_view path, std::string_view side) const {
     if (const Absence* absence = this->absence(path)) return diff::reason_of(*absence);
     const bool in_main_graph = diff::static_path(path).find("//") == std::string::npos;
-    if (site(path) != nullptr && (in_main_graph || !is_complete())) return "not captured";
+    if (value_info(path) != nullptr && (in_main_graph || !is_complete())) return "not captured";
     return fmt::format("{}{}", diff::kAbsentIn, side);
   }
 
@@ -93,7 +93,7 @@ class DumpSide {
  private:
   const DumpReader& dump_;
   std::shared_ptr<const Model> model_;
-  std::unique_ptr<SiteIndex> sites_;
+  std::unique_ptr<ValueInfoIndex> value_infos_;
   std::vector<int32_t> order_;
   std::unordered_map<std::string, std::vector<int32_t>> by_path_;
   std::unordered_map<std::string, int32_t> absent_;  // by static path
@@ -123,20 +123,20 @@ bool runs_one_model(const DumpReader& a, const DumpReader& b) {
 diff::PathLinks links_between(const DumpSide& a, const DumpSide& b) {
   diff::PathLinks links;
   if (a.model() == nullptr || b.model() == nullptr || runs_one_model(a.dump(), b.dump())) return links;
-  const auto sites_a = SiteTable::build(diff::with_captured_weights(a.dump(), a.model()));
-  const auto sites_b = SiteTable::build(diff::with_captured_weights(b.dump(), b.model()));
-  if (!sites_a.ok() || !sites_b.ok()) return links;
-  for (const PathMatch& match : matched_paths(*sites_a, *sites_b, match_models(*sites_a, *sites_b))) links.link(match);
+  const auto infos_a = ValueTable::build(diff::with_captured_weights(a.dump(), a.model()));
+  const auto infos_b = ValueTable::build(diff::with_captured_weights(b.dump(), b.model()));
+  if (!infos_a.ok() || !infos_b.ok()) return links;
+  for (const PathMatch& match : matched_paths(*infos_a, *infos_b, match_models(*infos_a, *infos_b))) links.link(match);
   links.close();
   return links;
 }
 
 void match_by_path(const DumpSide& a, const DumpSide& b, const diff::PathLinks& links, Matching& matching) {
   for (const auto& [path, in_a] : a.by_path()) {
-    const bool is_linked = links.is_closed() && a.site(path) != nullptr;
+    const bool is_linked = links.is_closed() && a.value_info(path) != nullptr;
     const auto in_b = b.by_path().find(is_linked ? links.b_path_of(path) : path);
     if (in_b == b.by_path().end()) continue;
-    if (links.is_closed() && !is_linked && b.site(path) != nullptr) continue;
+    if (links.is_closed() && !is_linked && b.value_info(path) != nullptr) continue;
     const size_t count = std::min(in_a.size(), in_b->second.size());  // repeated calls pair up in order
     const MatchedBy how = in_b->first == path ? MatchedBy::path : links.how(path);
     for (size_t k = 0; k < count; ++k) matching.link(in_a[k], in_b->second[k], how);
@@ -192,9 +192,9 @@ Matching match(const DumpSide& a, const DumpSide& b, const diff::PathLinks& link
   return matching;
 }
 
-Origin origin_of(ValueSite::Role role) {
-  return role == ValueSite::Role::input         ? Origin::input
-         : role == ValueSite::Role::initializer ? Origin::constant
+Origin origin_of(ValueInfo::Role role) {
+  return role == ValueInfo::Role::input         ? Origin::input
+         : role == ValueInfo::Role::initializer ? Origin::constant
                                                 : Origin::computed;
 }
 
@@ -203,9 +203,9 @@ void describe(const DumpSide& side, const DumpEntry& entry, ValueComparison& res
   result.origin = origin_of(entry.role);
   result.node = entry.node;
   result.op = entry.op;
-  if (const ValueSite* site = side.site(entry.path)) {
-    diff::describe_producer(*site, result);
-    result.origin = diff::origin_of(*site);
+  if (const ValueInfo* value_info = side.value_info(entry.path)) {
+    diff::describe_producer(*value_info, result);
+    result.origin = diff::origin_of(*value_info);
   }
   result.is_graph_output = entry.is_graph_output;
   diff::describe_type(entry.type, result);
@@ -223,11 +223,11 @@ class DumpComparer {
         links_(options.match_by_name ? links_between(a_, b_) : diff::PathLinks{}),
         widen_(carries_double(a) || carries_double(b) || links_.is_closed()) {
     if (!links_.is_closed()) return;
-    a_.each_site([&](const ValueSite& site) { differences_.add(true, site); });
-    b_.each_site([&](const ValueSite& site) { differences_.add(false, site); });
-    if (differences_.is_one_quantised()) {
-      judge_.count_quantisation();
-      judge_b_.count_quantisation();
+    a_.each_value_info([&](const ValueInfo& value_info) { differences_.add(true, value_info); });
+    b_.each_value_info([&](const ValueInfo& value_info) { differences_.add(false, value_info); });
+    if (differences_.is_one_quantized()) {
+      judge_.count_quantization();
+      judge_b_.count_quantization();
     }
     if (!differences_.are_of_two_types()) return;
     judge_.count_casts();
@@ -238,7 +238,7 @@ class DumpComparer {
     const Matching matching = match(a_, b_, links_, options_.match_by_name);
     for (const int32_t index : a_.order()) {
       if (options_.cancel.is_cancelled()) return make_error(ErrorCode::cancelled, "the comparison was cancelled");
-      Placed& placed = add(a_, index);
+      Located& placed = add(a_, index);
       placed.order_in_a = index;
       placed.node_index = node_index(placed.comparison.path);
       placed.comparison.a = placed.comparison.path;
@@ -254,7 +254,7 @@ class DumpComparer {
     }
     for (const int32_t index : b_.order()) {
       if (matching.a_of_b.contains(index)) continue;
-      Placed& placed = add(b_, index);
+      Located& placed = add(b_, index);
       placed.order_in_b = index;
       placed.comparison.b = placed.comparison.path;
       diff::set_not_compared(placed.comparison, a_.reason_for(links_.a_path_of(placed.comparison.path), "A"));
@@ -271,12 +271,12 @@ class DumpComparer {
 
  private:
   int32_t node_index(const std::string& path_in_a) const {
-    const ValueSite* site = a_.site(path_in_a);
-    return site == nullptr ? -1 : site->node_index;
+    const ValueInfo* value_info = a_.value_info(path_in_a);
+    return value_info == nullptr ? -1 : value_info->node_index;
   }
 
-  Placed& add(const DumpSide& side, int32_t index) {
-    Placed& placed = values_.emplace_back();
+  Located& add(const DumpSide& side, int32_t index) {
+    Located& placed = values_.emplace_back();
     describe(side, side.entry(index), placed.comparison);
     return placed;
   }
@@ -285,10 +285,10 @@ class DumpComparer {
   // follows carries that on.
   int64_t add_to(Judge& judge, const DumpSide& side, int32_t index) {
     const DumpEntry& entry = side.entry(index);
-    const ValueSite* site = side.site(entry.path);
+    const ValueInfo* value_info = side.value_info(entry.path);
     const bool is_a = &side == &a_;
     const auto rounding = [&](DType dtype) {
-      if (carries_double(side.dump())) dtype = diff::declared_type(site, dtype);
+      if (carries_double(side.dump())) dtype = diff::declared_type(value_info, dtype);
       return is_a ? dtype : differences_.type_that_rounds(dtype);
     };
     const bool has_payload = diff::has_payload(entry);
@@ -296,16 +296,17 @@ class DumpComparer {
     if (loaded.ok() && has_payload) {
       const DType dtype = diff::innermost(type_of(*loaded)).dtype;
       if (entry.level == CaptureLevel::sample && loaded->is_tensor())
-        return judge.add_sample(entry.path, site, entry.type, loaded->tensor(), rounding(dtype));
-      return judge.add(entry.path, site, *loaded, rounding(dtype));
+        return judge.add_sample(entry.path, value_info, entry.type, loaded->tensor(), rounding(dtype));
+      return judge.add(entry.path, value_info, *loaded, rounding(dtype));
     }
     if (!entry.statistics.has_value()) return -1;
-    return judge.add(entry.path, site, entry.type, *entry.statistics, rounding(diff::innermost(entry.type).dtype));
+    return judge.add(entry.path, value_info, entry.type, *entry.statistics,
+                     rounding(diff::innermost(entry.type).dtype));
   }
 
   // Carried in double, and no type is declared.
   static bool has_open_type(const DumpSide& side, const DumpEntry& entry) {
-    const DType declared = diff::declared_type(side.site(entry.path), DType::undefined);
+    const DType declared = diff::declared_type(side.value_info(entry.path), DType::undefined);
     return carries_double(side.dump()) && declared == DType::undefined;
   }
 
@@ -317,15 +318,15 @@ class DumpComparer {
   }
 
   // A's position for values that were not reached.
-  int64_t behind_all() const { return static_cast<int64_t>(a_.dump().entries().size()); }
+  int64_t after_all() const { return static_cast<int64_t>(a_.dump().entries().size()); }
 
   // Values that neither plan has: each once, so that nothing of the source graph goes unsaid.
   void add_absent_in_both() {
     for (const int32_t index : a_.absent()) {
       const std::string path_b = links_.b_path_of(diff::static_path(a_.entry(index).path));
       if (b_.absence(path_b) == nullptr) continue;
-      Placed& placed = add(a_, index);
-      placed.order_in_a = behind_all() + 1 + index;
+      Located& placed = add(a_, index);
+      placed.order_in_a = after_all() + 1 + index;
       placed.node_index = node_index(a_.entry(index).path);
       placed.stands_by_node = true;
       placed.comparison.a = placed.comparison.path;
@@ -336,17 +337,17 @@ class DumpComparer {
 
   // Outputs that neither run came to, or neither dump kept: without them, two runs that broke off would seem to agree.
   void add_unreached() {
-    a_.each_site([&](const ValueSite& site) {
-      const std::string path = site.scope + site.escaped_name;
-      if (!site.is_graph_output || a_.holds(path) || b_.holds(links_.b_path_of(path))) return;
-      Placed& placed = values_.emplace_back();
-      placed.order_in_a = behind_all();
+    a_.each_value_info([&](const ValueInfo& value_info) {
+      const std::string path = value_info.scope + value_info.escaped_name;
+      if (!value_info.is_graph_output || a_.holds(path) || b_.holds(links_.b_path_of(path))) return;
+      Located& placed = values_.emplace_back();
+      placed.order_in_a = after_all();
       ValueComparison& value = placed.comparison;
       value.path = value.a = path;
       value.b = links_.b_path_of(path);
       value.is_graph_output = true;
-      diff::describe_producer(site, value);
-      diff::describe_type(site.graph->values[static_cast<size_t>(site.value)].type, value);
+      diff::describe_producer(value_info, value);
+      diff::describe_type(value_info.graph->values[static_cast<size_t>(value_info.value)].type, value);
       diff::set_not_compared(value, "not captured");
     });
   }
@@ -373,8 +374,8 @@ class DumpComparer {
       judge_.found_difference(a.path, result.metrics->rmse);
       if (links_.is_closed()) judge_b_.found_difference(b.path, result.metrics->rmse);
     }
-    if (both.places.has_value())
-      diff::conclude_sample(a, b, *both.places, context, result);
+    if (both.locations.has_value())
+      diff::conclude_sample(a, b, *both.locations, context, result);
     else
       gallery_.consider(both.a, both.b, result);
     return {};
@@ -424,7 +425,7 @@ class DumpComparer {
   }
 
   // The statistics of a value, counted as the other side's are where its elements are at hand.
-  static TensorStatistics statistics_beside(const DumpSide& side, int32_t index, const TensorStatistics& other) {
+  static TensorStatistics statistics_across(const DumpSide& side, int32_t index, const TensorStatistics& other) {
     const DumpEntry& entry = side.entry(index);
     const TensorStatistics& own = *entry.statistics;
     if (entry.level != CaptureLevel::all || have_comparable_projections(own, other) || !other.has_projections)
@@ -441,12 +442,12 @@ class DumpComparer {
     const int64_t count_a = a.statistics->count, count_b = b.statistics->count;
     if (count_a != count_b)
       return diff::set_shapes_differ(result, fmt::format("{} elements", count_a), fmt::format("{} elements", count_b));
-    const TensorStatistics of_a = statistics_beside(a_, in_a, *b.statistics);
-    diff::judge_statistics(of_a, statistics_beside(b_, in_b, of_a), diff::is_exact_type(a.type), context, result);
+    const TensorStatistics of_a = statistics_across(a_, in_a, *b.statistics);
+    diff::judge_statistics(of_a, statistics_across(b_, in_b, of_a), diff::is_exact_type(a.type), context, result);
   }
 
   static bool is_exempt(const DumpEntry& entry) {
-    return entry.is_constant_like || entry.role != ValueSite::Role::node_output;
+    return entry.is_constant_like || entry.role != ValueInfo::Role::node_output;
   }
 
   DumpSide a_, b_;
@@ -458,7 +459,7 @@ class DumpComparer {
   bool widen_;
   size_t added_b_ = 0;                              // of B's entries, in order
   std::unordered_map<int32_t, int64_t> numbers_b_;  // of those, in B's judge
-  std::vector<Placed> values_;
+  std::vector<Located> values_;
   std::vector<DamagedValue> damages_;
 };
 

@@ -18,8 +18,8 @@
 namespace parallax::diff {
 namespace {
 
-bool holds_data(const ValueSite& site) {
-  return site.role == ValueSite::Role::initializer || (site.op == "Constant" && site.domain.empty());
+bool holds_data(const ValueInfo& value_info) {
+  return value_info.role == ValueInfo::Role::initializer || (value_info.op == "Constant" && value_info.domain.empty());
 }
 
 // True where the worst element is one that half precision cannot represent, and its replacement: converters write a
@@ -48,58 +48,60 @@ int64_t length_indexed(const Graph& graph, const Node& node, ValueId value) {
   return (*type.dims)[static_cast<size_t>(axis)].value;
 }
 
-std::string path_of(const ValueSite& site) { return site.scope + site.escaped_name; }
+std::string path_of(const ValueInfo& value_info) { return value_info.scope + value_info.escaped_name; }
 
 }  // namespace
 
-void WrittenOtherwise::add(bool is_a, const ValueSite& site) {
-  const ValueDef& definition = value_at(*site.graph, site.value);
-  const std::string path = path_of(site);
-  if (site.role == ValueSite::Role::node_output) (is_a ? operators_in_a_ : operators_in_b_).emplace(path, site.op);
+void EquivalentConstants::add(bool is_a, const ValueInfo& value_info) {
+  const ValueDef& definition = value_at(*value_info.graph, value_info.value);
+  const std::string path = path_of(value_info);
+  if (value_info.role == ValueInfo::Role::node_output)
+    (is_a ? operators_in_a_ : operators_in_b_).emplace(path, value_info.op);
   // A value that a loop computes is no constant, even from its counter alone.
-  const bool goes_round = site.scope.find(".body[") != std::string::npos;
-  const bool is_constant = holds_data(site) || (site.is_constant_like && !goes_round);
+  const bool goes_round = value_info.scope.find(".body[") != std::string::npos;
+  const bool is_constant = holds_data(value_info) || (value_info.is_constant_like && !goes_round);
   if (!is_a) {
     const DType dtype = definition.type.dtype;
     if (dtype == DType::float16 || dtype == DType::bfloat16) half_in_b_.insert(path);
-    if (is_constant) describe_producer(site, in_b_[path]);
+    if (is_constant) describe_producer(value_info, in_b_[path]);
     return;
   }
   if (is_constant) constants_.insert(path);
-  if (follows_from_data_alone(site, path)) held_.insert(path);
-  if (site.role == ValueSite::Role::node_output)
-    made_with_[site.scope + escape_name(std::string(site.node)) + "."].push_back({path});
+  if (follows_from_data_alone(value_info, path)) held_.insert(path);
+  if (value_info.role == ValueInfo::Role::node_output)
+    made_with_[value_info.scope + escape_name(std::string(value_info.node)) + "."].push_back({path});
   std::vector<Effect>& effects = made_with_[path];
   // The output of a body is the output of its node.
-  if (definition.is_graph_output && !site.scope.empty())
-    effects.push_back({site.scope.substr(0, site.scope.rfind('.') + 1), Placing::none, true});
+  if (definition.is_graph_output && !value_info.scope.empty())
+    effects.push_back({value_info.scope.substr(0, value_info.scope.rfind('.') + 1), Placing::none, true});
   for (const NodeId reader : definition.readers) {
-    const Node& node = site.graph->nodes[static_cast<size_t>(reader)];
-    const Placing placing = placing_of(*site.graph, node, site.value);
+    const Node& node = value_info.graph->nodes[static_cast<size_t>(reader)];
+    const Placing placing = placing_of(*value_info.graph, node, value_info.value);
     if (node.function != nullptr || !bodies_of(node).empty())
-      effects.push_back({site.scope + escape_name(node.display_name) + ".", placing, true});
+      effects.push_back({value_info.scope + escape_name(node.display_name) + ".", placing, true});
     for (const ValueId output : node.outputs) {
       if (output == kNoValue) continue;
-      effects.push_back({site.scope + escape_name(value_at(*site.graph, output).name), placing, false,
-                         length_indexed(*site.graph, node, site.value)});
+      effects.push_back({value_info.scope + escape_name(value_at(*value_info.graph, output).name), placing, false,
+                         length_indexed(*value_info.graph, node, value_info.value)});
     }
   }
 }
 
-bool WrittenOtherwise::follows_from_data_alone(const ValueSite& site, const std::string& path) const {
-  if (holds_data(site)) return true;
-  const NodeId producer = value_at(*site.graph, site.value).producer;
+bool EquivalentConstants::follows_from_data_alone(const ValueInfo& value_info, const std::string& path) const {
+  if (holds_data(value_info)) return true;
+  const NodeId producer = value_at(*value_info.graph, value_info.value).producer;
   if (producer == kNoNode) return false;
-  const Node& node = site.graph->nodes[static_cast<size_t>(producer)];
-  const std::string_view scope = std::string_view(path).substr(0, site.scope.size());
+  const Node& node = value_info.graph->nodes[static_cast<size_t>(producer)];
+  const std::string_view scope = std::string_view(path).substr(0, value_info.scope.size());
   const auto is_held = [&](ValueId input) {
-    return input == kNoValue || held_.contains(std::string(scope) + escape_name(value_at(*site.graph, input).name));
+    return input == kNoValue ||
+           held_.contains(std::string(scope) + escape_name(value_at(*value_info.graph, input).name));
   };
   return !node.inputs.empty() && !draws_at_random(node.op_type) && node.function == nullptr &&
          bodies_of(node).empty() && std::ranges::all_of(node.inputs, is_held);
 }
 
-void WrittenOtherwise::add_seen(const ValueComparison& value, bool is_constant, Seen& seen) {
+void EquivalentConstants::add_seen(const ValueComparison& value, bool is_constant, Seen& seen) {
   const std::string path = static_path(value.path);
   if (value.reason.starts_with(kFusedInto)) seen.fused.insert(path);
   if (value.verdict != Verdict::not_compared) seen.compared.insert(path);
@@ -116,7 +118,7 @@ void WrittenOtherwise::add_seen(const ValueComparison& value, bool is_constant, 
   }
 }
 
-bool WrittenOtherwise::has_right_effects(const ValueComparison& constant, const Seen& seen) const {
+bool EquivalentConstants::has_right_effects(const ValueComparison& constant, const Seen& seen) const {
   bool any_made = false, any_compared = false;
   Paths known;
   std::vector<std::string> waiting{static_path(constant.path)};
@@ -140,13 +142,13 @@ bool WrittenOtherwise::has_right_effects(const ValueComparison& constant, const 
 }
 
 // A single number in each model, whose difference is the length of the axis.
-bool WrittenOtherwise::is_one_index(const ValueComparison& constant, const Effect& effect) {
+bool EquivalentConstants::is_one_index(const ValueComparison& constant, const Effect& effect) {
   const auto& metrics = constant.metrics;
   if (effect.indexed == 0 || !metrics.has_value() || metrics->count != 1) return false;
   return std::abs(metrics->worst_a - metrics->worst_b) == static_cast<double>(effect.indexed);
 }
 
-bool WrittenOtherwise::leads_to_the_same(const ValueComparison& constant, const Seen& seen) const {
+bool EquivalentConstants::leads_to_the_same(const ValueComparison& constant, const Seen& seen) const {
   const std::optional<DType> dtype = dtype_from_name(constant.dtype);
   const bool may_place = dtype.has_value() && is_integer(*dtype);
   return std::ranges::all_of(made_with_.at(static_path(constant.path)), [&](const Effect& effect) {
@@ -157,13 +159,13 @@ bool WrittenOtherwise::leads_to_the_same(const ValueComparison& constant, const 
   });
 }
 
-bool WrittenOtherwise::has_no_counterparts(const std::string& constant, const Seen& seen) const {
+bool EquivalentConstants::has_no_counterparts(const std::string& constant, const Seen& seen) const {
   return std::ranges::none_of(made_with_.at(constant), [&](const Effect& effect) {
     return seen.compared.contains(effect.path) || (seen.fused.contains(effect.path) && is_made_alike(effect.path));
   });
 }
 
-bool WrittenOtherwise::may_be_written_so(const ValueComparison& constant, const Seen& seen) const {
+bool EquivalentConstants::may_be_written_so(const ValueComparison& constant, const Seen& seen) const {
   const std::string path = static_path(constant.path);
   const std::optional<DType> dtype = dtype_from_name(constant.dtype);
   if (leads_to_the_same(constant, seen) || has_no_counterparts(path, seen)) return true;
@@ -175,12 +177,12 @@ bool WrittenOtherwise::may_be_written_so(const ValueComparison& constant, const 
   return half_in_b_.contains(static_path(constant.b)) && dtype == DType::float32 && cannot_be_half(*metrics);
 }
 
-bool WrittenOtherwise::is_made_alike(const std::string& path) const {
+bool EquivalentConstants::is_made_alike(const std::string& path) const {
   const auto in_a = operators_in_a_.find(path), in_b = operators_in_b_.find(path);
   return in_a != operators_in_a_.end() && in_b != operators_in_b_.end() && in_a->second == in_b->second;
 }
 
-void WrittenOtherwise::excuse(std::vector<ValueComparison>& values) const {
+void EquivalentConstants::excuse(std::vector<ValueComparison>& values) const {
   Seen seen;
   for (const ValueComparison& value : values) add_seen(value, constants_.contains(static_path(value.path)), seen);
   // From the last to the first: a constant made of constants is excused before those are looked at.

@@ -15,10 +15,10 @@
 
 namespace parallax::diff {
 
-class WrittenOtherwise {
+class EquivalentConstants {
  public:
   // A site of either model; all of them before anything else is asked, and in the order of execution.
-  void add(bool is_a, const ValueSite& site);
+  void add(bool is_a, const ValueInfo& value_info);
 
   // Takes back the pairs of such constants. Nothing that is made with them may be wrong for it, and one of these holds:
   // they are integers that say no more than where elements go (the shape of a Reshape, the axes of a Slice), or one
@@ -53,7 +53,7 @@ class WrittenOtherwise {
   bool has_no_counterparts(const std::string& constant, const Seen& seen) const;
   // A value of this static path is in both models, of one operator.
   bool is_made_alike(const std::string& path) const;
-  bool follows_from_data_alone(const ValueSite& site, const std::string& path) const;
+  bool follows_from_data_alone(const ValueInfo& value_info, const std::string& path) const;
 
   std::unordered_map<std::string, std::string> operators_in_a_, operators_in_b_;  // by static path
   std::unordered_map<std::string, ValueComparison> in_b_;                         // constants of B by static path

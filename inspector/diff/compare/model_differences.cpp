@@ -71,52 +71,56 @@ Limit wider(const Limit& a, const Limit& b) {
   return {std::max(a.rtol, b.rtol), std::max(a.atol, b.atol), a.from};
 }
 
-void ModelDifferences::add(bool is_a, const ValueSite& site) {
-  if (site.graph == nullptr || site.value == kNoValue) return;
-  const ValueDef& definition = site.graph->values[static_cast<size_t>(site.value)];
-  const bool computes = site.role == ValueSite::Role::node_output && !site.is_constant_like && site.op != "Cast";
+void ModelDifferences::add(bool is_a, const ValueInfo& value_info) {
+  if (value_info.graph == nullptr || value_info.value == kNoValue) return;
+  const ValueDef& definition = value_info.graph->values[static_cast<size_t>(value_info.value)];
+  const bool computes =
+      value_info.role == ValueInfo::Role::node_output && !value_info.is_constant_like && value_info.op != "Cast";
   Precision& precision = is_a ? a_ : b_;
   if (is_half(definition.type.dtype)) ++(computes ? precision.half : precision.half_data);
   if (definition.type.dtype == DType::float32) ++(computes ? precision.wide : precision.wide_data);
   if (definition.type.dtype == DType::float64) ++(computes ? precision.twice : precision.twice_data);
-  if (site.scope.empty() && site.is_graph_output && !precision.is_cast_to_half)
-    precision.is_cast_to_half = type_between_casts(*site.graph) != DType::undefined;
-  written_otherwise_.add(is_a, site);
-  const std::string path = site.scope + site.escaped_name;
-  precision.is_quantised = precision.is_quantised || site.op == "QuantizeLinear" || site.op == "DequantizeLinear";
-  if (site.role == ValueSite::Role::node_output && is_floating(definition.type.dtype)) add_codes(is_a, site);
-  if (site.follows_from_constants && is_floating(definition.type.dtype)) {
-    const DType narrowest = narrowest_on_the_way(*site.graph, site.value);
+  if (value_info.scope.empty() && value_info.is_graph_output && !precision.is_cast_to_half)
+    precision.is_cast_to_half = type_between_casts(*value_info.graph) != DType::undefined;
+  equivalent_constants_.add(is_a, value_info);
+  const std::string path = value_info.scope + value_info.escaped_name;
+  precision.is_quantized =
+      precision.is_quantized || value_info.op == "QuantizeLinear" || value_info.op == "DequantizeLinear";
+  if (value_info.role == ValueInfo::Role::node_output && is_floating(definition.type.dtype))
+    add_quantized(is_a, value_info);
+  if (value_info.follows_from_constants && is_floating(definition.type.dtype)) {
+    const DType narrowest = narrowest_on_the_way(*value_info.graph, value_info.value);
     if (narrowest != DType::undefined) (is_a ? narrowed_in_a_ : narrowed_in_b_).emplace(path, narrowest);
   }
 }
 
 // A value that is moved after a DequantizeLinear has the same ends of its range.
-void ModelDifferences::add_codes(bool is_a, const ValueSite& site) {
-  auto& known = is_a ? codes_in_a_ : codes_in_b_;
-  const ValueDef& definition = value_at(*site.graph, site.value);
-  const Node& node = site.graph->nodes[static_cast<size_t>(definition.producer)];
-  const std::string path = site.scope + site.escaped_name;
+void ModelDifferences::add_quantized(bool is_a, const ValueInfo& value_info) {
+  auto& known = is_a ? quantized_in_a_ : quantized_in_b_;
+  const ValueDef& definition = value_at(*value_info.graph, value_info.value);
+  const Node& node = value_info.graph->nodes[static_cast<size_t>(definition.producer)];
+  const std::string path = value_info.scope + value_info.escaped_name;
   if (is_dequantize(node)) {
-    if (const std::optional<Codes> codes = codes_of(*site.graph, node); codes.has_value()) known.emplace(path, *codes);
+    if (const std::optional<QuantizedRange> codes = quantized_range_of(*value_info.graph, node); codes.has_value())
+      known.emplace(path, *codes);
     return;
   }
   const auto is_float = [&](ValueId input) {
-    return input != kNoValue && is_floating(value_at(*site.graph, input).type.dtype);
+    return input != kNoValue && is_floating(value_at(*value_info.graph, input).type.dtype);
   };
-  if (noise_row_of(node.op_type, node.domain).spread != Spread::moves || node.inputs.empty()) return;
+  if (noise_row_of(node.op_type, node.domain).spread != ErrorPropagation::moves || node.inputs.empty()) return;
   if (!is_float(node.inputs.front()) || std::ranges::count_if(node.inputs, is_float) != 1) return;
-  const auto moved = known.find(site.scope + escape_name(value_at(*site.graph, node.inputs.front()).name));
+  const auto moved = known.find(value_info.scope + escape_name(value_at(*value_info.graph, node.inputs.front()).name));
   if (moved != known.end()) known.emplace(path, moved->second);
 }
 
 ModelDifferences::Both ModelDifferences::as_held_by_both(Both both, std::string_view path_a,
                                                          std::string_view path_b) const {
   both.a = as_held_in_half(both.a, both.b);
-  if (!is_one_quantised()) return both;
-  const auto in_a = codes_in_a_.find(static_path(path_a)), in_b = codes_in_b_.find(static_path(path_b));
-  if (in_b != codes_in_b_.end()) both.a = as_codes_hold_it(both.a, both.b, in_b->second);
-  if (in_a != codes_in_a_.end()) both.b = as_codes_hold_it(both.b, both.a, in_a->second);
+  if (!is_one_quantized()) return both;
+  const auto in_a = quantized_in_a_.find(static_path(path_a)), in_b = quantized_in_b_.find(static_path(path_b));
+  if (in_b != quantized_in_b_.end()) both.a = as_quantized(both.a, both.b, in_b->second);
+  if (in_a != quantized_in_a_.end()) both.b = as_quantized(both.b, both.a, in_a->second);
   return both;
 }
 

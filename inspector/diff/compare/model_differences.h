@@ -25,7 +25,7 @@ Limit wider(const Limit& a, const Limit& b);
 class ModelDifferences {
  public:
   // A site of either model; all of them before anything else is asked.
-  void add(bool is_a, const ValueSite& site);
+  void add(bool is_a, const ValueInfo& value_info);
 
   // The type whose rounding counts for a value of B: a model in half precision may round like one; single nodes in half
   // within a model of floats may not.
@@ -35,7 +35,7 @@ class ModelDifferences {
   bool are_of_two_types() const { return a_.is_in_half() != b_.is_in_half(); }
 
   // One of the two is quantised, the other is not: the steps of its codes round.
-  bool is_one_quantised() const { return a_.is_quantised != b_.is_quantised; }
+  bool is_one_quantized() const { return a_.is_quantized != b_.is_quantized; }
 
   // `limit`, but no less than what storing a value in half precision does to it, where one side has it so and rounds to
   // it: constants and what is taken out of them carry no other error. A constant that was stored in half and is cast to
@@ -57,7 +57,7 @@ class ModelDifferences {
   Both as_held_by_both(Both both, std::string_view path_a, std::string_view path_b) const;
 
   // Takes back the pairs of constants that are another way to write the same.
-  void excuse_constants(std::vector<ValueComparison>& values) const { written_otherwise_.excuse(values); }
+  void excuse_constants(std::vector<ValueComparison>& values) const { equivalent_constants_.excuse(values); }
 
  private:
   // `a` itself where it holds nothing that a half cannot.
@@ -76,7 +76,7 @@ class ModelDifferences {
     int64_t half = 0, wide = 0, twice = 0;                 // computed
     int64_t half_data = 0, wide_data = 0, twice_data = 0;  // given, constant, cast
     bool is_cast_to_half = false;
-    bool is_quantised = false;
+    bool is_quantized = false;
     bool is_in_half() const {
       const bool computes = half + wide > 0;
       return (computes ? half > wide : half_data > wide_data) || is_cast_to_half;
@@ -87,11 +87,12 @@ class ModelDifferences {
     }
   };
   Precision a_, b_;
-  void add_codes(bool is_a, const ValueSite& site);
+  void add_quantized(bool is_a, const ValueInfo& value_info);
 
-  std::unordered_map<std::string, Codes> codes_in_a_, codes_in_b_;  // by static path: what floats were taken from
+  std::unordered_map<std::string, QuantizedRange> quantized_in_a_,
+      quantized_in_b_;                   // by static path: what floats were taken from
   Types narrowed_in_a_, narrowed_in_b_;  // by static path: constants that are wider than they were stored
-  WrittenOtherwise written_otherwise_;
+  EquivalentConstants equivalent_constants_;
 };
 
 }  // namespace parallax::diff

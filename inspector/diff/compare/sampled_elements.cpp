@@ -21,8 +21,8 @@ Result<Value> chosen(const Value& value, const std::vector<int64_t>& held, const
   if (held.size() == wanted.size()) return value;
   std::vector<int64_t> positions;
   auto from = held.begin();
-  for (const int64_t place : wanted) {
-    from = std::lower_bound(from, held.end(), place);
+  for (const int64_t location : wanted) {
+    from = std::lower_bound(from, held.end(), location);
     positions.push_back(from - held.begin());
   }
   return Value(PX_TRY(dump::take_elements(value.tensor(), positions)));
@@ -50,29 +50,29 @@ Result<CommonElements> common_elements(const DumpEntry& a, Value value_a, const 
   if (!is_part_a && !is_part_b) return CommonElements{std::move(value_a), std::move(value_b), std::nullopt};
   const int64_t count = shape_of(a.type).element_count();
   if (!is_part_a) {
-    std::vector<int64_t> places = dump::sampled_places(value_b.tensor().element_count(), count);
-    Tensor same = PX_TRY(dump::take_elements(value_a.tensor(), places));
-    return CommonElements{std::move(same), std::move(value_b), std::move(places)};
+    std::vector<int64_t> locations = dump::sampled_indices(value_b.tensor().element_count(), count);
+    Tensor same = PX_TRY(dump::take_elements(value_a.tensor(), locations));
+    return CommonElements{std::move(same), std::move(value_b), std::move(locations)};
   }
-  std::vector<int64_t> places = dump::sampled_places(value_a.tensor().element_count(), count);
+  std::vector<int64_t> locations = dump::sampled_indices(value_a.tensor().element_count(), count);
   if (!is_part_b) {
-    Tensor same = PX_TRY(dump::take_elements(value_b.tensor(), places));
-    return CommonElements{std::move(value_a), std::move(same), std::move(places)};
+    Tensor same = PX_TRY(dump::take_elements(value_b.tensor(), locations));
+    return CommonElements{std::move(value_a), std::move(same), std::move(locations)};
   }
-  const std::vector<int64_t> places_b = dump::sampled_places(value_b.tensor().element_count(), count);
+  const std::vector<int64_t> locations_b = dump::sampled_indices(value_b.tensor().element_count(), count);
   std::vector<int64_t> common;  // never empty: every sample holds the first element
-  std::ranges::set_intersection(places, places_b, std::back_inserter(common));
-  Value chosen_a = PX_TRY(chosen(value_a, places, common));
-  Value chosen_b = PX_TRY(chosen(value_b, places_b, common));
+  std::ranges::set_intersection(locations, locations_b, std::back_inserter(common));
+  Value chosen_a = PX_TRY(chosen(value_a, locations, common));
+  Value chosen_b = PX_TRY(chosen(value_b, locations_b, common));
   return CommonElements{std::move(chosen_a), std::move(chosen_b), std::move(common)};
 }
 
-void conclude_sample(const DumpEntry& a, const DumpEntry& b, const std::vector<int64_t>& places,
+void conclude_sample(const DumpEntry& a, const DumpEntry& b, const std::vector<int64_t>& locations,
                      const CompareContext& context, ValueComparison& result) {
   describe_type(a.type, result);
   if (result.metrics.has_value() && !result.metrics->worst_index.empty()) {
     std::vector<int64_t>& worst = result.metrics->worst_index;  // into the sample
-    worst = shape_of(a.type).index_of(places[static_cast<size_t>(worst.front())]);
+    worst = shape_of(a.type).index_of(locations[static_cast<size_t>(worst.front())]);
   }
   if (result.verdict != Verdict::pass && result.verdict != Verdict::diverged) return;
   result.reason = result.reason.empty() ? std::string(kBySample) : fmt::format("{}; {}", result.reason, kBySample);

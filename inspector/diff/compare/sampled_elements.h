@@ -20,7 +20,7 @@ bool can_tell_apart(const DumpEntry& a, const DumpEntry& b);
 struct CommonElements {
   Value a, b;
   // Where they stand in the whole value, row-major; nothing where they are all of it, in its own shape.
-  std::optional<std::vector<int64_t>> places;
+  std::optional<std::vector<int64_t>> locations;
 };
 
 // Of two entries of one shape, whose payloads these are.
@@ -28,7 +28,7 @@ Result<CommonElements> common_elements(const DumpEntry& a, Value value_a, const 
 
 // After the elements at `places` have been judged: where the worst stands in the value; and what they do not show, the
 // statistics may, which are of all elements.
-void conclude_sample(const DumpEntry& a, const DumpEntry& b, const std::vector<int64_t>& places,
+void conclude_sample(const DumpEntry& a, const DumpEntry& b, const std::vector<int64_t>& locations,
                      const CompareContext& context, ValueComparison& result);
 
 }  // namespace parallax::diff

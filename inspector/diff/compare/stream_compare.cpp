@@ -19,7 +19,7 @@
 namespace parallax {
 namespace {
 
-using diff::Placed;
+using diff::Located;
 using diff::Seen;
 using diff::StreamSide;
 
@@ -77,11 +77,11 @@ class StreamComparer::Impl {
   class SideObserver final : public Observer {
    public:
     SideObserver(Impl& impl, bool is_a) : impl_(impl), is_a_(is_a) {}
-    CaptureLevel wants(const ValueSite& site) override { return impl_.wants(is_a_, site); }
+    CaptureLevel wants(const ValueInfo& value_info) override { return impl_.wants(is_a_, value_info); }
     Status begin_run(const RunInfo& run) override { return impl_.begin_run(is_a_, run); }
     Status begin_call(const CallInfo&, std::span<const Value>) override { return impl_.begin_call(is_a_); }
-    Status absent(const ValueSite& site, const Absence& absence) override {
-      return impl_.add_absent(is_a_, site, absence);
+    Status absent(const ValueInfo& value_info, const Absence& absence) override {
+      return impl_.add_absent(is_a_, value_info, absence);
     }
     Status observe(const Observation& observation) override { return impl_.observe(is_a_, observation); }
     Status end_run(bool completed) override { return impl_.end_run(is_a_, completed); }
@@ -93,12 +93,12 @@ class StreamComparer::Impl {
 
   StreamSide& side(bool is_a) { return is_a ? a_ : b_; }
 
-  CaptureLevel wants(bool is_a, const ValueSite& site);
+  CaptureLevel wants(bool is_a, const ValueInfo& value_info);
   bool is_wanted(const Observation& observation) const;
-  bool is_told(const ValueComparison& value) const;
+  bool is_reported(const ValueComparison& value) const;
   Status begin_run(bool is_a, const RunInfo& run);
   Status begin_call(bool is_a);
-  Status add_absent(bool is_a, const ValueSite& site, const Absence& absence);
+  Status add_absent(bool is_a, const ValueInfo& value_info, const Absence& absence);
   Status observe(bool is_a, const Observation& observation);
   Status end_run(bool is_a, bool completed);
 
@@ -122,25 +122,25 @@ class StreamComparer::Impl {
   std::condition_variable compared_;
   StreamSide a_, b_;
   diff::PathLinks links_;
-  std::vector<Placed> results_;
+  std::vector<Located> results_;
   bool widen_ = false;  // a side carries floats as double
   SideObserver observer_a_{*this, true}, observer_b_{*this, false};
 };
 
-CaptureLevel StreamComparer::Impl::wants(bool is_a, const ValueSite& site) {
-  const std::string path = site.scope + site.escaped_name;
+CaptureLevel StreamComparer::Impl::wants(bool is_a, const ValueInfo& value_info) {
+  const std::string path = value_info.scope + value_info.escaped_name;
   const auto matches = [&](const std::string& glob) { return glob_matches(static_glob(glob), path); };
-  const bool is_wanted =
-      options_.only.empty() || site.is_graph_output || std::any_of(options_.only.begin(), options_.only.end(), matches);
+  const bool is_wanted = options_.only.empty() || value_info.is_graph_output ||
+                         std::any_of(options_.only.begin(), options_.only.end(), matches);
   if (!is_wanted && !options_.follows_rest) return CaptureLevel::none;
   StreamSide::Site entry;
-  entry.name = site.name;
+  entry.name = value_info.name;
   entry.description.path = path;
-  entry.node_index = site.node_index;
-  diff::describe_producer(site, entry.description);
+  entry.node_index = value_info.node_index;
+  diff::describe_producer(value_info, entry.description);
   const std::lock_guard lock(mutex_);
-  if (links_.is_closed()) differences_.add(is_a, site);
-  side(is_a).sites.insert_or_assign(path, std::move(entry));
+  if (links_.is_closed()) differences_.add(is_a, value_info);
+  side(is_a).value_infos.insert_or_assign(path, std::move(entry));
   return CaptureLevel::all;
 }
 
@@ -177,15 +177,15 @@ void StreamComparer::Impl::link_names() {
   }
 }
 
-Status StreamComparer::Impl::add_absent(bool is_a, const ValueSite& site, const Absence& absence) {
+Status StreamComparer::Impl::add_absent(bool is_a, const ValueInfo& value_info, const Absence& absence) {
   const std::lock_guard lock(mutex_);
   StreamSide& own = side(is_a);
-  const std::string path = site.scope + site.escaped_name;
+  const std::string path = value_info.scope + value_info.escaped_name;
   if (own.absent.insert_or_assign(path, absence).second) own.absent_in_order.push_back(path);
-  StreamSide::Site& entry = own.sites[path];
-  entry.name = site.name;
+  StreamSide::Site& entry = own.value_infos[path];
+  entry.name = value_info.name;
   entry.description.path = path;
-  diff::describe_producer(site, entry.description);
+  diff::describe_producer(value_info, entry.description);
   return {};
 }
 
@@ -194,33 +194,34 @@ Seen StreamComparer::Impl::describe(bool is_a, const Observation& observation) {
   ValueComparison& comparison = seen.placed.comparison;
   comparison.path = observation.path();
   (is_a ? comparison.a : comparison.b) = comparison.path;
-  diff::describe_producer(observation.site, comparison);
-  comparison.origin = diff::origin_of(observation.site);
+  diff::describe_producer(observation.value_info, comparison);
+  comparison.origin = diff::origin_of(observation.value_info);
   diff::describe_type(type_of(observation.value), comparison);
-  seen.is_exempt = observation.site.is_constant_like || observation.site.role != ValueSite::Role::node_output;
+  seen.is_exempt =
+      observation.value_info.is_constant_like || observation.value_info.role != ValueInfo::Role::node_output;
   seen.bytes = payload_bytes(observation.value);
   DType dtype = diff::innermost(type_of(observation.value)).dtype;
   seen.dtype = dtype;
   if (!is_a && !links_.is_closed()) return seen;
   if (side(is_a).run.executor.ends_with(":double")) {
-    const DType declared = diff::declared_type(&observation.site, DType::undefined);
+    const DType declared = diff::declared_type(&observation.value_info, DType::undefined);
     seen.has_open_type = declared == DType::undefined;
     if (!seen.has_open_type) dtype = declared;
   }
   if (!is_a) dtype = differences_.type_that_rounds(dtype);
-  seen.number = (is_a ? judge_ : judge_b_).add(comparison.path, &observation.site, observation.value, dtype);
+  seen.number = (is_a ? judge_ : judge_b_).add(comparison.path, &observation.value_info, observation.value, dtype);
   return seen;
 }
 
 // True for an iteration or step that the globs name.
 bool StreamComparer::Impl::is_wanted(const Observation& observation) const {
-  if (options_.only.empty() || options_.follows_rest || observation.site.is_graph_output) return true;
+  if (options_.only.empty() || options_.follows_rest || observation.value_info.is_graph_output) return true;
   const std::string path = observation.path();
   return std::ranges::any_of(options_.only, [&](const std::string& glob) { return glob_matches(glob, path); });
 }
 
 // True where a value is part of the document; others were compared for the sake of limits.
-bool StreamComparer::Impl::is_told(const ValueComparison& value) const {
+bool StreamComparer::Impl::is_reported(const ValueComparison& value) const {
   if (options_.only.empty() || value.is_graph_output) return true;
   return std::ranges::any_of(options_.only, [&](const std::string& glob) {
     return glob_matches(glob, value.path) || glob_matches(glob, value.b);
@@ -235,9 +236,10 @@ Status StreamComparer::Impl::observe(bool is_a, const Observation& observation) 
   StreamSide& other = side(!is_a);
   std::unique_lock lock(mutex_);
   const std::string& path = seen.placed.comparison.path;
-  if (const auto site = own.sites.find(diff::static_path(path)); site != own.sites.end()) site->second.was_seen = true;
+  if (const auto value_info = own.value_infos.find(diff::static_path(path)); value_info != own.value_infos.end())
+    value_info->second.was_seen = true;
   (is_a ? seen.placed.order_in_a : seen.placed.order_in_b) = own.next_order++;
-  if (is_a) seen.placed.node_index = observation.site.node_index;
+  if (is_a) seen.placed.node_index = observation.value_info.node_index;
   const int64_t occurrence = own.occurrences[path]++;
   const std::string suffix = occurrence == 0 ? "" : "\n" + std::to_string(occurrence);
   const auto key = [&] { return (is_a ? path : links_.a_path_of(path)) + suffix; };
@@ -264,7 +266,7 @@ Status StreamComparer::Impl::observe(bool is_a, const Observation& observation) 
   }
   // Copied under the lock: the other side must not miss it between the search and the storing. A copy is quick compared
   // with a comparison.
-  seen.value = PX_TRY(keep(observation.value, observation.site.role == ValueSite::Role::initializer));
+  seen.value = PX_TRY(keep(observation.value, observation.value_info.role == ValueInfo::Role::initializer));
   own.put(std::move(seen));
   moved_.notify_all();
   return {};
@@ -278,18 +280,18 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
   comparison.b = in_b.placed.comparison.path;
   comparison.matched_by = comparison.path == comparison.b ? MatchedBy::path : links_.how(comparison.path);
   comparison.is_graph_output = comparison.is_graph_output || in_b.placed.comparison.is_graph_output;
-  const int64_t place = in_a.placed.order_in_a;
+  const int64_t location = in_a.placed.order_in_a;
   {
     std::unique_lock lock(mutex_);
-    compared_.wait(lock, [&] { return *comparing_.begin() == place; });
+    compared_.wait(lock, [&] { return *comparing_.begin() == location; });
   }
   if (links_.is_closed() && differences_.are_of_two_types()) {
     judge_.count_casts();
     judge_b_.count_casts();
   }
-  if (links_.is_closed() && differences_.is_one_quantised()) {
-    judge_.count_quantisation();
-    judge_b_.count_quantisation();
+  if (links_.is_closed() && differences_.is_one_quantized()) {
+    judge_.count_quantization();
+    judge_b_.count_quantization();
   }
   if (in_a.has_open_type) judge_.rounds_as(in_a.number, in_b.dtype);
   if (in_b.has_open_type) judge_b_.rounds_as(in_b.number, in_a.dtype);
@@ -305,14 +307,14 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
     value_a = std::move(held.a), value_b = std::move(held.b);
   }
   diff::judge_values(value_a, value_b, context, comparison);
-  if (is_told(comparison)) gallery_.consider(value_a, value_b, comparison);
+  if (is_reported(comparison)) gallery_.consider(value_a, value_b, comparison);
   if (comparison.metrics.has_value()) judge_.found_difference(comparison.path, comparison.metrics->rmse);
   if (links_.is_closed() && comparison.metrics.has_value())
     judge_b_.found_difference(comparison.b, comparison.metrics->rmse);
   const std::lock_guard lock(mutex_);
-  comparing_.erase(place);
+  comparing_.erase(location);
   compared_.notify_all();
-  if (options_.on_value && is_told(comparison)) options_.on_value(comparison);
+  if (options_.on_value && is_reported(comparison)) options_.on_value(comparison);
   results_.push_back(std::move(in_a.placed));
 }
 
@@ -335,12 +337,12 @@ void StreamComparer::Impl::add_unmatched(bool is_a, Seen seen) {
 
 // Outputs that neither side came to: a run that failed half-way must not look as if it had passed.
 void StreamComparer::Impl::add_unseen_outputs() {
-  for (const auto& [path, site] : a_.sites) {
-    if (!site.description.is_graph_output || site.was_seen || a_.absent.contains(path)) continue;
-    const auto in_b = b_.sites.find(links_.b_path_of(path));
-    if (in_b != b_.sites.end() && in_b->second.was_seen) continue;  // stands among B's own
-    Placed& placed = results_.emplace_back();
-    placed.comparison = site.description;
+  for (const auto& [path, value_info] : a_.value_infos) {
+    if (!value_info.description.is_graph_output || value_info.was_seen || a_.absent.contains(path)) continue;
+    const auto in_b = b_.value_infos.find(links_.b_path_of(path));
+    if (in_b != b_.value_infos.end() && in_b->second.was_seen) continue;  // stands among B's own
+    Located& placed = results_.emplace_back();
+    placed.comparison = value_info.description;
     placed.order_in_a = a_.next_order++;
     diff::set_not_compared(placed.comparison, "not captured");
   }
@@ -350,12 +352,12 @@ void StreamComparer::Impl::add_absent_in_both() {
   for (const std::string& path : a_.absent_in_order) {
     const std::string path_b = links_.b_path_of(path);
     if (!b_.absent.contains(path_b)) continue;
-    Placed& placed = results_.emplace_back();
-    placed.comparison = a_.sites[path].description;
+    Located& placed = results_.emplace_back();
+    placed.comparison = a_.value_infos[path].description;
     placed.comparison.a = path;
     placed.comparison.b = path_b;
     placed.order_in_a = a_.next_order++;
-    placed.node_index = a_.sites[path].node_index;
+    placed.node_index = a_.value_infos[path].node_index;
     placed.stands_by_node = true;
     diff::set_not_compared(placed.comparison, diff::reason_of(a_.absent.at(path)));
   }
@@ -379,7 +381,7 @@ Comparison StreamComparer::Impl::finish() {
   comparison.values = diff::in_order(std::exchange(results_, {}));
   if (links_.is_closed()) differences_.excuse_constants(comparison.values);
   std::erase_if(comparison.values,
-                [&](const ValueComparison& value) { return !is_told(value) || links_.is_repeated(value); });
+                [&](const ValueComparison& value) { return !is_reported(value) || links_.is_repeated(value); });
   conclude(comparison);
   return comparison;
 }

@@ -12,9 +12,9 @@ namespace {
 // Static paths of values without counterpart by path, by name; a name that occurs twice is ignored.
 std::unordered_map<std::string, std::string> lonely_by_name(const StreamSide& side, const StreamSide& other) {
   std::unordered_map<std::string, std::string> lonely;
-  for (const auto& [path, site] : side.sites) {
-    if (other.sites.contains(path) || other.absent.contains(path)) continue;
-    const auto [entry, is_new] = lonely.emplace(site.name, path);
+  for (const auto& [path, value_info] : side.value_infos) {
+    if (other.value_infos.contains(path) || other.absent.contains(path)) continue;
+    const auto [entry, is_new] = lonely.emplace(value_info.name, path);
     if (!is_new) entry->second.clear();
   }
   return lonely;
@@ -25,15 +25,15 @@ std::unordered_map<std::string, std::string> lonely_by_name(const StreamSide& si
 bool StreamSide::may_deliver(const std::string& path, int64_t other_calls_begun) const {
   if (has_ended) return false;
   if (calls_begun < other_calls_begun) return true;
-  const std::string place = static_path(path);
-  return sites.contains(place) && !absent.contains(place);
+  const std::string location = static_path(path);
+  return value_infos.contains(location) && !absent.contains(location);
 }
 
 std::string StreamSide::reason_for(const std::string& path, std::string_view side_name) const {
-  const std::string place = static_path(path);
-  if (const auto found = absent.find(place); found != absent.end()) return reason_of(found->second);
-  const bool in_main_graph = place.find("//") == std::string::npos;
-  if (sites.contains(place) && (in_main_graph || !has_completed)) return "not captured";
+  const std::string location = static_path(path);
+  if (const auto found = absent.find(location); found != absent.end()) return reason_of(found->second);
+  const bool in_main_graph = location.find("//") == std::string::npos;
+  if (value_infos.contains(location) && (in_main_graph || !has_completed)) return "not captured";
   return fmt::format("{}{}", kAbsentIn, side_name);
 }
 

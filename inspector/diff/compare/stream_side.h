@@ -17,7 +17,7 @@ namespace parallax::diff {
 
 // A value that has been seen, with all that outlives its event.
 struct Seen {
-  Placed placed;
+  Located placed;
   std::string key;                 // its path in A, or what would be
   int64_t number = -1;             // in the judge; A only
   bool is_exempt = false;          // from mistrust
@@ -43,7 +43,7 @@ struct StreamSide {
   bool has_completed = false;
   bool is_waiting = false;
   int64_t next_order = 0;
-  std::unordered_map<std::string, Site> sites;           // by static path
+  std::unordered_map<std::string, Site> value_infos;     // by static path
   std::unordered_map<std::string, Absence> absent;       // by static path
   std::vector<std::string> absent_in_order;              // as they were told of
   std::unordered_map<std::string, int64_t> occurrences;  // how often a path has been seen

@@ -91,15 +91,16 @@ double input_distance(const CapturedSide::Computed& a, const CapturedSide::Compu
 
 // Why a value that diverged is rounding: a near tie where its node chooses between numbers that are next to each other.
 Result<Acceptance> acceptance_of(const RootFinder& finder, const ValueComparison& value) {
-  const GraphSites* place = finder.place_of(value.path);
+  const GraphValues* location = finder.location_of(value.path);
   const std::string prefix(prefix_of(value.path));
-  const ValueId id = place == nullptr
-                         ? kNoValue
-                         : place->graph->find_value(unescape_name(std::string_view(value.path).substr(prefix.size())));
+  const ValueId id =
+      location == nullptr
+          ? kNoValue
+          : location->graph->find_value(unescape_name(std::string_view(value.path).substr(prefix.size())));
   if (id == kNoValue || !is_exact(value)) return accumulated();
-  const ValueDef& definition = place->graph->values[static_cast<size_t>(id)];
+  const ValueDef& definition = location->graph->values[static_cast<size_t>(id)];
   if (definition.producer == kNoNode) return near_tie_upstream();
-  const NodeInstance instance{place, definition.producer, prefix};
+  const NodeInstance instance{location, definition.producer, prefix};
   const auto a = PX_TRY(finder.a().gather(instance)), b = PX_TRY(finder.b().gather(instance));
   const Node& node = instance.definition();
   if (is_chooser(node) && is_float(a.inputs[0].value) && is_float(b.inputs[0].value)) {
@@ -110,9 +111,9 @@ Result<Acceptance> acceptance_of(const RootFinder& finder, const ValueComparison
     if (gap_a.has_value() && gap_b.has_value())
       return near_tie(fmt::format("scores differ by {}", ulps(std::max(*gap_a, *gap_b))));
   }
-  const double apart = input_distance(a, b);
-  if (apart == 0) return near_tie_upstream();
-  return near_tie(fmt::format("the inputs differ by up to {}, and rounding decides", ulps(apart)));
+  const double gap_between = input_distance(a, b);
+  if (gap_between == 0) return near_tie_upstream();
+  return near_tie(fmt::format("the inputs differ by up to {}, and rounding decides", ulps(gap_between)));
 }
 
 }  // namespace
@@ -120,8 +121,8 @@ Result<Acceptance> acceptance_of(const RootFinder& finder, const ValueComparison
 std::optional<Cause> find_left_range(const Comparison& comparison, bool with_constants) {
   const auto is_left = [&](const ValueComparison& value) {
     if (!with_constants && value.origin == Origin::constant) return false;
-    const bool has_place = value.metrics.has_value() && !value.metrics->worst_index.empty();
-    return value.verdict == Verdict::diverged && has_place &&
+    const bool has_location = value.metrics.has_value() && !value.metrics->worst_index.empty();
+    return value.verdict == Verdict::diverged && has_location &&
            (!is_worst_finite(*value.metrics) || holds_others(*value.metrics));
   };
   const auto first = std::ranges::find_if(comparison.values, is_left);

@@ -29,16 +29,16 @@ void fill_node(const Node& node, Cause& cause) {
 }
 
 // The first node that computes with a value: where a node's bodies read it, one of theirs.
-const Node* reader_of(const GraphSites& place, ValueId id, int depth = 0) {
-  const ValueDef& definition = place.graph->values[static_cast<size_t>(id)];
+const Node* reader_of(const GraphValues& location, ValueId id, int depth = 0) {
+  const ValueDef& definition = location.graph->values[static_cast<size_t>(id)];
   if (definition.readers.empty() || depth > 16) return nullptr;
   const NodeId reader = definition.readers.front();
-  const Node& node = place.graph->nodes[static_cast<size_t>(reader)];
+  const Node& node = location.graph->nodes[static_cast<size_t>(reader)];
   if (std::ranges::find(node.inputs, id) != node.inputs.end()) return &node;
-  for (const auto& child : place.children) {
+  for (const auto& child : location.children) {
     if (child.node != reader) continue;
-    const ValueId inner = child.sites->graph->find_value(definition.name);
-    const Node* found = inner == kNoValue ? nullptr : reader_of(*child.sites, inner, depth + 1);
+    const ValueId inner = child.value_infos->graph->find_value(definition.name);
+    const Node* found = inner == kNoValue ? nullptr : reader_of(*child.value_infos, inner, depth + 1);
     if (found != nullptr) return found;
   }
   return &node;
@@ -47,11 +47,11 @@ const Node* reader_of(const GraphSites& place, ValueId id, int depth = 0) {
 class ExecutionBlame {
  public:
   ExecutionBlame(const BlameRequest& request, const Comparison& comparison, std::shared_ptr<const Model> model,
-                 const SiteTable& sites)
+                 const ValueTable& value_infos)
       : request_(request),
         comparison_(comparison),
         model_(model),
-        finder_(request, comparison, std::move(model), sites) {}
+        finder_(request, comparison, std::move(model), value_infos) {}
 
   Status run(Diagnosis& diagnosis) {
     add_what_was_given();
@@ -79,8 +79,8 @@ class ExecutionBlame {
 
  private:
   void add_what_was_given();
-  void add_constant(const ValueComparison& value, const GraphSites& place, ValueId id);
-  Side side_of_constant(const ValueComparison& value, const GraphSites& place, const ValueDef& definition) const;
+  void add_constant(const ValueComparison& value, const GraphValues& location, ValueId id);
+  Side side_of_constant(const ValueComparison& value, const GraphValues& location, const ValueDef& definition) const;
   Result<Cause> cause_of(const Root& root, bool with_why);
   std::string extent_of(const Root& root) const;
   diff::Alone run_alone(const CapturedSide& side, const NodeInstance& instance, const NodeJudgement& judgement) const;
@@ -99,21 +99,21 @@ void ExecutionBlame::add_what_was_given() {
   if (first_diverged(comparison_) == nullptr) return;
   for (const ValueComparison& value : comparison_.values) {
     if (value.verdict != Verdict::diverged && value.shape_a.empty()) continue;
-    const GraphSites* place = finder_.place_of(value.path);
-    if (place == nullptr) continue;
+    const GraphValues* location = finder_.location_of(value.path);
+    if (location == nullptr) continue;
     const std::string_view name = std::string_view(value.path).substr(diff::prefix_of(value.path).size());
-    const ValueId id = place->graph->find_value(unescape_name(name));
+    const ValueId id = location->graph->find_value(unescape_name(name));
     if (id == kNoValue) continue;
-    const ValueDef& definition = place->graph->values[static_cast<size_t>(id)];
-    const bool is_given = definition.input_index >= 0 && place->parent == nullptr;
-    if (is_given || definition.initializer_index >= 0) add_constant(value, *place, id);
+    const ValueDef& definition = location->graph->values[static_cast<size_t>(id)];
+    const bool is_given = definition.input_index >= 0 && location->parent == nullptr;
+    if (is_given || definition.initializer_index >= 0) add_constant(value, *location, id);
   }
 }
 
-Side ExecutionBlame::side_of_constant(const ValueComparison& value, const GraphSites& place,
+Side ExecutionBlame::side_of_constant(const ValueComparison& value, const GraphValues& location,
                                       const ValueDef& definition) const {
   if (definition.initializer_index < 0) return Side::unknown;
-  const StoredTensor& stored = place.graph->initializers[static_cast<size_t>(definition.initializer_index)];
+  const StoredTensor& stored = location.graph->initializers[static_cast<size_t>(definition.initializer_index)];
   if (stored.external_location == kLeftOutOfDump) return Side::unknown;
   const auto a = finder_.a().captured(value.a), b = finder_.b().captured(value.b);
   if (!a.ok() || !b.ok()) return Side::unknown;
@@ -123,13 +123,13 @@ Side ExecutionBlame::side_of_constant(const ValueComparison& value, const GraphS
   return a_is_right ? Side::b : Side::a;
 }
 
-void ExecutionBlame::add_constant(const ValueComparison& value, const GraphSites& place, ValueId id) {
-  const ValueDef& definition = place.graph->values[static_cast<size_t>(id)];
+void ExecutionBlame::add_constant(const ValueComparison& value, const GraphValues& location, ValueId id) {
+  const ValueDef& definition = location.graph->values[static_cast<size_t>(id)];
   Cause cause;
   cause.path = value.path;
   cause.introduced = value.severity;
-  cause.side = side_of_constant(value, place, definition);
-  if (const Node* reader = reader_of(place, id)) fill_node(*reader, cause);
+  cause.side = side_of_constant(value, location, definition);
+  if (const Node* reader = reader_of(location, id)) fill_node(*reader, cause);
   const bool is_constant = definition.initializer_index >= 0;
   cause.why = is_constant
                   ? fmt::format("the constant '{}' that it reads is not the same on both sides", definition.name)
@@ -173,7 +173,7 @@ diff::Alone ExecutionBlame::run_alone(const CapturedSide& side, const NodeInstan
   }
   std::vector<Value> results;
   for (int round = 0; round < 2; ++round) {
-    diff::NodeReplay replay(model_, *instance.place->graph, instance.definition(), side.side().executor,
+    diff::NodeReplay replay(model_, *instance.location->graph, instance.definition(), side.side().executor,
                             side.side().options);
     auto outputs = replay.run(values, constants);
     if (!outputs.ok() || !diff::is_on_host((*outputs)[judgement.output])) return diff::Alone::unknown;
@@ -190,8 +190,8 @@ Result<Cause> ExecutionBlame::cause_of(const Root& root, bool with_why) {
   const Node& node = instance.definition();
   Cause cause;
   fill_node(node, cause);
-  cause.path =
-      instance.prefix + escape_name(instance.place->graph->values[static_cast<size_t>(node.outputs[root.output])].name);
+  cause.path = instance.prefix +
+               escape_name(instance.location->graph->values[static_cast<size_t>(node.outputs[root.output])].name);
   cause.introduced = root.introduced;
   cause.inherited = root.inherited;
   cause.side = root.side;
@@ -217,11 +217,12 @@ Result<Cause> ExecutionBlame::cause_of(const Root& root, bool with_why) {
     const std::string& path = in_a ? value.a : value.b;
     if (!path.empty() && side.has(path)) earlier.push_back(path);
   }
-  const diff::WhyEvidence evidence(side, instance, judgement, in_a ? "A" : "B", earlier,
-                                   run_alone(side, instance, judgement));
+  const diff::ExplanationEvidence evidence(side, instance, judgement, in_a ? "A" : "B", earlier,
+                                           run_alone(side, instance, judgement));
   const diff::NodeExplanation explanation = diff::explain(evidence);
   cause.why = explanation.sentence + extent_of(root);
-  if (explanation.told_of != &node) set_source(*explanation.told_of, cause);  // a group may be of several operators
+  if (explanation.sentence_of != &node)
+    set_source(*explanation.sentence_of, cause);  // a group may be of several operators
   if (root.side == Side::both) cause.why += "; both sides are wrong, each in its own way";
   return cause;
 }
@@ -271,8 +272,8 @@ Status blame_executions(const BlameRequest& request, const Comparison& compariso
     diagnosis.causes = without_graph(comparison);
     return {};
   }
-  const SiteTable sites = PX_TRY(SiteTable::build(model));
-  return ExecutionBlame(request, comparison, model, sites).run(diagnosis);
+  const ValueTable value_infos = PX_TRY(ValueTable::build(model));
+  return ExecutionBlame(request, comparison, model, value_infos).run(diagnosis);
 }
 
 }  // namespace parallax

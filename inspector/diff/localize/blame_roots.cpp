@@ -57,29 +57,29 @@ bool err_alike(const NodeJudgement& a, const NodeJudgement& b) {
 }
 
 bool differs(const ValueComparison& value) {
-  if (value.verdict == Verdict::not_compared) return is_apart(value);
+  if (value.verdict == Verdict::not_compared) return are_mismatched(value);
   return value.severity > 0;
 }
 
 }  // namespace
 
 RootFinder::RootFinder(const BlameRequest& request, const Comparison& comparison, std::shared_ptr<const Model> model,
-                       const SiteTable& sites)
+                       const ValueTable& value_infos)
     : request_(request),
       comparison_(comparison),
       a_(request.a, model, request.oracle),
       b_(request.b, std::move(model), request.oracle) {
-  add_places(sites.main());
+  add_locations(value_infos.main());
 }
 
-void RootFinder::add_places(const GraphSites& place) {
-  places_.emplace(place.scope, &place);
-  for (const GraphSites::Child& child : place.children) add_places(*child.sites);
+void RootFinder::add_locations(const GraphValues& location) {
+  locations_.emplace(location.scope, &location);
+  for (const GraphValues::Child& child : location.children) add_locations(*child.value_infos);
 }
 
-const GraphSites* RootFinder::place_of(std::string_view path) const {
-  const auto found = places_.find(static_path(prefix_of(path)));
-  return found == places_.end() ? nullptr : found->second;
+const GraphValues* RootFinder::location_of(std::string_view path) const {
+  const auto found = locations_.find(static_path(prefix_of(path)));
+  return found == locations_.end() ? nullptr : found->second;
 }
 
 std::vector<RootFinder::Candidate> RootFinder::candidates(bool only_diverged) const {
@@ -89,15 +89,15 @@ std::vector<RootFinder::Candidate> RootFinder::candidates(bool only_diverged) co
     const ValueComparison& value = comparison_.values[index];
     const bool has_diverged = value.verdict == Verdict::diverged || value.verdict == Verdict::not_compared;
     if (!differs(value) || (only_diverged && !has_diverged)) continue;
-    const GraphSites* place = place_of(value.path);
-    if (place == nullptr) continue;
+    const GraphValues* location = location_of(value.path);
+    if (location == nullptr) continue;
     const std::string prefix(prefix_of(value.path));
-    const ValueId id = place->graph->find_value(unescape_name(std::string_view(value.path).substr(prefix.size())));
+    const ValueId id = location->graph->find_value(unescape_name(std::string_view(value.path).substr(prefix.size())));
     if (id == kNoValue) continue;
-    const ValueDef& definition = place->graph->values[static_cast<size_t>(id)];
+    const ValueDef& definition = location->graph->values[static_cast<size_t>(id)];
     if (definition.producer == kNoNode) continue;
     const auto [entry, is_new] = known.emplace(fmt::format("{}\n{}", prefix, definition.producer), candidates.size());
-    if (is_new) candidates.push_back({{place, definition.producer, prefix}, {}, static_cast<int64_t>(index)});
+    if (is_new) candidates.push_back({{location, definition.producer, prefix}, {}, static_cast<int64_t>(index)});
     Candidate& candidate = candidates[entry->second];
     if (!has_body(candidate.instance.definition())) continue;
     candidate.carried.resize(candidate.instance.definition().outputs.size());
@@ -108,7 +108,7 @@ std::vector<RootFinder::Candidate> RootFinder::candidates(bool only_diverged) co
 
 Status RootFinder::run() {
   for (const ValueComparison& value : comparison_.values) {
-    if (differs(value) && place_of(value.path) == nullptr && unjudged_.empty())
+    if (differs(value) && location_of(value.path) == nullptr && unjudged_.empty())
       unjudged_ = fmt::format("the graph at hand has no place for '{}'", value.path);
   }
   PX_TRY(judge_all(candidates(true)));
@@ -137,7 +137,7 @@ bool RootFinder::holds_root(const Candidate& candidate) const {
 }
 
 Status RootFinder::judge(const Candidate& candidate) {
-  const std::pair key{candidate.instance.place, candidate.instance.node};
+  const std::pair key{candidate.instance.location, candidate.instance.node};
   if (holds_root(candidate)) return {};
   const auto earlier = roots_.find(key);
   if (earlier != roots_.end() && earlier->second.wrong >= thresholds::kJudgedInstances) return {};

@@ -27,7 +27,7 @@ struct Root {
 class RootFinder {
  public:
   RootFinder(const BlameRequest& request, const Comparison& comparison, std::shared_ptr<const Model> model,
-             const SiteTable& sites);
+             const ValueTable& value_infos);
 
   // Judges the nodes of all values that diverged; where that finds none, of all that differ at all.
   Status run();
@@ -42,7 +42,7 @@ class RootFinder {
   const CapturedSide& b() const { return b_; }
 
   // The place and node of a value's path; nothing for what no node makes.
-  const GraphSites* place_of(std::string_view path) const;
+  const GraphValues* location_of(std::string_view path) const;
 
  private:
   struct Finding {
@@ -63,13 +63,13 @@ class RootFinder {
   Result<Finding> find(const Candidate& candidate);
   bool holds_root(const Candidate& candidate) const;
   void note_unjudged(const NodeInstance& instance, const NodeJudgement& judgement);
-  void add_places(const GraphSites& place);
+  void add_locations(const GraphValues& location);
 
   const BlameRequest& request_;
   const Comparison& comparison_;
   CapturedSide a_, b_;
-  std::unordered_map<std::string, const GraphSites*> places_;  // by static prefix
-  std::map<std::pair<const GraphSites*, NodeId>, Root> roots_;
+  std::unordered_map<std::string, const GraphValues*> locations_;  // by static prefix
+  std::map<std::pair<const GraphValues*, NodeId>, Root> roots_;
   std::vector<std::string> root_paths_;  // prefixes of instances that are roots
   std::string unjudged_;
   int64_t judged_ = 0;

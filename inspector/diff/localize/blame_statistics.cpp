@@ -122,7 +122,7 @@ std::optional<Cause> first_by_statistics(const BlameRequest& request, const Comp
   Cause cause = cause_at(*first, {});
   cause.introduced = first->severity;
   const std::string difference = difference_between(*a, *b, entry->type.dtype);
-  if (entry->role == ValueSite::Role::input) {
+  if (entry->role == ValueInfo::Role::input) {
     cause.why = fmt::format("the two runs were given different values of input '{}': {}", entry->name, difference);
     return cause;
   }

@@ -47,18 +47,18 @@ Value CapturedSide::stored(const Graph& graph, const ValueDef& definition) const
   return tensor.external_location == kLeftOutOfDump ? Value() : Value(tensor.tensor);
 }
 
-Result<FoundValue> CapturedSide::find(const GraphSites& place, const std::string& prefix, ValueId id) const {
-  return find(place, prefix, id, 0);
+Result<FoundValue> CapturedSide::find(const GraphValues& location, const std::string& prefix, ValueId id) const {
+  return find(location, prefix, id, 0);
 }
 
-Result<FoundValue> CapturedSide::find(const GraphSites& start, const std::string& start_prefix, ValueId id,
+Result<FoundValue> CapturedSide::find(const GraphValues& start, const std::string& start_prefix, ValueId id,
                                       int depth) const {
   const std::string name = value_at(*start.graph, id).name;
-  const GraphSites* place = &start;
+  const GraphValues* location = &start;
   std::string prefix = start_prefix;
   for (;;) {
-    const ValueId here = place->graph->find_value(name);
-    const ValueDef* definition = here == kNoValue ? nullptr : &value_at(*place->graph, here);
+    const ValueId here = location->graph->find_value(name);
+    const ValueDef* definition = here == kNoValue ? nullptr : &value_at(*location->graph, here);
     if (definition != nullptr && !definition->is_outer) {
       FoundValue found;
       found.is_constant = definition->initializer_index >= 0 && definition->input_index < 0;
@@ -66,23 +66,23 @@ Result<FoundValue> CapturedSide::find(const GraphSites& start, const std::string
       found.value = PX_TRY(captured(found.path));
       if (!found.value.is_absent()) return found;
       found.path.clear();
-      found.value = stored(*place->graph, *definition);
+      found.value = stored(*location->graph, *definition);
       if (!found.value.is_absent()) return found;
-      return definition->producer == kNoNode ? found : compute_absent(*place, prefix, here, depth);
+      return definition->producer == kNoNode ? found : compute_absent(*location, prefix, here, depth);
     }
-    if (place->parent == nullptr || !leave_frame(prefix)) return FoundValue{};
-    place = place->parent;
+    if (location->parent == nullptr || !leave_frame(prefix)) return FoundValue{};
+    location = location->parent;
   }
 }
 
-Result<FoundValue> CapturedSide::compute_absent(const GraphSites& place, const std::string& prefix, ValueId id,
+Result<FoundValue> CapturedSide::compute_absent(const GraphValues& location, const std::string& prefix, ValueId id,
                                                 int depth) const {
   if (depth >= thresholds::kLongestFusedChain) return FoundValue{};
-  const std::string path = prefix + escape_name(value_at(*place.graph, id).name);
+  const std::string path = prefix + escape_name(value_at(*location.graph, id).name);
   if (const auto known = computed_.find(path); known != computed_.end()) return known->second;
   const auto failed = not_computed_.find(path);
   if (failed != not_computed_.end() && failed->second <= depth) return FoundValue{};
-  FoundValue found = PX_TRY(compute_from_inputs(place, prefix, id, depth));
+  FoundValue found = PX_TRY(compute_from_inputs(location, prefix, id, depth));
   if (found.value.is_absent()) {
     not_computed_[path] = depth;
     return found;
@@ -97,10 +97,10 @@ Result<FoundValue> CapturedSide::compute_absent(const GraphSites& place, const s
   return found;
 }
 
-Result<FoundValue> CapturedSide::compute_from_inputs(const GraphSites& place, const std::string& prefix, ValueId id,
+Result<FoundValue> CapturedSide::compute_from_inputs(const GraphValues& location, const std::string& prefix, ValueId id,
                                                      int depth) const {
-  const ValueDef& definition = value_at(*place.graph, id);
-  const NodeInstance producer{&place, definition.producer, prefix};
+  const ValueDef& definition = value_at(*location.graph, id);
+  const NodeInstance producer{&location, definition.producer, prefix};
   Computed computed = PX_TRY(gather(producer, depth + 1));
   std::vector<Value> values;
   FoundValue found;
@@ -111,7 +111,7 @@ Result<FoundValue> CapturedSide::compute_from_inputs(const GraphSites& place, co
     }
     values.push_back(std::move(input.value));
   }
-  NodeReplay replay(model_, *place.graph, producer.definition(), oracle_, oracle_options_);
+  NodeReplay replay(model_, *location.graph, producer.definition(), oracle_, oracle_options_);
   auto outputs = replay.run(values);
   if (!outputs.ok()) return FoundValue{};
   found.value = std::move((*outputs)[static_cast<size_t>(definition.output_index)]);
@@ -122,7 +122,7 @@ Result<FoundValue> CapturedSide::compute_from_inputs(const GraphSites& place, co
 NodeReplay& CapturedSide::replay_of(const NodeInstance& instance) const {
   const Node& node = instance.definition();
   if (replayed_ != &node) {
-    replay_ = std::make_unique<NodeReplay>(model_, *instance.place->graph, node, oracle_, oracle_options_);
+    replay_ = std::make_unique<NodeReplay>(model_, *instance.location->graph, node, oracle_, oracle_options_);
     replayed_ = &node;
   }
   return *replay_;
@@ -133,9 +133,9 @@ Result<CapturedSide::Computed> CapturedSide::gather(const NodeInstance& instance
 Result<CapturedSide::Computed> CapturedSide::gather(const NodeInstance& instance, int depth) const {
   Computed computed;
   computed.reads = depth == 0 ? replay_of(instance).reads()
-                              : NodeReplay(model_, *instance.place->graph, instance.definition(), oracle_).reads();
+                              : NodeReplay(model_, *instance.location->graph, instance.definition(), oracle_).reads();
   for (const ValueId id : computed.reads) {
-    computed.inputs.push_back(PX_TRY(find(*instance.place, instance.prefix, id, depth)));
+    computed.inputs.push_back(PX_TRY(find(*instance.location, instance.prefix, id, depth)));
   }
   return computed;
 }
@@ -145,8 +145,8 @@ Result<CapturedSide::Computed> CapturedSide::compute(const NodeInstance& instanc
   std::vector<Value> values;
   for (size_t index = 0; index < computed.inputs.size(); ++index) {
     if (computed.inputs[index].value.is_absent()) {
-      return usage_error(
-          fmt::format("its input '{}' was not captured", value_at(*instance.place->graph, computed.reads[index]).name));
+      return usage_error(fmt::format("its input '{}' was not captured",
+                                     value_at(*instance.location->graph, computed.reads[index]).name));
     }
     values.push_back(computed.inputs[index].value);
   }
@@ -157,13 +157,13 @@ Result<CapturedSide::Computed> CapturedSide::compute(const NodeInstance& instanc
 }
 
 std::unique_ptr<NodeReplay> CapturedSide::make_replay(const NodeInstance& instance, const Node& node) const {
-  return std::make_unique<NodeReplay>(model_, *instance.place->graph, node, oracle_, oracle_options_);
+  return std::make_unique<NodeReplay>(model_, *instance.location->graph, node, oracle_, oracle_options_);
 }
 
 Result<std::vector<Value>> CapturedSide::replay(const NodeInstance& instance, const Node& node,
                                                 std::span<const Value> values) const {
   if (&node == &instance.definition()) return replay_of(instance).run(values);
-  return NodeReplay(model_, *instance.place->graph, node, oracle_, oracle_options_).run(values);
+  return NodeReplay(model_, *instance.location->graph, node, oracle_, oracle_options_).run(values);
 }
 
 }  // namespace parallax::diff

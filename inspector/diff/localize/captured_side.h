@@ -11,17 +11,17 @@
 
 #include "inspector/diff/localize/blame.h"
 #include "inspector/diff/localize/node_replay.h"
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 
 namespace parallax::diff {
 
 // A node as it ran once: in the main graph, or in one iteration of a body.
 struct NodeInstance {
-  const GraphSites* place = nullptr;
+  const GraphValues* location = nullptr;
   NodeId node = kNoNode;
   std::string prefix;  // of its value paths: "" or "...//"
 
-  const Node& definition() const { return place->graph->nodes[static_cast<size_t>(node)]; }
+  const Node& definition() const { return location->graph->nodes[static_cast<size_t>(node)]; }
 };
 
 // A value that a node reads or makes.
@@ -46,7 +46,7 @@ class CapturedSide {
   bool has(const std::string& path) const { return by_path_.contains(path); }
 
   // What `id` of the graph at `place` stands for behind `prefix`.
-  Result<FoundValue> find(const GraphSites& place, const std::string& prefix, ValueId id) const;
+  Result<FoundValue> find(const GraphValues& location, const std::string& prefix, ValueId id) const;
 
   // The values that a node reads (as NodeReplay::reads), and what the oracle makes of them (as its outputs). Errors:
   // usage, when a value is not to be had; those of the oracle.
@@ -68,10 +68,11 @@ class CapturedSide {
                                     std::span<const Value> values) const;
 
  private:
-  Result<FoundValue> compute_absent(const GraphSites& place, const std::string& prefix, ValueId id, int depth) const;
-  Result<FoundValue> compute_from_inputs(const GraphSites& place, const std::string& prefix, ValueId id,
+  Result<FoundValue> compute_absent(const GraphValues& location, const std::string& prefix, ValueId id,
+                                    int depth) const;
+  Result<FoundValue> compute_from_inputs(const GraphValues& location, const std::string& prefix, ValueId id,
                                          int depth) const;
-  Result<FoundValue> find(const GraphSites& place, const std::string& prefix, ValueId id, int depth) const;
+  Result<FoundValue> find(const GraphValues& location, const std::string& prefix, ValueId id, int depth) const;
   Result<Computed> gather(const NodeInstance& instance, int depth) const;
   Value stored(const Graph& graph, const ValueDef& definition) const;
   NodeReplay& replay_of(const NodeInstance& instance) const;

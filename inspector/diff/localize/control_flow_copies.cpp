@@ -34,7 +34,7 @@ class Checker {
   Checker(const CapturedSide& side, const NodeInstance& instance)
       : side_(side), instance_(instance), node_(instance.definition()) {}
 
-  Result<HandOverCheck> check() {
+  Result<CarriedValuesCheck> check() {
     if (node_.function != nullptr) return check_single("", ".call//");
     if (node_.op_type == "If") return check_branches();
     if (node_.op_type == "Loop") return check_iterations(1, 2, true);
@@ -42,26 +42,26 @@ class Checker {
     const auto* count = scanned == nullptr ? nullptr : std::get_if<int64_t>(&scanned->value);
     const bool is_plain = find_attribute(node_, "scan_output_axes") == nullptr &&
                           find_attribute(node_, "scan_output_directions") == nullptr && node_.opset_version >= 9;
-    if (count == nullptr) return HandOverCheck{};
+    if (count == nullptr) return CarriedValuesCheck{};
     scan_inputs_ = *count;
     return check_iterations(0, 0, is_plain);
   }
 
  private:
-  Result<HandOverCheck> check_branches() {
-    const FoundValue condition = PX_TRY(side_.find(*instance_.place, instance_.prefix, node_.inputs[0]));
+  Result<CarriedValuesCheck> check_branches() {
+    const FoundValue condition = PX_TRY(side_.find(*instance_.location, instance_.prefix, node_.inputs[0]));
     const std::optional<bool> holds = truth_of(condition.value);
     for (const auto& [attribute, frame] : {std::pair{"then_branch", ".then//"}, std::pair{"else_branch", ".else//"}}) {
-      const HandOverCheck check = PX_TRY(check_single(attribute, frame));
-      if (check.state == HandOver::unknown) continue;
+      const CarriedValuesCheck check = PX_TRY(check_single(attribute, frame));
+      if (check.state == CarriedValues::unknown) continue;
       const bool is_then = std::string_view(attribute) == "then_branch";
       if (holds.has_value() && *holds != is_then)
-        return HandOverCheck{
-            HandOver::wrong, 0,
+        return CarriedValuesCheck{
+            CarriedValues::wrong, 0,
             fmt::format("it took the {} branch although its condition is {}", is_then ? "then" : "else", *holds)};
       return check;
     }
-    return HandOverCheck{};
+    return CarriedValuesCheck{};
   }
 
   static std::optional<bool> truth_of(const Value& value) {
@@ -71,115 +71,118 @@ class Checker {
   }
 
   // A Loop ends with its trip count, or after the first iteration whose condition is false.
-  Result<HandOverCheck> check_trips(const GraphSites& body, int64_t count) {
+  Result<CarriedValuesCheck> check_trips(const GraphValues& body, int64_t count) {
     int64_t most = kMostIterations;
     if (node_.inputs[0] != kNoValue) {
-      const FoundValue trips = PX_TRY(side_.find(*instance_.place, instance_.prefix, node_.inputs[0]));
-      if (!trips.value.is_tensor() || trips.value.tensor().element_count() != 1) return HandOverCheck{};
+      const FoundValue trips = PX_TRY(side_.find(*instance_.location, instance_.prefix, node_.inputs[0]));
+      if (!trips.value.is_tensor() || trips.value.tensor().element_count() != 1) return CarriedValuesCheck{};
       most = element_as_int64(trips.value.tensor(), 0);
     }
     for (int64_t iteration = 0; iteration < count; ++iteration) {
       const auto goes_on = truth_of(PX_TRY(body_value(body, inside(iteration), body.graph->outputs[0])));
-      if (!goes_on.has_value()) return HandOverCheck{};
+      if (!goes_on.has_value()) return CarriedValuesCheck{};
       const bool is_last = iteration + 1 == count;
       if (is_last && *goes_on && count < most)
-        return HandOverCheck{HandOver::wrong, 0,
-                             fmt::format("it ended after {} iterations although its condition held", count)};
+        return CarriedValuesCheck{CarriedValues::wrong, 0,
+                                  fmt::format("it ended after {} iterations although its condition held", count)};
       if (!is_last && !*goes_on)
-        return HandOverCheck{HandOver::wrong, 0,
-                             fmt::format("it went on although its condition was false after iteration {}", iteration)};
+        return CarriedValuesCheck{
+            CarriedValues::wrong, 0,
+            fmt::format("it went on although its condition was false after iteration {}", iteration)};
     }
     if (count > most)
-      return HandOverCheck{HandOver::wrong, 0, fmt::format("it ran {} iterations instead of {}", count, most)};
-    return HandOverCheck{HandOver::right, 0, ""};
+      return CarriedValuesCheck{CarriedValues::wrong, 0,
+                                fmt::format("it ran {} iterations instead of {}", count, most)};
+    return CarriedValuesCheck{CarriedValues::right, 0, ""};
   }
 
   // A body that runs once: its outputs are the node's.
-  Result<HandOverCheck> check_single(std::string_view attribute, std::string_view frame) {
-    const GraphSites* body = instance_.place->child(instance_.node, attribute);
-    if (body == nullptr) return HandOverCheck{};
+  Result<CarriedValuesCheck> check_single(std::string_view attribute, std::string_view frame) {
+    const GraphValues* body = instance_.location->child(instance_.node, attribute);
+    if (body == nullptr) return CarriedValuesCheck{};
     const std::string inside = instance_.prefix + escape_name(node_.display_name) + std::string(frame);
     for (size_t index = 0; index < node_.outputs.size() && index < body->graph->outputs.size(); ++index) {
       if (node_.outputs[index] == kNoValue) continue;
       const Value given = PX_TRY(body_value(*body, inside, body->graph->outputs[index]));
       const Value handed = PX_TRY(own_output(index));
-      if (!given.is_tensor() || !handed.is_tensor()) return HandOverCheck{};
+      if (!given.is_tensor() || !handed.is_tensor()) return CarriedValuesCheck{};
       if (same_bits(given.tensor(), handed.tensor())) continue;
-      return HandOverCheck{HandOver::wrong, index,
-                           fmt::format("its output {} is not what its body gave", name_of(node_.outputs[index]))};
+      return CarriedValuesCheck{CarriedValues::wrong, index,
+                                fmt::format("its output {} is not what its body gave", name_of(node_.outputs[index]))};
     }
-    return HandOverCheck{HandOver::right, 0, ""};
+    return CarriedValuesCheck{CarriedValues::right, 0, ""};
   }
 
   // `first_state`, in the body's outputs; `body_inputs` that stand before the states in the body.
-  Result<HandOverCheck> check_iterations(size_t first_state, size_t before_states, bool checks_scans) {
-    const GraphSites* body = instance_.place->child(instance_.node, "body");
-    if (body == nullptr) return HandOverCheck{};
+  Result<CarriedValuesCheck> check_iterations(size_t first_state, size_t before_states, bool checks_scans) {
+    const GraphValues* body = instance_.location->child(instance_.node, "body");
+    if (body == nullptr) return CarriedValuesCheck{};
     const Graph& graph = *body->graph;
     const size_t states = node_.op_type == "Loop" ? graph.inputs.size() - before_states
                                                   : graph.inputs.size() - static_cast<size_t>(scan_inputs_);
     const int64_t count = PX_TRY(iterations(*body));
-    if (count == 0) return HandOverCheck{};
+    if (count == 0) return CarriedValuesCheck{};
     if (node_.op_type == "Loop") {
-      const HandOverCheck check = PX_TRY(check_trips(*body, count));
-      if (check.state != HandOver::right) return check;
+      const CarriedValuesCheck check = PX_TRY(check_trips(*body, count));
+      if (check.state != CarriedValues::right) return check;
     }
     for (size_t state = 0; state < states; ++state) {
-      const HandOverCheck check = PX_TRY(check_state(*body, state, first_state, before_states, count));
-      if (check.state != HandOver::right) return check;
+      const CarriedValuesCheck check = PX_TRY(check_state(*body, state, first_state, before_states, count));
+      if (check.state != CarriedValues::right) return check;
     }
     for (size_t index = states; index < node_.outputs.size(); ++index) {
       if (node_.outputs[index] == kNoValue) continue;
-      if (!checks_scans) return HandOverCheck{};
-      const HandOverCheck check = PX_TRY(check_stack(*body, index, first_state, count));
-      if (check.state != HandOver::right) return check;
+      if (!checks_scans) return CarriedValuesCheck{};
+      const CarriedValuesCheck check = PX_TRY(check_stack(*body, index, first_state, count));
+      if (check.state != CarriedValues::right) return check;
     }
-    return HandOverCheck{HandOver::right, 0, ""};
+    return CarriedValuesCheck{CarriedValues::right, 0, ""};
   }
 
-  Result<HandOverCheck> check_state(const GraphSites& body, size_t state, size_t first_state, size_t before_states,
-                                    int64_t count) {
+  Result<CarriedValuesCheck> check_state(const GraphValues& body, size_t state, size_t first_state,
+                                         size_t before_states, int64_t count) {
     const ValueId enters = body.graph->inputs[before_states + state];
     const ValueId leaves = body.graph->outputs[first_state + state];
     const size_t own_input = state + (node_.op_type == "Loop" ? 2 : 0);
-    FoundValue first = PX_TRY(side_.find(*instance_.place, instance_.prefix, node_.inputs[own_input]));
+    FoundValue first = PX_TRY(side_.find(*instance_.location, instance_.prefix, node_.inputs[own_input]));
     Value last = std::move(first.value);
     for (int64_t iteration = 0; iteration < count; ++iteration) {
       const Value entered = PX_TRY(body_value(body, inside(iteration), enters));
-      if (!entered.is_tensor() || !last.is_tensor()) return HandOverCheck{};
+      if (!entered.is_tensor() || !last.is_tensor()) return CarriedValuesCheck{};
       if (!same_bits(last.tensor(), entered.tensor())) {
         const std::string source =
             iteration == 0 ? "what the node was given" : fmt::format("what iteration {} gave", iteration - 1);
-        return HandOverCheck{HandOver::wrong, state,
-                             fmt::format("'{}' enters iteration {} as something else than {}", body_name(body, enters),
-                                         iteration, source)};
+        return CarriedValuesCheck{CarriedValues::wrong, state,
+                                  fmt::format("'{}' enters iteration {} as something else than {}",
+                                              body_name(body, enters), iteration, source)};
       }
       last = PX_TRY(body_value(body, inside(iteration), leaves));
     }
-    if (state >= node_.outputs.size() || node_.outputs[state] == kNoValue) return HandOverCheck{HandOver::right, 0, ""};
+    if (state >= node_.outputs.size() || node_.outputs[state] == kNoValue)
+      return CarriedValuesCheck{CarriedValues::right, 0, ""};
     const Value handed = PX_TRY(own_output(state));
-    if (!handed.is_tensor() || !last.is_tensor()) return HandOverCheck{};
-    if (same_bits(last.tensor(), handed.tensor())) return HandOverCheck{HandOver::right, 0, ""};
-    return HandOverCheck{
-        HandOver::wrong, state,
+    if (!handed.is_tensor() || !last.is_tensor()) return CarriedValuesCheck{};
+    if (same_bits(last.tensor(), handed.tensor())) return CarriedValuesCheck{CarriedValues::right, 0, ""};
+    return CarriedValuesCheck{
+        CarriedValues::wrong, state,
         fmt::format("its output {} is not what the last iteration gave", name_of(node_.outputs[state]))};
   }
 
-  Result<HandOverCheck> check_stack(const GraphSites& body, size_t index, size_t first_state, int64_t count) {
+  Result<CarriedValuesCheck> check_stack(const GraphValues& body, size_t index, size_t first_state, int64_t count) {
     const Value whole = PX_TRY(own_output(index));
     for (int64_t iteration = 0; iteration < count; ++iteration) {
       const Value part = PX_TRY(body_value(body, inside(iteration), body.graph->outputs[first_state + index]));
-      if (!whole.is_tensor() || !part.is_tensor()) return HandOverCheck{};
+      if (!whole.is_tensor() || !part.is_tensor()) return CarriedValuesCheck{};
       if (is_slice(whole.tensor(), part.tensor(), iteration, count)) continue;
-      return HandOverCheck{HandOver::wrong, index,
-                           fmt::format("item {} of its output {} is not what that iteration gave", iteration,
-                                       name_of(node_.outputs[index]))};
+      return CarriedValuesCheck{CarriedValues::wrong, index,
+                                fmt::format("item {} of its output {} is not what that iteration gave", iteration,
+                                            name_of(node_.outputs[index]))};
     }
-    return HandOverCheck{HandOver::right, 0, ""};
+    return CarriedValuesCheck{CarriedValues::right, 0, ""};
   }
 
   // Iterations that were captured, as the body's first output tells.
-  Result<int64_t> iterations(const GraphSites& body) {
+  Result<int64_t> iterations(const GraphValues& body) {
     for (int64_t iteration = 0; iteration < kMostIterations; ++iteration) {
       const std::string path = inside(iteration) + escape_name(body_name(body, body.graph->outputs.front()));
       if (!side_.has(path)) return iteration;
@@ -190,16 +193,16 @@ class Checker {
   std::string inside(int64_t iteration) const {
     return fmt::format("{}{}.body[{}]//", instance_.prefix, escape_name(node_.display_name), iteration);
   }
-  std::string name_of(ValueId id) const { return "'" + body_name(*instance_.place, id) + "'"; }
-  static std::string body_name(const GraphSites& place, ValueId id) {
-    return place.graph->values[static_cast<size_t>(id)].name;
+  std::string name_of(ValueId id) const { return "'" + body_name(*instance_.location, id) + "'"; }
+  static std::string body_name(const GraphValues& location, ValueId id) {
+    return location.graph->values[static_cast<size_t>(id)].name;
   }
-  Result<Value> body_value(const GraphSites& body, const std::string& prefix, ValueId id) const {
+  Result<Value> body_value(const GraphValues& body, const std::string& prefix, ValueId id) const {
     FoundValue found = PX_TRY(side_.find(body, prefix, id));
     return found.computed_by.empty() && !found.path.empty() ? std::move(found.value) : Value();
   }
   Result<Value> own_output(size_t index) const {
-    return side_.captured(instance_.prefix + escape_name(body_name(*instance_.place, node_.outputs[index])));
+    return side_.captured(instance_.prefix + escape_name(body_name(*instance_.location, node_.outputs[index])));
   }
 
   const CapturedSide& side_;
@@ -210,7 +213,7 @@ class Checker {
 
 }  // namespace
 
-Result<HandOverCheck> check_hand_over(const CapturedSide& side, const NodeInstance& instance) {
+Result<CarriedValuesCheck> check_carried_values(const CapturedSide& side, const NodeInstance& instance) {
   return Checker(side, instance).check();
 }
 

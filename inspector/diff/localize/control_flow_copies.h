@@ -9,15 +9,15 @@
 
 namespace parallax::diff {
 
-enum class HandOver : uint8_t { unknown, right, wrong };
+enum class CarriedValues : uint8_t { unknown, right, wrong };
 
-struct HandOverCheck {
-  HandOver state = HandOver::unknown;  // unknown: not everything needed was captured, or it is no plain copy
-  size_t output = 0;                   // of the node, when wrong
+struct CarriedValuesCheck {
+  CarriedValues state = CarriedValues::unknown;  // unknown: not everything needed was captured, or it is no plain copy
+  size_t output = 0;                             // of the node, when wrong
   std::string why;
 };
 
 // Whether what If, Loop, Scan and calls handed on is, bit by bit, what they were given. Errors: corrupt_file.
-Result<HandOverCheck> check_hand_over(const CapturedSide& side, const NodeInstance& instance);
+Result<CarriedValuesCheck> check_carried_values(const CapturedSide& side, const NodeInstance& instance);
 
 }  // namespace parallax::diff

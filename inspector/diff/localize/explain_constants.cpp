@@ -31,7 +31,7 @@ bool is_constant_input(const FoundValue& input) {
   return input.is_constant || is_made_by_constant;
 }
 
-void add_inputs(const WhyEvidence& evidence, std::vector<Number>& numbers) {
+void add_inputs(const ExplanationEvidence& evidence, std::vector<Number>& numbers) {
   for (size_t index = 0; index < evidence.inputs().size(); ++index) {
     const FoundValue& input = evidence.inputs()[index];
     if (!is_constant_input(input) || !is_floating(input.value.tensor().dtype())) continue;
@@ -47,7 +47,7 @@ void add_inputs(const WhyEvidence& evidence, std::vector<Number>& numbers) {
   }
 }
 
-void add_attributes(const WhyEvidence& evidence, std::vector<Number>& numbers) {
+void add_attributes(const ExplanationEvidence& evidence, std::vector<Number>& numbers) {
   const Node& node = evidence.node();
   if (node.schema == nullptr) return;
   for (const AttributeSchema& schema : node.schema->attributes) {
@@ -72,7 +72,7 @@ void add_attributes(const WhyEvidence& evidence, std::vector<Number>& numbers) {
 
 // Numbers that are used in such positions by mistake: the inverse, the root, the other sign, what masks and epsilons
 // usually are, and what follows from the sizes of the tensors.
-std::vector<double> usual_numbers(const WhyEvidence& evidence, double now) {
+std::vector<double> usual_numbers(const ExplanationEvidence& evidence, double now) {
   std::vector<double> numbers = {-now, now * now, 2 * now, now / 2};
   if (now != 0) numbers.insert(numbers.end(), {1 / now, std::sqrt(std::abs(now))});
   const bool has_infinities = std::ranges::any_of(evidence.actual_doubles(), [](double x) { return std::isinf(x); });
@@ -94,7 +94,7 @@ std::vector<double> usual_numbers(const WhyEvidence& evidence, double now) {
   return numbers;
 }
 
-std::vector<double> finite_doubles(const WhyEvidence& evidence, const Value& value) {
+std::vector<double> finite_doubles(const ExplanationEvidence& evidence, const Value& value) {
   std::vector<double> elements(evidence.actual_doubles().size());
   if (!value.is_tensor() || value.tensor().element_count() != static_cast<int64_t>(elements.size())) return {};
   if (value.tensor().dtype() == DType::string || is_complex(value.tensor().dtype())) return {};
@@ -104,14 +104,14 @@ std::vector<double> finite_doubles(const WhyEvidence& evidence, const Value& val
 }
 
 // The number that comes nearest to the captured result, by least squares in one unknown (Gauss-Newton).
-std::optional<double> fitted(const WhyEvidence& evidence, const Number& number) {
+std::optional<double> fitted(const ExplanationEvidence& evidence, const Number& number) {
   constexpr int kSteps = 12;
   double at = number.value;
   for (int step = 0; step < kSteps; ++step) {
     const double by = thresholds::kFitStep * std::max(std::abs(at), 1e-6);
-    const auto here = number.result_with(at), beside = number.result_with(at + by);
-    if (!here.has_value() || !beside.has_value()) return std::nullopt;
-    const std::vector<double> f = finite_doubles(evidence, *here), g = finite_doubles(evidence, *beside);
+    const auto here = number.result_with(at), next_to = number.result_with(at + by);
+    if (!here.has_value() || !next_to.has_value()) return std::nullopt;
+    const std::vector<double> f = finite_doubles(evidence, *here), g = finite_doubles(evidence, *next_to);
     if (f.empty() || g.empty()) return std::nullopt;
     double product = 0, square = 0;
     for (size_t index = 0; index < f.size(); ++index) {
@@ -127,23 +127,23 @@ std::optional<double> fitted(const WhyEvidence& evidence, const Number& number) 
   return at;
 }
 
-std::string told(const Number& number, double other) {
+std::string reported(const Number& number, double other) {
   return fmt::format("its result is what {}={:.6g} gives; the node has {}={:.6g}", number.name, other, number.name,
                      number.value);
 }
 
-std::optional<std::string> explain_number(const WhyEvidence& evidence, const Number& number) {
+std::optional<std::string> explain_number(const ExplanationEvidence& evidence, const Number& number) {
   for (const double other : usual_numbers(evidence, number.value)) {
     if (other == number.value) continue;
     const auto candidate = number.result_with(other);
-    if (candidate.has_value() && evidence.is_reproduced_by(*candidate)) return told(number, other);
+    if (candidate.has_value() && evidence.is_reproduced_by(*candidate)) return reported(number, other);
   }
   const bool is_plain = std::isfinite(number.value) && !evidence.actual_doubles().empty();
   const auto other = is_plain ? fitted(evidence, number) : std::nullopt;
   if (!other.has_value() || *other == number.value) return std::nullopt;
   const auto candidate = number.result_with(*other);
   if (!candidate.has_value() || !evidence.is_reproduced_by(*candidate)) return std::nullopt;
-  return told(number, *other);
+  return reported(number, *other);
 }
 
 // ---- axes, bounds, shapes ----
@@ -170,7 +170,7 @@ std::vector<std::vector<int64_t>> other_lists(const std::vector<int64_t>& now, i
   return lists;
 }
 
-std::optional<std::string> explain_integers(const WhyEvidence& evidence, size_t index) {
+std::optional<std::string> explain_integers(const ExplanationEvidence& evidence, size_t index) {
   const Tensor tensor = evidence.inputs()[index].value.tensor();
   std::vector<int64_t> now(static_cast<size_t>(tensor.element_count()));
   load_int64s(tensor, 0, now);
@@ -216,7 +216,8 @@ std::optional<std::vector<double>> broadcast(const Tensor& tensor, const Shape& 
   return result;
 }
 
-std::optional<std::string> explain_with(const WhyEvidence& evidence, const std::string& name, const Tensor& tensor) {
+std::optional<std::string> explain_with(const ExplanationEvidence& evidence, const std::string& name,
+                                        const Tensor& tensor) {
   const Shape& whole = evidence.actual().tensor().shape();
   if (!is_floating(tensor.dtype()) || tensor.element_count() < 2 || tensor.element_count() > whole.element_count())
     return std::nullopt;
@@ -236,12 +237,12 @@ std::optional<std::string> explain_with(const WhyEvidence& evidence, const std::
 
 }  // namespace
 
-std::optional<std::string> explain_by_missing_operand(const WhyEvidence& evidence) {
+std::optional<std::string> explain_by_missing_operand(const ExplanationEvidence& evidence) {
   constexpr size_t kLookedBack = 64;
   constexpr size_t kMostElements = 1U << 20U;
   const size_t count = evidence.expected_doubles().size();
   if (!evidence.is_foreign() || evidence.is_member() || count < 2 || count > kMostElements) return std::nullopt;
-  for (const StoredTensor& stored : evidence.instance().place->graph->initializers) {
+  for (const StoredTensor& stored : evidence.instance().location->graph->initializers) {
     if (stored.external_location == kLeftOutOfDump) continue;
     if (auto answer = explain_with(evidence, stored.name, stored.tensor)) return answer;
   }
@@ -255,7 +256,7 @@ std::optional<std::string> explain_by_missing_operand(const WhyEvidence& evidenc
   return std::nullopt;
 }
 
-std::optional<std::string> explain_by_number(const WhyEvidence& evidence) {
+std::optional<std::string> explain_by_number(const ExplanationEvidence& evidence) {
   std::vector<Number> numbers;
   add_inputs(evidence, numbers);
   add_attributes(evidence, numbers);
@@ -265,7 +266,7 @@ std::optional<std::string> explain_by_number(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<std::string> explain_by_integers(const WhyEvidence& evidence) {
+std::optional<std::string> explain_by_integers(const ExplanationEvidence& evidence) {
   for (size_t index = 0; index < evidence.inputs().size(); ++index) {
     const FoundValue& input = evidence.inputs()[index];
     if (!is_constant_input(input)) continue;

@@ -13,23 +13,23 @@
 namespace parallax::diff {
 namespace {
 
-bool gives(const WhyEvidence& evidence, std::span<const Value> values) {
+bool gives(const ExplanationEvidence& evidence, std::span<const Value> values) {
   const auto candidate = evidence.rerun(evidence.node(), values);
   return candidate.has_value() && evidence.is_reproduced_by(*candidate);
 }
 
-bool gives(const WhyEvidence& evidence, size_t input, Value value) {
+bool gives(const ExplanationEvidence& evidence, size_t input, Value value) {
   std::vector<Value> values = evidence.input_values();
   values[input] = std::move(value);
   return gives(evidence, values);
 }
 
-const Tensor* tensor_at(const WhyEvidence& evidence, size_t input) {
+const Tensor* tensor_at(const ExplanationEvidence& evidence, size_t input) {
   const Value& value = evidence.inputs()[input].value;
   return value.is_tensor() && value.tensor().dtype() != DType::string ? &value.tensor() : nullptr;
 }
 
-std::optional<std::string> swapped(const WhyEvidence& evidence) {
+std::optional<std::string> swapped(const ExplanationEvidence& evidence) {
   for (size_t first = 0; first < evidence.inputs().size(); ++first) {
     for (size_t second = first + 1; second < evidence.inputs().size(); ++second) {
       const Tensor* a = tensor_at(evidence, first);
@@ -46,7 +46,7 @@ std::optional<std::string> swapped(const WhyEvidence& evidence) {
 }
 
 // As if an optional input (a bias, a mask) had not been given.
-std::optional<std::string> left_out(const WhyEvidence& evidence) {
+std::optional<std::string> left_out(const ExplanationEvidence& evidence) {
   const Node& node = evidence.node();
   if (node.schema == nullptr) return std::nullopt;
   for (size_t input = 1; input < evidence.inputs().size() && input < node.inputs.size(); ++input) {
@@ -60,7 +60,7 @@ std::optional<std::string> left_out(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<std::string> blanked(const WhyEvidence& evidence) {
+std::optional<std::string> blanked(const ExplanationEvidence& evidence) {
   for (size_t input = 0; input < evidence.inputs().size(); ++input) {
     const Tensor* tensor = tensor_at(evidence, input);
     if (tensor == nullptr || !is_floating(tensor->dtype())) continue;
@@ -78,7 +78,7 @@ std::optional<std::string> blanked(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<std::string> inverted(const WhyEvidence& evidence) {
+std::optional<std::string> inverted(const ExplanationEvidence& evidence) {
   for (size_t input = 0; input < evidence.inputs().size(); ++input) {
     const Tensor* tensor = tensor_at(evidence, input);
     if (tensor == nullptr) continue;
@@ -102,7 +102,7 @@ std::optional<std::string> inverted(const WhyEvidence& evidence) {
 }
 
 // Read in another layout: the last two axes exchanged, or the channels last.
-std::optional<std::string> in_other_layout(const WhyEvidence& evidence) {
+std::optional<std::string> in_other_layout(const ExplanationEvidence& evidence) {
   for (size_t input = 0; input < evidence.inputs().size(); ++input) {
     const Tensor* tensor = tensor_at(evidence, input);
     if (tensor == nullptr || !is_floating(tensor->dtype()) || tensor->shape().rank() < 2) continue;
@@ -123,7 +123,7 @@ std::optional<std::string> in_other_layout(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<std::string> shifted(const WhyEvidence& evidence) {
+std::optional<std::string> shifted(const ExplanationEvidence& evidence) {
   for (size_t input = 0; input < evidence.inputs().size(); ++input) {
     const Tensor* tensor = tensor_at(evidence, input);
     if (tensor == nullptr) continue;
@@ -178,7 +178,7 @@ std::optional<Tensor> without_subnormals(const Tensor& tensor) {
 
 }  // namespace
 
-std::optional<std::string> why_inputs_flushed(const WhyEvidence& evidence) {
+std::optional<std::string> explain_inputs_flushed(const ExplanationEvidence& evidence) {
   for (size_t input = 0; input < evidence.inputs().size(); ++input) {
     const Tensor* tensor = tensor_at(evidence, input);
     const auto flushed = tensor == nullptr ? std::nullopt : without_subnormals(*tensor);
@@ -189,14 +189,14 @@ std::optional<std::string> why_inputs_flushed(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<std::string> why_operands(const WhyEvidence& evidence) {
+std::optional<std::string> explain_operands(const ExplanationEvidence& evidence) {
   for (const auto rule : {swapped, left_out, blanked, inverted, in_other_layout, shifted}) {
     if (auto answer = rule(evidence)) return answer;
   }
   return std::nullopt;
 }
 
-std::optional<std::string> why_stale_input(const WhyEvidence& evidence) {
+std::optional<std::string> explain_stale_input(const ExplanationEvidence& evidence) {
   constexpr size_t kLookedBack = 48;
   for (size_t input = 0; input < evidence.inputs().size(); ++input) {
     const Tensor* tensor = tensor_at(evidence, input);

@@ -46,7 +46,7 @@ Value rounded_value(const Value& value, const Narrow& type) {
   return rounded.take();
 }
 
-bool is_float32(const WhyEvidence& evidence) {
+bool is_float32(const ExplanationEvidence& evidence) {
   return evidence.actual().is_tensor() && evidence.actual().tensor().dtype() == DType::float32;
 }
 
@@ -56,7 +56,7 @@ struct Likeness {
   double ratio = 0;
 };
 
-Likeness likeness_of(const WhyEvidence& evidence, const Value& candidate) {
+Likeness likeness_of(const ExplanationEvidence& evidence, const Value& candidate) {
   const auto& expected = evidence.expected_doubles();
   const auto& actual = evidence.actual_doubles();
   if (!candidate.is_tensor() || candidate.tensor().element_count() != static_cast<int64_t>(expected.size())) return {};
@@ -75,7 +75,7 @@ Likeness likeness_of(const WhyEvidence& evidence, const Value& candidate) {
 
 }  // namespace
 
-std::optional<std::string> why_stored_narrow(const WhyEvidence& evidence) {
+std::optional<std::string> explain_stored_narrow(const ExplanationEvidence& evidence) {
   constexpr size_t kEnough = 8;
   if (!is_float32(evidence)) return std::nullopt;
   for (const Narrow& type : kNarrowTypes) {
@@ -100,7 +100,7 @@ std::optional<std::string> why_stored_narrow(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<std::string> why_computed_narrow(const WhyEvidence& evidence) {
+std::optional<std::string> explain_computed_narrow(const ExplanationEvidence& evidence) {
   if (!is_float32(evidence)) return std::nullopt;
   const Narrow* like = nullptr;
   for (const Narrow& type : kNarrowTypes) {
@@ -122,9 +122,10 @@ std::optional<std::string> why_computed_narrow(const WhyEvidence& evidence) {
       like->what);
 }
 
-std::optional<std::string> why_accumulation(const WhyEvidence& evidence) {
-  const Spread spread = noise_row_of(evidence.node().op_type, evidence.node().domain).spread;
-  const bool sums = spread == Spread::adds || spread == Spread::dots || spread == Spread::normalizes;
+std::optional<std::string> explain_accumulation(const ExplanationEvidence& evidence) {
+  const ErrorPropagation spread = noise_row_of(evidence.node().op_type, evidence.node().domain).spread;
+  const bool sums =
+      spread == ErrorPropagation::adds || spread == ErrorPropagation::dots || spread == ErrorPropagation::normalizes;
   if (!sums || evidence.judgement().introduced > thresholds::kAccumulationFactor) return std::nullopt;
   return fmt::format(
       "its error is {:.2g} times what the table expects of sums of this length: another order or type of "

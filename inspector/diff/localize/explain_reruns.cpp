@@ -103,11 +103,11 @@ void add_lists(std::string_view name, const std::optional<AttributeValue>& curre
   values.emplace_back(std::vector<int64_t>(length, name == "pads" ? 0 : 1));
   if (name == "pads") values.emplace_back(std::vector<int64_t>(length, 1));
   if (now == nullptr) return;
-  std::vector<int64_t> turned = *now;
-  std::reverse(turned.begin(), turned.end());
-  values.emplace_back(turned);
-  std::rotate(turned.begin(), turned.begin() + static_cast<std::ptrdiff_t>(turned.size() / 2), turned.end());
-  values.emplace_back(turned);
+  std::vector<int64_t> permuted = *now;
+  std::reverse(permuted.begin(), permuted.end());
+  values.emplace_back(permuted);
+  std::rotate(permuted.begin(), permuted.begin() + static_cast<std::ptrdiff_t>(permuted.size() / 2), permuted.end());
+  values.emplace_back(permuted);
 }
 
 std::vector<AttributeValue> other_values(const AttributeSchema& schema, const std::optional<AttributeValue>& current,
@@ -153,7 +153,7 @@ std::string text_of(const AttributeValue& value) {
   return fmt::format("[{}]", fmt::join(std::get<std::vector<int64_t>>(value), ","));
 }
 
-size_t first_rank(const WhyEvidence& evidence) {
+size_t first_rank(const ExplanationEvidence& evidence) {
   for (const FoundValue& input : evidence.inputs()) {
     if (input.value.is_tensor()) return input.value.tensor().shape().rank();
   }
@@ -193,7 +193,7 @@ std::optional<Node> as_operator(const Node& node, std::string_view op) {
 
 }  // namespace
 
-std::optional<std::string> why_attribute(const WhyEvidence& evidence) {
+std::optional<std::string> explain_attribute(const ExplanationEvidence& evidence) {
   const Node& node = evidence.node();
   if (node.schema == nullptr) return std::nullopt;
   const std::vector<Value> values = evidence.input_values();
@@ -216,7 +216,7 @@ std::optional<std::string> why_attribute(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<std::string> why_operator(const WhyEvidence& evidence) {
+std::optional<std::string> explain_operator(const ExplanationEvidence& evidence) {
   const Node& node = evidence.node();
   const std::vector<Value> values = evidence.input_values();
   for (const auto& kind : kinds_of_operators()) {
@@ -233,7 +233,7 @@ std::optional<std::string> why_operator(const WhyEvidence& evidence) {
 }
 
 // With n elements a group, a variance divided by n - 1 makes the normalized values smaller by sqrt((n-1)/n).
-std::optional<std::string> why_unbiased_variance(const WhyEvidence& evidence) {
+std::optional<std::string> explain_unbiased_variance(const ExplanationEvidence& evidence) {
   constexpr std::array<std::string_view, 3> kNorms = {"LayerNormalization", "InstanceNormalization",
                                                       "GroupNormalization"};
   const Node& node = evidence.node();

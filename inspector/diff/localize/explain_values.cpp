@@ -21,7 +21,7 @@ bool is_wrong(double expected, double actual, const Limit& limit) {
   return !(std::abs(expected - actual) <= limit.atol + limit.rtol * std::abs(expected));
 }
 
-std::vector<size_t> wrong_elements(const WhyEvidence& evidence) {
+std::vector<size_t> wrong_elements(const ExplanationEvidence& evidence) {
   std::vector<size_t> wrong;
   const auto& expected = evidence.expected_doubles();
   const auto& actual = evidence.actual_doubles();
@@ -31,7 +31,7 @@ std::vector<size_t> wrong_elements(const WhyEvidence& evidence) {
   return wrong;
 }
 
-bool all_inputs_finite(const WhyEvidence& evidence) {
+bool all_inputs_finite(const ExplanationEvidence& evidence) {
   for (const FoundValue& input : evidence.inputs()) {
     if (!input.value.is_tensor() || !is_floating(input.value.tensor().dtype())) continue;
     const Tensor& tensor = input.value.tensor();
@@ -49,12 +49,12 @@ std::string text_of(const Shape& shape) {
 
 }  // namespace
 
-std::optional<std::string> why_handed_on(const WhyEvidence& evidence) {
-  if (evidence.judgement().hand_over.empty()) return std::nullopt;
-  return evidence.judgement().hand_over;
+std::optional<std::string> explain_handed_on(const ExplanationEvidence& evidence) {
+  if (evidence.judgement().carried_values.empty()) return std::nullopt;
+  return evidence.judgement().carried_values;
 }
 
-std::optional<std::string> why_shape(const WhyEvidence& evidence) {
+std::optional<std::string> explain_shape(const ExplanationEvidence& evidence) {
   if (!evidence.expected().is_tensor() || !evidence.actual().is_tensor()) return std::nullopt;
   const Tensor& expected = evidence.expected().tensor();
   const Tensor& actual = evidence.actual().tensor();
@@ -67,7 +67,7 @@ std::optional<std::string> why_shape(const WhyEvidence& evidence) {
   return fmt::format("its result is {} instead of {}", name_of(actual.dtype()), name_of(expected.dtype()));
 }
 
-std::optional<std::string> why_overflow(const WhyEvidence& evidence) {
+std::optional<std::string> explain_overflow(const ExplanationEvidence& evidence) {
   const auto& expected = evidence.expected_doubles();
   const auto& actual = evidence.actual_doubles();
   for (size_t index = 0; index < expected.size(); ++index) {
@@ -80,7 +80,7 @@ std::optional<std::string> why_overflow(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<std::string> why_not_finite(const WhyEvidence& evidence) {
+std::optional<std::string> explain_not_finite(const ExplanationEvidence& evidence) {
   const auto& expected = evidence.expected_doubles();
   const auto& actual = evidence.actual_doubles();
   int64_t nan = 0, infinite = 0;
@@ -92,14 +92,14 @@ std::optional<std::string> why_not_finite(const WhyEvidence& evidence) {
   }
   if (first == expected.size()) return std::nullopt;
   std::string what = nan > 0 && infinite > 0 ? "NaN and infinities" : nan > 0 ? "NaN" : "infinities";
-  const auto place = evidence.actual().tensor().shape().index_of(static_cast<int64_t>(first));
+  const auto location = evidence.actual().tensor().shape().index_of(static_cast<int64_t>(first));
   return fmt::format("{} first appear here: {} of {} elements, the first at [{}], where {:.6g} is right{}", what,
-                     nan + infinite, expected.size(), fmt::join(place, ","), expected[first],
+                     nan + infinite, expected.size(), fmt::join(location, ","), expected[first],
                      all_inputs_finite(evidence) ? "; all its inputs are finite" : "");
 }
 
 // Arithmetic without subnormal numbers, as some processors and compilers have it.
-std::optional<std::string> why_flushed(const WhyEvidence& evidence) {
+std::optional<std::string> explain_flushed(const ExplanationEvidence& evidence) {
   const std::vector<size_t> wrong = wrong_elements(evidence);
   if (wrong.empty() || !is_floating(evidence.actual().tensor().dtype())) return std::nullopt;
   const double least = float_limits(evidence.actual().tensor().dtype()).min_normal;
@@ -115,7 +115,7 @@ std::optional<std::string> why_flushed(const WhyEvidence& evidence) {
       fmt::join(evidence.actual().tensor().shape().index_of(static_cast<int64_t>(wrong.front())), ","));
 }
 
-std::optional<std::string> why_unwritten(const WhyEvidence& evidence) {
+std::optional<std::string> explain_unwritten(const ExplanationEvidence& evidence) {
   const std::vector<size_t> wrong = wrong_elements(evidence);
   const auto& actual = evidence.actual_doubles();
   if (wrong.size() < kEnough && wrong.size() != actual.size()) return std::nullopt;
@@ -128,7 +128,7 @@ std::optional<std::string> why_unwritten(const WhyEvidence& evidence) {
                      fmt::join(evidence.actual().tensor().shape().index_of(static_cast<int64_t>(wrong.front())), ","));
 }
 
-std::optional<std::string> why_is_an_input(const WhyEvidence& evidence) {
+std::optional<std::string> explain_is_an_input(const ExplanationEvidence& evidence) {
   for (size_t index = 0; index < evidence.inputs().size(); ++index) {
     const Value& input = evidence.inputs()[index].value;
     if (!input.is_tensor() || !evidence.actual().is_tensor()) continue;
@@ -141,7 +141,7 @@ std::optional<std::string> why_is_an_input(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<std::string> why_stale_output(const WhyEvidence& evidence) {
+std::optional<std::string> explain_stale_output(const ExplanationEvidence& evidence) {
   constexpr size_t kLookedBack = 64;
   if (!evidence.actual().is_tensor() || evidence.actual_doubles().size() < 2) return std::nullopt;
   const Tensor& actual = evidence.actual().tensor();
@@ -156,7 +156,7 @@ std::optional<std::string> why_stale_output(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<std::string> why_scaled(const WhyEvidence& evidence) {
+std::optional<std::string> explain_scaled(const ExplanationEvidence& evidence) {
   const auto& expected = evidence.expected_doubles();
   const auto& actual = evidence.actual_doubles();
   if (expected.size() < 2) return std::nullopt;
@@ -174,7 +174,7 @@ std::optional<std::string> why_scaled(const WhyEvidence& evidence) {
   return fmt::format("its result is the right one times {:.6g}: a scale is missing or wrong", factor);
 }
 
-std::optional<std::string> why_offset(const WhyEvidence& evidence) {
+std::optional<std::string> explain_offset(const ExplanationEvidence& evidence) {
   const auto& expected = evidence.expected_doubles();
   const auto& actual = evidence.actual_doubles();
   if (expected.size() < 2) return std::nullopt;
@@ -188,7 +188,7 @@ std::optional<std::string> why_offset(const WhyEvidence& evidence) {
   return fmt::format("every element is off by the same {:.6g}: a bias, a zero point or an offset is wrong", offset);
 }
 
-std::optional<std::string> why_moved(const WhyEvidence& evidence) {
+std::optional<std::string> explain_moved(const ExplanationEvidence& evidence) {
   if (evidence.expected_doubles().size() < kEnough) return std::nullopt;
   const Tensor& expected = evidence.expected().tensor();
   const auto rank = expected.shape().rank();
@@ -214,7 +214,7 @@ std::optional<std::string> why_moved(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
-std::optional<std::string> why_region(const WhyEvidence& evidence) {
+std::optional<std::string> explain_region(const ExplanationEvidence& evidence) {
   const std::vector<size_t> wrong = wrong_elements(evidence);
   const size_t count = evidence.expected_doubles().size();
   if (wrong.empty() || wrong.size() == count) return std::nullopt;

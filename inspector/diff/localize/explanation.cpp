@@ -16,31 +16,31 @@ namespace parallax::diff {
 namespace {
 
 // From what proves most to what only describes.
-constexpr WhyRule kRules[] = {
-    {"hand-over", why_handed_on},
-    {"shape", why_shape},
-    {"half precision overflow", why_overflow},
-    {"not a number", why_not_finite},
-    {"flushed to zero", why_flushed},
-    {"subnormal inputs taken as zero", why_inputs_flushed},
-    {"never written", why_unwritten},
-    {"an input unchanged", why_is_an_input},
-    {"stored in half precision", why_stored_narrow},
-    {"attribute", why_attribute, RuleKind::definition},
-    {"operands", why_operands, RuleKind::definition},
-    {"operator", why_operator, RuleKind::definition},
-    {"unbiased variance", why_unbiased_variance, RuleKind::definition},
-    {"constant factor", why_scaled},
-    {"constant offset", why_offset},
-    {"moved elements", why_moved},
+constexpr ExplanationRule kRules[] = {
+    {"hand-over", explain_handed_on},
+    {"shape", explain_shape},
+    {"half precision overflow", explain_overflow},
+    {"not a number", explain_not_finite},
+    {"flushed to zero", explain_flushed},
+    {"subnormal inputs taken as zero", explain_inputs_flushed},
+    {"never written", explain_unwritten},
+    {"an input unchanged", explain_is_an_input},
+    {"stored in half precision", explain_stored_narrow},
+    {"attribute", explain_attribute, RuleKind::definition},
+    {"operands", explain_operands, RuleKind::definition},
+    {"operator", explain_operator, RuleKind::definition},
+    {"unbiased variance", explain_unbiased_variance, RuleKind::definition},
+    {"constant factor", explain_scaled},
+    {"constant offset", explain_offset},
+    {"moved elements", explain_moved},
     {"another number", explain_by_number, RuleKind::definition},
     {"other integers", explain_by_integers, RuleKind::definition},
     {"missing operand", explain_by_missing_operand, RuleKind::definition},
-    {"stale input", why_stale_input},
-    {"stale output", why_stale_output},
-    {"computed in half precision", why_computed_narrow},
-    {"accumulation", why_accumulation},
-    {"region", why_region},
+    {"stale input", explain_stale_input},
+    {"stale output", explain_stale_output},
+    {"computed in half precision", explain_computed_narrow},
+    {"accumulation", explain_accumulation},
+    {"region", explain_region},
 };
 
 std::vector<double> doubles_of(const Value& value) {
@@ -51,7 +51,7 @@ std::vector<double> doubles_of(const Value& value) {
 }
 
 // How large the error is, where no rule knows its making.
-std::string describe(const WhyEvidence& evidence) {
+std::string describe(const ExplanationEvidence& evidence) {
   const Distance distance =
       distance_between(evidence.expected(), evidence.actual(),
                        {evidence.judgement().limit.rtol, evidence.judgement().limit.atol, LimitSource::table});
@@ -68,13 +68,13 @@ std::string describe(const WhyEvidence& evidence) {
       metrics.worst_a);
 }
 
-std::string context_of(const WhyEvidence& evidence) {
+std::string context_of(const ExplanationEvidence& evidence) {
   switch (evidence.alone()) {
     case Alone::right:
       return fmt::format(
           "wrong only in context (memory planning, aliasing, layout, fusion or a race; {}'s executor "
           "gets it right when it runs the node alone on the same inputs): ",
-          evidence.letter());
+          evidence.pending_event());
     case Alone::varies:
       return "results vary between two runs of the same executor on the same inputs (uninitialized memory or a race): ";
     default:
@@ -84,20 +84,20 @@ std::string context_of(const WhyEvidence& evidence) {
 
 // The first answer among the rules that `is_asked` admits.
 template <class IsAsked>
-std::string answer_of(const WhyEvidence& evidence, const IsAsked& is_asked) {
-  for (const WhyRule& rule : kRules) {
+std::string answer_of(const ExplanationEvidence& evidence, const IsAsked& is_asked) {
+  for (const ExplanationRule& rule : kRules) {
     if (!is_asked(rule)) continue;
     if (auto answer = rule.explain(evidence)) return *std::move(answer);
   }
   return {};
 }
 
-std::string answer_of_definition(const WhyEvidence& evidence) {
-  return answer_of(evidence, [](const WhyRule& rule) { return rule.kind == RuleKind::definition; });
+std::string answer_of_definition(const ExplanationEvidence& evidence) {
+  return answer_of(evidence, [](const ExplanationRule& rule) { return rule.kind == RuleKind::definition; });
 }
 
 // The group's result if the node returned its input.
-std::string bypassed(const WhyEvidence& member) {
+std::string bypassed(const ExplanationEvidence& member) {
   for (size_t index = 0; index < member.inputs().size(); ++index) {
     const auto candidate = member.result_of(member.inputs()[index].value);
     if (candidate.has_value() && member.is_reproduced_by(*candidate))
@@ -108,12 +108,12 @@ std::string bypassed(const WhyEvidence& member) {
 
 // The explanation of another node of the group by itself, the latest node first.
 template <class Answer>
-NodeExplanation answer_of_members(const WhyEvidence& evidence, const Answer& answer_for) {
+NodeExplanation answer_of_members(const ExplanationEvidence& evidence, const Answer& answer_for) {
   if (evidence.group() == nullptr) return {};
   constexpr std::string_view kOwn = "its result";
   double left_ms = thresholds::kGroupExplanationMs;
   for (size_t member = evidence.group()->members().size() - 1; member-- > 0 && left_ms > 0;) {
-    const WhyEvidence inner(evidence, member, std::min(left_ms, thresholds::kExplanationMs));
+    const ExplanationEvidence inner(evidence, member, std::min(left_ms, thresholds::kExplanationMs));
     const Node& node = inner.node();
     if (node.op_type == "Constant") continue;
     std::string answer = answer_for(inner);
@@ -125,35 +125,36 @@ NodeExplanation answer_of_members(const WhyEvidence& evidence, const Answer& ans
   return {};
 }
 
-std::string stale_input_of(const WhyEvidence& member) { return why_stale_input(member).value_or(""); }
+std::string stale_input_of(const ExplanationEvidence& member) { return explain_stale_input(member).value_or(""); }
 
 // A node's definition, those of the other nodes of its group, and whether a node should not be there.
-NodeExplanation explain_by_definition(const WhyEvidence& evidence) {
+NodeExplanation explain_by_definition(const ExplanationEvidence& evidence) {
   if (std::string own = answer_of_definition(evidence); !own.empty()) return {std::move(own), &evidence.node()};
   NodeExplanation found = answer_of_members(evidence, answer_of_definition);
   return found.sentence.empty() ? answer_of_members(evidence, bypassed) : found;
 }
 
-NodeExplanation sentence_for(const WhyEvidence& evidence) {
+NodeExplanation sentence_for(const ExplanationEvidence& evidence) {
   NodeExplanation found;
   if (evidence.is_foreign()) found = explain_by_definition(evidence);
   if (found.sentence.empty() && evidence.is_foreign()) {
-    if (auto other = why_stale_input(evidence)) found = {*std::move(other), &evidence.node()};
+    if (auto other = explain_stale_input(evidence)) found = {*std::move(other), &evidence.node()};
     if (found.sentence.empty()) found = answer_of_members(evidence, stale_input_of);
   }
-  if (found.sentence.empty()) found = {answer_of(evidence, [](const WhyRule&) { return true; }), &evidence.node()};
+  if (found.sentence.empty())
+    found = {answer_of(evidence, [](const ExplanationRule&) { return true; }), &evidence.node()};
   if (found.sentence.empty() && !evidence.is_foreign()) found = answer_of_members(evidence, answer_of_definition);
   return found.sentence.empty() ? NodeExplanation{describe(evidence), &evidence.node()} : found;
 }
 
-bool is_fused(const WhyEvidence& evidence) {
+bool is_fused(const ExplanationEvidence& evidence) {
   return std::ranges::any_of(evidence.dump().entries(), [](const DumpEntry& entry) {
     return entry.absence.has_value() && entry.absence->kind == Absence::Kind::fused;
   });
 }
 
 // The nodes whose results were not captured, and were computed by the oracle on the way.
-std::string judged_with(const WhyEvidence& evidence) {
+std::string judged_with(const ExplanationEvidence& evidence) {
   if (evidence.group() != nullptr && !is_fused(evidence)) {
     const auto members = evidence.group()->members();
     return fmt::format("; judged as one group of {} nodes from '{}' on, whose values in between were not captured",
@@ -171,16 +172,17 @@ std::string judged_with(const WhyEvidence& evidence) {
 
 }  // namespace
 
-std::span<const WhyRule> why_rules() { return kRules; }
+std::span<const ExplanationRule> explain_rules() { return kRules; }
 
-WhyEvidence::WhyEvidence(const CapturedSide& side, const NodeInstance& instance, const NodeJudgement& judgement,
-                         std::string_view letter, std::span<const std::string> earlier, Alone alone)
+ExplanationEvidence::ExplanationEvidence(const CapturedSide& side, const NodeInstance& instance,
+                                         const NodeJudgement& judgement, std::string_view pending_event,
+                                         std::span<const std::string> earlier, Alone alone)
     : side_(side),
       instance_(&instance),
       judgement_(judgement),
       reads_(&judgement.computed.reads),
       inputs_(&judgement.computed.inputs),
-      letter_(letter),
+      letter_(pending_event),
       earlier_(earlier),
       alone_(alone),
       budget_ms_(thresholds::kExplanationMs) {
@@ -191,7 +193,7 @@ WhyEvidence::WhyEvidence(const CapturedSide& side, const NodeInstance& instance,
   actual_doubles_ = doubles_of(actual);
 }
 
-WhyEvidence::WhyEvidence(const WhyEvidence& whole, size_t member, double budget_ms)
+ExplanationEvidence::ExplanationEvidence(const ExplanationEvidence& whole, size_t member, double budget_ms)
     : side_(whole.side_),
       instance_(&whole.group()->members()[member].instance),
       judgement_(whole.judgement_),
@@ -205,7 +207,7 @@ WhyEvidence::WhyEvidence(const WhyEvidence& whole, size_t member, double budget_
       actual_doubles_(whole.actual_doubles_),
       budget_ms_(budget_ms) {}
 
-bool WhyEvidence::is_foreign() const {
+bool ExplanationEvidence::is_foreign() const {
   constexpr std::array<std::string_view, 3> kOurs = {"reference", "cpu", "cuda"};
   const auto executions = side_.dump().executions();
   if (executions.empty() || side_.side().executor != nullptr) return executions.empty();
@@ -213,28 +215,28 @@ bool WhyEvidence::is_foreign() const {
                               [&](std::string_view name) { return executions.front().executor.starts_with(name); });
 }
 
-std::vector<Value> WhyEvidence::input_values() const {
+std::vector<Value> ExplanationEvidence::input_values() const {
   std::vector<Value> values;
   for (const FoundValue& input : inputs()) values.push_back(input.value);
   return values;
 }
 
-std::string WhyEvidence::input_name(size_t read) const {
-  return value_at(*instance_->place->graph, (*reads_)[read]).name;
+std::string ExplanationEvidence::input_name(size_t read) const {
+  return value_at(*instance_->location->graph, (*reads_)[read]).name;
 }
 
-Value WhyEvidence::captured(const std::string& path) const {
+Value ExplanationEvidence::captured(const std::string& path) const {
   auto value = side_.captured(path);
   return value.ok() ? value.take() : Value();
 }
 
-bool WhyEvidence::is_reproduced_by(const Value& candidate) const {
+bool ExplanationEvidence::is_reproduced_by(const Value& candidate) const {
   if (candidate.is_absent()) return false;
   const Distance distance = distance_between(rounded_like(candidate, actual()), actual(), judgement_.limit);
   return distance.severity <= thresholds::kNearRounding && 2 * distance.severity < judgement_.introduced;
 }
 
-bool WhyEvidence::is_reproduced_by(std::span<const double> elements) const {
+bool ExplanationEvidence::is_reproduced_by(std::span<const double> elements) const {
   if (!actual().is_tensor() || elements.size() != actual_doubles_.size()) return false;
   auto candidate = Tensor::allocate(DType::float64, actual().tensor().shape());
   if (!candidate.ok()) return false;
@@ -243,7 +245,7 @@ bool WhyEvidence::is_reproduced_by(std::span<const double> elements) const {
 }
 
 template <class Run>
-std::optional<Value> WhyEvidence::timed(Run&& run) const {
+std::optional<Value> ExplanationEvidence::timed(Run&& run) const {
   if (spent_ms_ > budget_ms_) return std::nullopt;
   const auto start = std::chrono::steady_clock::now();
   Result<std::vector<Value>> outputs = run();
@@ -252,7 +254,7 @@ std::optional<Value> WhyEvidence::timed(Run&& run) const {
   return std::move((*outputs)[judgement_.output]);
 }
 
-std::optional<Value> WhyEvidence::rerun(const Node& node, std::span<const Value> inputs) const {
+std::optional<Value> ExplanationEvidence::rerun(const Node& node, std::span<const Value> inputs) const {
   return timed([&]() -> Result<std::vector<Value>> {
     if (!member_.has_value()) return side_.replay(*instance_, node, inputs);
     auto outputs = PX_TRY(side_.make_replay(*instance_, node)->run(inputs));
@@ -260,19 +262,19 @@ std::optional<Value> WhyEvidence::rerun(const Node& node, std::span<const Value>
   });
 }
 
-std::optional<Value> WhyEvidence::rerun_with(size_t read, const Value& value) const {
+std::optional<Value> ExplanationEvidence::rerun_with(size_t read, const Value& value) const {
   if (group() != nullptr) return timed([&] { return group()->run_with((*reads_)[read], value); });
   std::vector<Value> values = input_values();
   values[read] = value;
   return rerun(node(), values);
 }
 
-std::optional<Value> WhyEvidence::result_of(const Value& result) const {
+std::optional<Value> ExplanationEvidence::result_of(const Value& result) const {
   if (!member_.has_value() || node().outputs.size() != 1 || result.is_absent()) return std::nullopt;
   return timed([&] { return group()->run_from(*member_, {result}); });
 }
 
-NodeExplanation explain(const WhyEvidence& evidence) {
+NodeExplanation explain(const ExplanationEvidence& evidence) {
   NodeExplanation found = sentence_for(evidence);
   found.sentence = context_of(evidence) + found.sentence + judged_with(evidence);
   return found;

@@ -17,20 +17,20 @@ namespace parallax::diff {
 enum class Alone : uint8_t { unknown, right, same, differs, varies };
 
 // What is known of a node on the side where it went wrong. Refers to what it is made of.
-class WhyEvidence {
+class ExplanationEvidence {
  public:
-  WhyEvidence(const CapturedSide& side, const NodeInstance& instance, const NodeJudgement& judgement,
-              std::string_view letter, std::span<const std::string> earlier, Alone alone);
+  ExplanationEvidence(const CapturedSide& side, const NodeInstance& instance, const NodeJudgement& judgement,
+                      std::string_view pending_event, std::span<const std::string> earlier, Alone alone);
   // The same finding as seen from a member of the group that was judged: `node` and `inputs` are the member's, and
   // `rerun` passes the member's results on through the rest of the group.
-  WhyEvidence(const WhyEvidence& whole, size_t member, double budget_ms);
+  ExplanationEvidence(const ExplanationEvidence& whole, size_t member, double budget_ms);
 
   const NodeInstance& instance() const { return *instance_; }
   const Node& node() const { return instance_->definition(); }
   const NodeJudgement& judgement() const { return judgement_; }
   const Value& expected() const { return judgement_.expected; }
   const Value& actual() const { return judgement_.actual; }
-  std::string_view letter() const { return letter_; }  // "A" or "B"
+  std::string_view pending_event() const { return letter_; }  // "A" or "B"
   Alone alone() const { return alone_; }
 
   // Whether another framework made the values, so that the graph, and no kernel of ours, is what may be wrong.
@@ -84,59 +84,59 @@ class WhyEvidence {
 // What a rule's answer is about: how the result was computed, or what the graph says of the node.
 enum class RuleKind : uint8_t { computation, definition };
 
-struct WhyRule {
+struct ExplanationRule {
   std::string_view name;
-  std::optional<std::string> (*explain)(const WhyEvidence& evidence);
+  std::optional<std::string> (*explain)(const ExplanationEvidence& evidence);
   RuleKind kind = RuleKind::computation;
 };
 
 // In the order in which they are asked; the first that answers speaks. Of values of another framework those that look
 // at the definition are asked before those that look at the computation. Where a group was judged, each of its other
 // nodes is asked about its definition, too.
-std::span<const WhyRule> why_rules();
+std::span<const ExplanationRule> explain_rules();
 
 // The sentence: what the rules say, or that none of them does; and whether the node alone is right. `told_of`: the node
 // that the sentence is about, which may be another one of the group.
 struct NodeExplanation {
   std::string sentence;
-  const Node* told_of = nullptr;
+  const Node* sentence_of = nullptr;
 };
-NodeExplanation explain(const WhyEvidence& evidence);
+NodeExplanation explain(const ExplanationEvidence& evidence);
 
 // ---- the rules, by what they look at ----
 
 // Values alone (why_values.cpp).
-std::optional<std::string> why_handed_on(const WhyEvidence& evidence);
-std::optional<std::string> why_shape(const WhyEvidence& evidence);
-std::optional<std::string> why_overflow(const WhyEvidence& evidence);
-std::optional<std::string> why_not_finite(const WhyEvidence& evidence);
-std::optional<std::string> why_flushed(const WhyEvidence& evidence);
-std::optional<std::string> why_unwritten(const WhyEvidence& evidence);
-std::optional<std::string> why_is_an_input(const WhyEvidence& evidence);
-std::optional<std::string> why_stale_output(const WhyEvidence& evidence);
-std::optional<std::string> why_scaled(const WhyEvidence& evidence);
-std::optional<std::string> why_offset(const WhyEvidence& evidence);
-std::optional<std::string> why_moved(const WhyEvidence& evidence);
-std::optional<std::string> why_region(const WhyEvidence& evidence);
+std::optional<std::string> explain_handed_on(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_shape(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_overflow(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_not_finite(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_flushed(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_unwritten(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_is_an_input(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_stale_output(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_scaled(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_offset(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_moved(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_region(const ExplanationEvidence& evidence);
 
 // Precision (why_precision.cpp).
-std::optional<std::string> why_stored_narrow(const WhyEvidence& evidence);
-std::optional<std::string> why_computed_narrow(const WhyEvidence& evidence);
-std::optional<std::string> why_accumulation(const WhyEvidence& evidence);
+std::optional<std::string> explain_stored_narrow(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_computed_narrow(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_accumulation(const ExplanationEvidence& evidence);
 
 // The oracle run again with one thing changed (why_reruns.cpp, why_operands.cpp).
-std::optional<std::string> why_attribute(const WhyEvidence& evidence);
-std::optional<std::string> why_operator(const WhyEvidence& evidence);
-std::optional<std::string> why_unbiased_variance(const WhyEvidence& evidence);
-std::optional<std::string> why_operands(const WhyEvidence& evidence);
-std::optional<std::string> why_inputs_flushed(const WhyEvidence& evidence);
-std::optional<std::string> why_stale_input(const WhyEvidence& evidence);
+std::optional<std::string> explain_attribute(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_operator(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_unbiased_variance(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_operands(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_inputs_flushed(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_stale_input(const ExplanationEvidence& evidence);
 
 // The oracle run again with another number in place of a constant (explain_constants.cpp).
-std::optional<std::string> explain_by_number(const WhyEvidence& evidence);
-std::optional<std::string> explain_by_integers(const WhyEvidence& evidence);
+std::optional<std::string> explain_by_number(const ExplanationEvidence& evidence);
+std::optional<std::string> explain_by_integers(const ExplanationEvidence& evidence);
 // A term or a factor that the graph has elsewhere.
-std::optional<std::string> explain_by_missing_operand(const WhyEvidence& evidence);
+std::optional<std::string> explain_by_missing_operand(const ExplanationEvidence& evidence);
 
 // `tensor` with its axes in another order, as float64.
 std::optional<Tensor> transposed(const Tensor& tensor, std::span<const int64_t> permutation);

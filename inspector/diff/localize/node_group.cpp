@@ -35,7 +35,7 @@ Result<std::shared_ptr<NodeGroup>> NodeGroup::around(const CapturedSide& side, c
 
 Status NodeGroup::collect(const NodeInstance& root, const CapturedSide::Computed& computed) {
   std::unordered_map<NodeId, Member> found;
-  const Graph& graph = *root.place->graph;
+  const Graph& graph = *root.location->graph;
   for (size_t read = 0; read < computed.reads.size(); ++read) {
     if (!is_inner(graph, computed.reads[read], computed.inputs[read])) continue;
     PX_TRY(add(value_at(graph, computed.reads[read]).producer, found));
@@ -54,13 +54,13 @@ Status NodeGroup::collect(const NodeInstance& root, const CapturedSide::Computed
 }
 
 Status NodeGroup::add(NodeId start, std::unordered_map<NodeId, Member>& found) const {
-  const Graph& graph = *root_.place->graph;
+  const Graph& graph = *root_.location->graph;
   std::vector<NodeId> waiting{start};
   while (!waiting.empty() && found.size() < thresholds::kLargestGroup) {
     const NodeId node = waiting.back();
     waiting.pop_back();
     if (found.contains(node)) continue;
-    Member member{{root_.place, node, root_.prefix}, {}, {}};
+    Member member{{root_.location, node, root_.prefix}, {}, {}};
     CapturedSide::Computed gathered = PX_TRY(side_.gather_beside(member.instance));
     member.reads = std::move(gathered.reads);
     member.inputs = std::move(gathered.inputs);
@@ -107,7 +107,7 @@ Result<std::vector<Value>> NodeGroup::run_with(ValueId id, const Value& value) c
 
 // The unit in the last place of a value's declared type, in those of float32.
 double NodeGroup::units_of(ValueId id) const {
-  const TypeInfo& type = value_at(*root_.place->graph, id).type;
+  const TypeInfo& type = value_at(*root_.location->graph, id).type;
   if (type.kind != TypeInfo::Kind::tensor || !is_floating(type.dtype)) return 1;
   return std::max(1.0, float_limits(type.dtype).epsilon / float_limits(DType::float32).epsilon);
 }

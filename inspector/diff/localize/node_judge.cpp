@@ -153,10 +153,10 @@ bool has_body(const Node& node) { return node.function != nullptr || !bodies_of(
 
 Limit own_rounding_limit(const NodeInstance& instance, const std::vector<ValueId>& reads,
                          const std::vector<FoundValue>& inputs, ValueId output, const Value& captured) {
-  const Graph& graph = *instance.place->graph;
+  const Graph& graph = *instance.location->graph;
   NoiseModel noise;
-  ValueSite exact;  // data by its making: without error
-  exact.role = ValueSite::Role::initializer;
+  ValueInfo exact;  // data by its making: without error
+  exact.role = ValueInfo::Role::initializer;
   exact.graph = &graph;
   for (size_t index = 0; index < reads.size(); ++index) {
     const ValueDef& definition = value_at(graph, reads[index]);
@@ -168,8 +168,8 @@ Limit own_rounding_limit(const NodeInstance& instance, const std::vector<ValueId
   const ValueDef& definition = value_at(graph, output);
   const Magnitude magnitude = magnitude_of_value(captured, definition);
   const std::string name = escape_name(definition.name);
-  const ValueSite* site = instance.place->values[static_cast<size_t>(output)];
-  const int64_t number = noise.add(instance.prefix, name, site, magnitude);
+  const ValueInfo* value_info = instance.location->values[static_cast<size_t>(output)];
+  const int64_t number = noise.add(instance.prefix, name, value_info, magnitude);
   return at_least_rounding(noise.limit_of(number, instance.prefix + name), magnitude);
 }
 
@@ -209,7 +209,7 @@ Result<NodeJudgement> judge_node(const CapturedSide& side, const NodeInstance& i
                                  const std::vector<std::optional<Limit>>& carried) {
   NodeJudgement judgement;
   const Node& node = instance.definition();
-  const Graph& graph = *instance.place->graph;
+  const Graph& graph = *instance.location->graph;
   std::vector<Value> captured(node.outputs.size());
   bool any_captured = false;
   for (size_t index = 0; index < captured.size(); ++index) {
@@ -222,10 +222,10 @@ Result<NodeJudgement> judge_node(const CapturedSide& side, const NodeInstance& i
     return judgement;
   }
   if (has_body(node)) {
-    const HandOverCheck check = PX_TRY(check_hand_over(side, instance));
-    judgement.is_judged = check.state == HandOver::right;
+    const CarriedValuesCheck check = PX_TRY(check_carried_values(side, instance));
+    judgement.is_judged = check.state == CarriedValues::right;
     if (judgement.is_judged) return judgement;
-    judgement.hand_over = check.why;
+    judgement.carried_values = check.why;
   }
   auto computed = side.compute(instance);
   if (!computed.ok()) {

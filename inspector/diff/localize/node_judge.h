@@ -38,7 +38,7 @@ struct NodeJudgement {
   std::shared_ptr<const NodeGroup> group;  // the nodes judged with it; null where all its inputs were captured
   Value expected;                          // of that output, rounded as captured
   Value actual;
-  std::string hand_over;  // of a node with bodies: what it handed on wrongly; empty where that is not known
+  std::string carried_values;  // of a node with bodies: what it handed on wrongly; empty where that is not known
 };
 
 // `carried`: for a node with bodies, whose inner rounding no table knows, the limits that the comparison gave its

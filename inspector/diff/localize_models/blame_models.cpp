@@ -37,9 +37,9 @@ namespace parallax {
 namespace {
 
 using diff::Instance;
+using diff::LocatedNode;
 using diff::ModelRoot;
 using diff::ModelSide;
-using diff::PlacedNode;
 using diff::Region;
 
 class ModelBlame {
@@ -51,17 +51,17 @@ class ModelBlame {
         diagnosis_(diagnosis),
         a_(std::move(a)),
         b_(std::move(b)),
-        matching_(match_models(a_->sites(), b_->sites())),
+        matching_(match_models(a_->value_infos(), b_->value_infos())),
         regions_(*a_, *b_, matching_),
         values_(*a_, view_, diagnosis),
         effects_(*a_, [this](int32_t id) { return values_.difference_of(id); }),
         unmatching_(*a_, *b_, matching_, values_, effects_),
         are_of_two_types_(a_->main_type() != b_->main_type()),
-        is_one_quantised_(diff::is_quantised(a_->sites()) != diff::is_quantised(b_->sites())) {
-    for (const PathMatch& match : matched_paths(a_->sites(), b_->sites(), matching_)) links_.link(match);
+        is_one_quantized_(diff::is_quantized(a_->value_infos()) != diff::is_quantized(b_->value_infos())) {
+    for (const PathMatch& match : matched_paths(a_->value_infos(), b_->value_infos(), matching_)) links_.link(match);
     for (const NodeMatch& match : matching_.nodes) {
-      partners_[&PlacedNode{match.place_a, match.a}.node()] = &match;
-      partners_[&PlacedNode{match.place_b, match.b}.node()] = &match;
+      partners_[&LocatedNode{match.location_a, match.a}.node()] = &match;
+      partners_[&LocatedNode{match.location_b, match.b}.node()] = &match;
     }
   }
 
@@ -73,7 +73,7 @@ class ModelBlame {
 
  private:
   Result<std::vector<Cause>> find() {
-    if (!is_any_output_apart(view_) && unmatching_.unmatch_wrong_pairs()) return std::vector<Cause>{};
+    if (!is_any_output_diverged(view_) && unmatching_.unmatch_wrong_pairs()) return std::vector<Cause>{};
     find_swapped_branches();
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
@@ -88,9 +88,9 @@ class ModelBlame {
     }
     if (roots_.empty()) PX_TRY(look_at_unseen());
     if (roots_.empty() && unjudged_.empty()) {
-      std::vector<Cause> unfelt = diff::unfelt_constants(*a_, *b_, matching_, effects_, values_);
-      if (unfelt.empty()) PX_TRY(diff::judge_same_models(request_, *a_, *b_, view_, diagnosis_));
-      return unfelt.empty() ? std::move(diagnosis_.causes) : std::move(unfelt);
+      std::vector<Cause> unobservable = diff::unobservable_constants(*a_, *b_, matching_, effects_, values_);
+      if (unobservable.empty()) PX_TRY(diff::judge_same_models(request_, *a_, *b_, view_, diagnosis_));
+      return unobservable.empty() ? std::move(diagnosis_.causes) : std::move(unobservable);
     }
     unmatching_.unmatch_unobserved_constants(same_);
     if (values_.outcome() == OverallVerdict::pass) return std::vector<Cause>{};
@@ -102,12 +102,14 @@ class ModelBlame {
 
   // Each of two values that were unmatched is an entry of its own.
   void split_matches() {
-    std::unordered_map<std::string, const ValueSite*> sites;
-    for (const ValueSite& site : b_->sites().sites()) sites.emplace(site.scope + site.escaped_name, &site);
+    std::unordered_map<std::string, const ValueInfo*> value_infos;
+    for (const ValueInfo& value_info : b_->value_infos().value_infos())
+      value_infos.emplace(value_info.scope + value_info.escaped_name, &value_info);
     for (UnmatchedValue& value : diagnosis_.unmatched) {
       value.in_b = counterpart_in_b(*values_.find(value.path));
-      if (const auto site = sites.find(diff::static_path(value.in_b->path)); site != sites.end())
-        diff::describe_producer(*site->second, *value.in_b);
+      if (const auto value_info = value_infos.find(diff::static_path(value.in_b->path));
+          value_info != value_infos.end())
+        diff::describe_producer(*value_info->second, *value.in_b);
     }
   }
 
@@ -117,15 +119,15 @@ class ModelBlame {
   bool are_held(const ValueMatch& match) const { return a_->is_constant(match.a) && b_->is_constant(match.b); }
   // True for an output of the model, or of the body or function that has it.
   bool is_output(int32_t id) const {
-    return a_->site(id).graph->values[static_cast<size_t>(a_->site(id).value)].is_graph_output;
+    return a_->value_info(id).graph->values[static_cast<size_t>(a_->value_info(id).value)].is_graph_output;
   }
   bool is_held_in_body(const ValueMatch& match) const;
   void add_held(const ValueMatch& match);
-  bool reads_another_constant(const PlacedNode& node) const;
+  bool reads_another_constant(const LocatedNode& node) const;
   bool may_look_at(const ValueMatch& match);
   Status look_at_unseen();
   bool is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const;
-  bool holds_root(const PlacedNode& node) const;
+  bool holds_root(const LocatedNode& node) const;
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
@@ -133,9 +135,9 @@ class ModelBlame {
   bool agrees_past(const ValueMatch& match, const Instance& instance) const;
   void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
                  const diff::RegionRunner& runner);
-  void add_roots_of_codes(const ValueMatch& match, const std::string& path, const diff::WithoutCodes& codes);
-  void add_guilty(const ValueMatch& match, const std::string& path, const std::vector<diff::Guilty>& nodes,
-                  ModelRoot root);
+  void add_roots_of_quantized(const ValueMatch& match, const std::string& path, const diff::WithoutQuantization& codes);
+  void add_culprits(const ValueMatch& match, const std::string& path, const std::vector<diff::Culprit>& nodes,
+                    ModelRoot root);
   bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
   std::optional<Limit> known_limit(const std::string& path) const;
   Limit limit_at(const std::string& path) const;
@@ -159,21 +161,21 @@ class ModelBlame {
   std::vector<std::string> settled_;  // beginnings of static paths whose causes are known
   std::string unjudged_;
   bool are_of_two_types_ = false;  // one model in half precision, the other not
-  bool is_one_quantised_ = false;
+  bool is_one_quantized_ = false;
   size_t uncaptured_ = 0;  // values looked at that were not captured
 };
 
 // A dump's graph has no large weights to tell definitions apart by: these are values like others.
-bool ModelBlame::reads_another_constant(const PlacedNode& node) const {
+bool ModelBlame::reads_another_constant(const LocatedNode& node) const {
   return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
-    const int32_t read = ModelSide::site_read(*node.place, input);
+    const int32_t read = ModelSide::value_info_read(*node.location, input);
     return read >= 0 && a_->follows_from_constants(read) && has_diverged(read);
   });
 }
 
 // Data that a body or a function hands out as it is: its node would be named, which does nothing else.
 bool ModelBlame::is_held_in_body(const ValueMatch& match) const {
-  return are_held(match) && has_diverged(match.a) && is_output(match.a) && !a_->site(match.a).scope.empty() &&
+  return are_held(match) && has_diverged(match.a) && is_output(match.a) && !a_->value_info(match.a).scope.empty() &&
          a_->producer(match.a).id != kNoNode;
 }
 
@@ -184,7 +186,7 @@ void ModelBlame::add_held(const ValueMatch& match) {
   root.introduced = values_.find(root.path)->severity;
   root.confidence = match.confidence;
   root.order = static_cast<int64_t>(roots_.size());
-  root.why = "it is another constant in B" + diff::told_difference(a_->constant(match.a), b_->constant(match.b));
+  root.why = "it is another constant in B" + diff::difference_text(a_->constant(match.a), b_->constant(match.b));
   roots_.push_back(std::move(root));
 }
 
@@ -223,16 +225,16 @@ Status ModelBlame::look_at_unseen() {
 // Not where both sides do the same to the same: such a node can only hand on what it inherits.
 bool ModelBlame::is_suspect(const ValueMatch& match) const {
   const bool in_a = a_->follows_from_constants(match.a), in_b = b_->follows_from_constants(match.b);
-  const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
+  const LocatedNode a = a_->producer(match.a), b = b_->producer(match.b);
   if (in_a && in_b) return is_output(match.a) && has_diverged(match) && !are_held(match);
   if (a.id == kNoNode || b.id == kNoNode) return !in_a && !in_b && a.id != b.id;
   if (in_a != in_b) return has_diverged(match.a);  // else a value that one side has folded
   if (reads_another_constant(a)) return true;
   const auto partner = partners_.find(&a.node());
   if (partner == partners_.end()) return true;
-  if (a_->site(match.a).output_index != b_->site(match.b).output_index) return true;
+  if (a_->value_info(match.a).output_index != b_->value_info(match.b).output_index) return true;
   const NodeMatch& node = *partner->second;
-  const bool is_pair = node.place_b == b.place && node.b == b.id && node.is_same_definition;
+  const bool is_pair = node.location_b == b.location && node.b == b.id && node.is_same_definition;
   if (!is_pair || !diff::reads_the_same(*a_, a, *b_, b, matching_)) return true;
   const auto holds_graph = [](const Attribute& attribute) {
     return std::holds_alternative<std::shared_ptr<Graph>>(attribute.value);
@@ -241,23 +243,23 @@ bool ModelBlame::is_suspect(const ValueMatch& match) const {
 }
 
 bool ModelBlame::has_diverged(const ValueMatch& match) const {
-  const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
+  const LocatedNode a = a_->producer(match.a), b = b_->producer(match.b);
   return (a.id != kNoNode || b.id != kNoNode) && has_diverged(match.a);  // else both were given it
 }
 
 // True where a root was found inside a body of `node`, in any iteration: then that is the node's own fault, apart from
 // its inputs.
-bool ModelBlame::holds_root(const PlacedNode& node) const {
+bool ModelBlame::holds_root(const LocatedNode& node) const {
   if (node.id == kNoNode) return false;  // a graph's input: nothing makes it
-  const std::string frame = node.place->scope + escape_name(node.node().display_name) + ".";
+  const std::string frame = node.location->scope + escape_name(node.node().display_name) + ".";
   return std::ranges::any_of(roots_,
                              [&](const ModelRoot& root) { return diff::static_path(root.path).starts_with(frame); });
 }
 
 // The two hold the same, each in its own float type.
 bool ModelBlame::is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const {
-  const DType a = diff::declared_type(&a_->site(in_a), DType::undefined),
-              b = diff::declared_type(&b_->site(in_b), DType::undefined);
+  const DType a = diff::declared_type(&a_->value_info(in_a), DType::undefined),
+              b = diff::declared_type(&b_->value_info(in_b), DType::undefined);
   if (a == b || a == DType::undefined || b == DType::undefined) return false;
   if (!region.expected.is_tensor() || !region.found.is_tensor()) return false;
   return diff::differ_by_storing(region.expected.tensor(), region.found.tensor(), diff::narrower(a, b));
@@ -265,19 +267,20 @@ bool ModelBlame::is_stored_alike(int32_t in_a, int32_t in_b, const Region& regio
 
 // A node with bodies is given what it reads, whatever its bodies make of it.
 Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& path) {
-  const PlacedNode a = a_->producer(match.a);
-  PlacedNode b = b_->producer(match.b);
+  const LocatedNode a = a_->producer(match.a);
+  LocatedNode b = b_->producer(match.b);
   if (a.id == kNoNode) return {};
   // A node between casts in B is found after them.
   while (b.id != kNoNode && b.node().op_type != a.node().op_type && diff::only_moves(b)) {
-    const int32_t read = b.node().inputs.empty() ? -1 : ModelSide::site_read(*b.place, b.node().inputs.front());
-    b = read < 0 ? PlacedNode{} : b_->producer(read);
+    const int32_t read =
+        b.node().inputs.empty() ? -1 : ModelSide::value_info_read(*b.location, b.node().inputs.front());
+    b = read < 0 ? LocatedNode{} : b_->producer(read);
   }
   if (b.id == kNoNode || a.node().op_type != b.node().op_type) return {};
   const Instance instance = diff::instance_of(path);
   for (size_t port = 0; port < std::min(a.node().inputs.size(), b.node().inputs.size()); ++port) {
-    const int32_t in_a = ModelSide::site_read(*a.place, a.node().inputs[port]);
-    const int32_t in_b = ModelSide::site_read(*b.place, b.node().inputs[port]);
+    const int32_t in_a = ModelSide::value_info_read(*a.location, a.node().inputs[port]);
+    const int32_t in_b = ModelSide::value_info_read(*b.location, b.node().inputs[port]);
     if (in_a < 0 || in_b < 0) continue;
     Region region = PX_TRY(regions_.read(in_a, in_b, instance));
     const Limit limit = limit_at(diff::path_in(instance, a_->static_path(in_a)));
@@ -307,7 +310,7 @@ Limit ModelBlame::limit_at(const std::string& path) const {
 
 // Another comparison gives the same answer half of the time.
 bool ModelBlame::may_agree_by_chance(const ValueMatch& match, const Value& value) const {
-  const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
+  const LocatedNode a = a_->producer(match.a), b = b_->producer(match.b);
   return value.is_tensor() && value.tensor().dtype() == DType::bool_ && a.id != kNoNode && b.id != kNoNode &&
          a.node().inputs.size() == b.node().inputs.size() && !diff::is_same_operation(a, b);
 }
@@ -341,20 +344,21 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
     return true;
   }
   Region region = PX_TRY(regions_.run(match.a, match.b, instance));
-  const std::optional<diff::WithoutCodes> plain =
-      is_one_quantised_ ? diff::without_codes(*a_, *b_, matching_, regions_, match, instance, region, known_limit(path))
-                        : std::nullopt;
-  if (plain.has_value() && !plain->guilty.empty()) return add_roots_of_codes(match, path, *plain), true;
+  const std::optional<diff::WithoutQuantization> plain =
+      is_one_quantized_
+          ? diff::without_quantization(*a_, *b_, matching_, regions_, match, instance, region, known_limit(path))
+          : std::nullopt;
+  if (plain.has_value() && !plain->culprits.empty()) return add_roots_of_quantized(match, path, *plain), true;
   if (plain.has_value()) region = plain->region;
   diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
   if (!(introduced.relative_rms > thresholds::kSameDefinition) && introduced.severity > 1)
-    introduced.relative_rms = diff::apart_in_some_elements(regions_, match, instance, region, limit);
+    introduced.relative_rms = diff::diverged_in_some_elements(regions_, match, instance, region, limit);
   same_.erase(match.a);
   if (!(introduced.relative_rms > thresholds::kSameDefinition)) {
     same_.insert(match.a);
     return false;
   }
-  if (diff::quantise_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
+  if (diff::quantize_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
   if (std::isinf(introduced.severity) && may_be_no_pair(match, region) && agrees_past(match, instance)) {
     regions_.part(match.a);
     return false;
@@ -363,7 +367,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   const ValueComparison* const seen = values_.find(path);
   if (introduced.severity > 1 && seen != nullptr && seen->verdict == Verdict::pass) return false;
   // Bodies hold their constants rounded to the type that the other model is in.
-  const PlacedNode made_by = a_->producer(match.a);
+  const LocatedNode made_by = a_->producer(match.a);
   const bool holds_body = made_by.id != kNoNode && !bodies_of(made_by.node()).empty();
   if (are_of_two_types_ && holds_body && introduced.severity <= 1) return false;
   ModelRoot root;
@@ -383,7 +387,7 @@ bool ModelBlame::may_be_no_pair(const ValueMatch& match, const Region& region) c
   if (!region.expected.is_tensor() || !region.found.is_tensor()) return true;
   const Tensor &a = region.expected.tensor(), &b = region.found.tensor();
   if (is_floating(a.dtype()) || a.dtype() != b.dtype() || !(a.shape() == b.shape())) return true;
-  const auto moves = [](const PlacedNode& node) { return node.id != kNoNode && diff::only_moves(node); };
+  const auto moves = [](const LocatedNode& node) { return node.id != kNoNode && diff::only_moves(node); };
   return moves(a_->producer(match.a)) || moves(b_->producer(match.b));
 }
 
@@ -402,9 +406,9 @@ bool ModelBlame::agrees_past(const ValueMatch& match, const Instance& instance) 
       is_any_same = true;
       continue;
     }
-    for (const PlacedNode& reader : effects_.readers(id)) {
+    for (const LocatedNode& reader : effects_.readers(id)) {
       for (const ValueId output : reader.node().outputs) {
-        const int32_t next = ModelSide::site_read(*reader.place, output);
+        const int32_t next = ModelSide::value_info_read(*reader.location, output);
         if (next >= 0 && std::ranges::find(made, next) == made.end()) made.push_back(next);
       }
     }
@@ -417,27 +421,28 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
                            const diff::RegionRunner& runner) {
   const Instance instance = diff::instance_of(path);
   if (!instance.iterations.empty()) root.first_iteration = instance.iterations.back();
-  const diff::Trials trials(runner, match, instance, region, limit_at(path));
-  add_guilty(match, path, diff::guilty_nodes(*a_, *b_, matching_, match, region, trials), std::move(root));
+  const diff::Interventions interventions(runner, match, instance, region, limit_at(path));
+  add_culprits(match, path, diff::culprit_nodes(*a_, *b_, matching_, match, region, interventions), std::move(root));
 }
 
-void ModelBlame::add_roots_of_codes(const ValueMatch& match, const std::string& path, const diff::WithoutCodes& codes) {
+void ModelBlame::add_roots_of_quantized(const ValueMatch& match, const std::string& path,
+                                        const diff::WithoutQuantization& codes) {
   ModelRoot root;
   root.introduced = codes.severity;
-  add_guilty(match, path, codes.guilty, std::move(root));
+  add_culprits(match, path, codes.culprits, std::move(root));
 }
 
-void ModelBlame::add_guilty(const ValueMatch& match, const std::string& path, const std::vector<diff::Guilty>& nodes,
-                            ModelRoot root) {
+void ModelBlame::add_culprits(const ValueMatch& match, const std::string& path, const std::vector<diff::Culprit>& nodes,
+                              ModelRoot root) {
   root.path = path;
   root.confidence = match.confidence;
-  for (const diff::Guilty& guilty : nodes) {
-    root.node = guilty.node;
-    root.why = guilty.why;
-    root.wanted = guilty.wanted;
-    root.instead = guilty.instead;
-    root.b_reads = guilty.b_reads;
-    root.is_draw = guilty.is_draw;
+  for (const diff::Culprit& culprits : nodes) {
+    root.node = culprits.node;
+    root.why = culprits.why;
+    root.wanted = culprits.wanted;
+    root.instead = culprits.instead;
+    root.b_reads = culprits.b_reads;
+    root.is_draw = culprits.is_draw;
     root.order = static_cast<int64_t>(roots_.size());
     // Another output of the same node, or the same node seen from another value.
     const auto known = std::ranges::find(roots_, root.node, &ModelRoot::node);
@@ -452,10 +457,10 @@ void ModelBlame::add_guilty(const ValueMatch& match, const std::string& path, co
 
 // An If whose branches are swapped explains all that its bodies hold.
 void ModelBlame::find_swapped_branches() {
-  for (const PlacedNode& a : diff::find_swapped_branches(*a_, *b_)) {
-    const ValueSite* output = a.place->values[static_cast<size_t>(a.node().outputs.front())];
+  for (const LocatedNode& a : diff::find_swapped_branches(*a_, *b_)) {
+    const ValueInfo* output = a.location->values[static_cast<size_t>(a.node().outputs.front())];
     if (output == nullptr) continue;
-    settled_.push_back(a.place->scope + escape_name(a.node().display_name) + ".");
+    settled_.push_back(a.location->scope + escape_name(a.node().display_name) + ".");
     for (const std::string& path : a_->captured_paths(output->id)) {
       const ValueComparison* const value = values_.find(path);
       if (value != nullptr && value->verdict == Verdict::pass) continue;
@@ -472,7 +477,8 @@ void ModelBlame::find_swapped_branches() {
 }
 
 bool ModelBlame::is_settled(const ValueMatch& match) const {
-  return std::ranges::any_of(settled_, [&](const auto& frame) { return a_->site(match.a).scope.starts_with(frame); });
+  return std::ranges::any_of(settled_,
+                             [&](const auto& frame) { return a_->value_info(match.a).scope.starts_with(frame); });
 }
 
 }  // namespace

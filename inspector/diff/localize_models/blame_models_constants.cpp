@@ -37,15 +37,15 @@ class ConstantWalk {
       : a_(a), b_(b), matching_(matching) {}
 
   // Follows two nodes that compute the same from different inputs.
-  void look_behind(const PlacedNode& node_a, const PlacedNode& node_b, int depth) {
+  void look_after(const LocatedNode& node_a, const LocatedNode& node_b, int depth) {
     const std::vector<ValueId>& in_a = node_a.node().inputs;
     std::vector<ValueId> in_b = node_b.node().inputs;
     if (are_crossed(node_a, node_b)) std::ranges::reverse(in_b);
-    const size_t before = guilty_.size();
+    const size_t before = culprits_.size();
     bool reads_another = false;
     for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
-      const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
-      const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
+      const int32_t x = ModelSide::value_info_read(*node_a.location, in_a[port]);
+      const int32_t y = ModelSide::value_info_read(*node_b.location, in_b[port]);
       if (!differ(x, y)) continue;
       if (are_rewired(x, y)) {
         accuse(node_a, operand_difference(a_, node_a, b_, node_b, matching_).text);
@@ -53,47 +53,47 @@ class ConstantWalk {
         reads_another = true;
       }
     }
-    if (!reads_another && guilty_.size() > before) return;
+    if (!reads_another && culprits_.size() > before) return;
     // Attributes that differ are irrelevant.
     accuse(node_a, is_same_operation(node_a, node_b) ? definition_difference(a_, node_a, b_, node_b)
                                                      : constants_difference(a_, node_a, b_, node_b));
   }
 
-  void look_at_constant(int32_t x, int32_t y, const PlacedNode& reader) {
+  void look_at_constant(int32_t x, int32_t y, const LocatedNode& reader) {
     if (!differ(x, y) || look_at(x, y, reader, 0)) return;
     const Value in_a = a_.constant(x), in_b = b_.constant(y);
-    accuse(reader, fmt::format("it reads another constant '{}': {}", a_.site(x).name,
+    accuse(reader, fmt::format("it reads another constant '{}': {}", a_.value_info(x).name,
                                difference_of_constants(in_a.tensor(), in_b.tensor())));
   }
 
-  std::vector<Guilty> take() { return std::move(guilty_); }
+  std::vector<Culprit> take() { return std::move(culprits_); }
 
  private:
   // False: what differs is held, not computed, and its reader is to be named.
-  bool look_at(int32_t x, int32_t y, const PlacedNode& reader, int depth) {
+  bool look_at(int32_t x, int32_t y, const LocatedNode& reader, int depth) {
     if (depth > kDeepest) return false;
     if (look_for_inserted(x, y, reader) || look_for_removed(x, y)) return true;
     if (a_.is_constant(x) || b_.is_constant(y) || is_another(x, y)) return false;
-    const PlacedNode from_a = a_.producer(x), from_b = b_.producer(y);
+    const LocatedNode from_a = a_.producer(x), from_b = b_.producer(y);
     if (!is_same_operation(from_a, from_b) || from_a.node().inputs.size() != from_b.node().inputs.size())
-      return look_behind_other_form(x, y, depth) || accuse_pair(from_a, from_b);
-    look_behind(from_a, from_b, depth + 1);
+      return look_after_other_form(x, y, depth) || accuse_pair(from_a, from_b);
+    look_after(from_a, from_b, depth + 1);
     return true;
   }
 
   // B computes it by other nodes, but to the same effect: what differs are counterparts further up, of which B is made.
-  bool look_behind_other_form(int32_t x, int32_t y, int depth) {
+  bool look_after_other_form(int32_t x, int32_t y, int depth) {
     OtherForm form{.above_a = above(a_, x)};
     const Value made = with_a_values(y, y, form);
     if (made.is_absent() || relative_distance(a_.constant(x), made, {}).relative_rms > thresholds::kSameDefinition)
       return false;
-    const size_t before = guilty_.size();
+    const size_t before = culprits_.size();
     for (const auto& [of_a, of_b] : form.taken) {
       if (!differ(of_a, of_b)) continue;
-      const PlacedNode read_by = reader_among(of_a, form.above_a, x);
+      const LocatedNode read_by = reader_among(of_a, form.above_a, x);
       if (!look_at(of_a, of_b, read_by, depth + 1)) accuse(read_by, "it reads another constant in B");
     }
-    return guilty_.size() > before;
+    return culprits_.size() > before;
   }
 
   struct OtherForm {
@@ -108,10 +108,10 @@ class ConstantWalk {
     std::vector<int32_t> found = {id};
     for (size_t index = 0; index < found.size() && found.size() < kMostAbove; ++index) {
       if (side.is_constant(found[index])) continue;
-      const PlacedNode made_by = side.producer(found[index]);
+      const LocatedNode made_by = side.producer(found[index]);
       if (made_by.id == kNoNode) continue;
       for (const ValueId input : made_by.node().inputs) {
-        const int32_t read = ModelSide::site_read(*made_by.place, input);
+        const int32_t read = ModelSide::value_info_read(*made_by.location, input);
         if (read < 0 || std::ranges::find(found, read) != found.end()) continue;
         if (is_last(read, made_by)) return found;
         found.push_back(read);
@@ -120,7 +120,7 @@ class ConstantWalk {
     return found;
   }
   static std::vector<int32_t> above(const ModelSide& side, int32_t id) {
-    return above(side, id, [](int32_t, const PlacedNode&) { return false; });
+    return above(side, id, [](int32_t, const LocatedNode&) { return false; });
   }
 
   // B's value, its nodes run on A's values wherever what A's is made of has the counterpart.
@@ -135,36 +135,36 @@ class ConstantWalk {
       form.taken.emplace_back(of_a, id);
     } else if (b_.is_constant(id)) {
       value = b_.constant(id);
-    } else if (const PlacedNode made_by = b_.producer(id); made_by.id != kNoNode) {
+    } else if (const LocatedNode made_by = b_.producer(id); made_by.id != kNoNode) {
       auto outputs = b_.replay(made_by, [&](int32_t read) { return Result<Value>(with_a_values(read, target, form)); });
-      if (outputs.ok()) value = (*outputs)[static_cast<size_t>(b_.site(id).output_index)];
+      if (outputs.ok()) value = (*outputs)[static_cast<size_t>(b_.value_info(id).output_index)];
     }
     form.values[id] = value;
     return value;
   }
 
   // The node that reads it on the way to `x`.
-  PlacedNode reader_among(int32_t id, const std::vector<int32_t>& above_x, int32_t x) const {
+  LocatedNode reader_among(int32_t id, const std::vector<int32_t>& above_x, int32_t x) const {
     for (const int32_t made : above_x) {
-      const PlacedNode node = a_.producer(made);
+      const LocatedNode node = a_.producer(made);
       if (node.id == kNoNode) continue;
-      const auto reads_it = [&](ValueId input) { return ModelSide::site_read(*node.place, input) == id; };
+      const auto reads_it = [&](ValueId input) { return ModelSide::value_info_read(*node.location, input) == id; };
       if (std::ranges::any_of(node.node().inputs, reads_it)) return node;
     }
     return a_.producer(x);
   }
 
   // Not where the two make a constant of other things, in other ways.
-  bool accuse_pair(const PlacedNode& a, const PlacedNode& b) {
+  bool accuse_pair(const LocatedNode& a, const LocatedNode& b) {
     const bool is_one_operator = hash_operator(a.node()) == hash_operator(b.node());
     if (!is_one_operator && !reads_the_same(a_, a, b_, b, matching_)) return false;
     accuse(a, definition_difference(a_, a, b_, b));
     return true;
   }
 
-  void accuse(const PlacedNode& node, std::string why) {
-    const auto is_known = [&](const Guilty& guilty) { return guilty.node == node; };
-    if (std::ranges::none_of(guilty_, is_known)) guilty_.push_back({node, std::move(why)});
+  void accuse(const LocatedNode& node, std::string why) {
+    const auto is_known = [&](const Culprit& culprits) { return culprits.node == node; };
+    if (std::ranges::none_of(culprits_, is_known)) culprits_.push_back({node, std::move(why)});
   }
 
   bool differ(int32_t x, int32_t y) const {
@@ -182,12 +182,12 @@ class ConstantWalk {
     return are_of_two_types && differ_by_storing(x, y, narrower(x.dtype(), y.dtype()));
   }
 
-  bool are_crossed(const PlacedNode& node_a, const PlacedNode& node_b) const {
+  bool are_crossed(const LocatedNode& node_a, const LocatedNode& node_b) const {
     const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
     if (!commutes(node_a.node()) || in_a.size() != 2 || in_b.size() != 2) return false;
     const auto agrees = [&](size_t port_a, size_t port_b) {
-      const int32_t x = ModelSide::site_read(*node_a.place, in_a[port_a]);
-      const int32_t y = ModelSide::site_read(*node_b.place, in_b[port_b]);
+      const int32_t x = ModelSide::value_info_read(*node_a.location, in_a[port_a]);
+      const int32_t y = ModelSide::value_info_read(*node_b.location, in_b[port_b]);
       return x >= 0 && y >= 0 &&
              (matching_.b_of_a[static_cast<size_t>(x)] == y ||
               (a_.follows_from_constants(x) && b_.follows_from_constants(y) && !differ(x, y)));
@@ -209,10 +209,10 @@ class ConstantWalk {
   }
 
   // The node on the way from a value that is equal to `wanted` down to `id`, next to that value.
-  static std::optional<PlacedNode> next_to_equal(const ModelSide& side, int32_t id, const Value& wanted) {
+  static std::optional<LocatedNode> next_to_equal(const ModelSide& side, int32_t id, const Value& wanted) {
     if (!wanted.is_tensor()) return std::nullopt;
-    std::optional<PlacedNode> next;
-    above(side, id, [&](int32_t read, const PlacedNode& reader) {
+    std::optional<LocatedNode> next;
+    above(side, id, [&](int32_t read, const LocatedNode& reader) {
       if (same_content(wanted, side.constant(read)) && !leaves_alone(side, reader, wanted)) next = reader;
       return next.has_value();
     });
@@ -220,14 +220,14 @@ class ConstantWalk {
   }
 
   // The node's output has the same elements in the same order: it does not cause the difference.
-  static bool leaves_alone(const ModelSide& side, const PlacedNode& node, const Value& given) {
-    const int32_t made = ModelSide::site_read(*node.place, node.node().outputs[0]);
+  static bool leaves_alone(const ModelSide& side, const LocatedNode& node, const Value& given) {
+    const int32_t made = ModelSide::value_info_read(*node.location, node.node().outputs[0]);
     return made >= 0 && same_content(given, side.constant(made));
   }
 
-  bool look_for_inserted(int32_t x, int32_t y, const PlacedNode& reader) {
+  bool look_for_inserted(int32_t x, int32_t y, const LocatedNode& reader) {
     const auto inserted = next_to_equal(b_, y, a_.constant(x));
-    const auto is_it = [&](const NodeMatch& match) { return PlacedNode{match.place_b, match.b} == *inserted; };
+    const auto is_it = [&](const NodeMatch& match) { return LocatedNode{match.location_b, match.b} == *inserted; };
     // A stored constant that is transposed on its way, and was transposed before, is an equivalent constant.
     if (!inserted.has_value() || (only_moves(*inserted) && a_.is_constant(x)) ||
         std::ranges::any_of(matching_.nodes, is_it))
@@ -239,7 +239,7 @@ class ConstantWalk {
 
   bool look_for_removed(int32_t x, int32_t y) {
     const auto removed = next_to_equal(a_, x, b_.constant(y));
-    const auto is_it = [&](const NodeMatch& match) { return PlacedNode{match.place_a, match.a} == *removed; };
+    const auto is_it = [&](const NodeMatch& match) { return LocatedNode{match.location_a, match.a} == *removed; };
     if (!removed.has_value() || std::ranges::any_of(matching_.nodes, is_it)) return false;
     accuse(*removed, fmt::format("B has no {} node here", removed->node().op_type));
     return true;
@@ -247,7 +247,7 @@ class ConstantWalk {
 
   const ModelSide &a_, &b_;
   const ModelMatching& matching_;
-  std::vector<Guilty> guilty_;
+  std::vector<Culprit> culprits_;
 };
 
 // The sentences about constants whose consumers are not to blame.
@@ -263,13 +263,13 @@ class ConstantCauses {
   }
 
   // Anything that is made of it, directly or not, differs.
-  bool is_felt(const ValueMatch& match) const {
+  bool is_observable(const ValueMatch& match) const {
     return effects_.is_any_made_of(match.a, [&](int32_t made) { return values_.has_diverged(made); });
   }
 
   void add(const ValueMatch& match, std::vector<Cause>& causes) const {
     const ValueComparison& value = *compared(match);
-    const std::vector<PlacedNode>& readers = effects_.readers(match.a);
+    const std::vector<LocatedNode>& readers = effects_.readers(match.a);
     Cause cause = cause_at(value, why(match));
     if (!readers.empty()) {
       cause.node = readers.front().node().display_name;
@@ -288,14 +288,14 @@ class ConstantCauses {
   }
 
   std::string why(const ValueMatch& match) const {
-    const std::string difference = told_difference(a_.constant(match.a), b_.constant(match.b));
-    const std::string_view name = a_.site(match.a).name;
+    const std::string difference = difference_text(a_.constant(match.a), b_.constant(match.b));
+    const std::string_view name = a_.value_info(match.a).name;
     const bool is_handed_out = effects_.is_handed_out(match.a);
     if (is_handed_out && effects_.readers(match.a).empty())
       return fmt::format("graph output '{}' is another constant in B{}", name, difference);
     return fmt::format("it reads another constant '{}'{}{}{}", name, is_handed_out ? ", a graph output as well" : "",
                        difference,
-                       is_handed_out || is_felt(match) ? "" : "; on these inputs nothing follows from that");
+                       is_handed_out || is_observable(match) ? "" : "; on these inputs nothing follows from that");
   }
 
   const ModelSide &a_, &b_;
@@ -317,31 +317,31 @@ bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match
   return !std::ranges::equal(in_order(x.tensor()), in_order(y.tensor()), is_same);
 }
 
-bool only_moves(const PlacedNode& node) {
+bool only_moves(const LocatedNode& node) {
   constexpr std::array<std::string_view, 7> kMoving = {"Identity", "Cast",    "Reshape",  "Transpose",
                                                        "Squeeze",  "Flatten", "Unsqueeze"};
   return std::ranges::find(kMoving, node.node().op_type) != kMoving.end();
 }
 
-std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                     const PlacedNode& node_a, const PlacedNode& node_b, Attributes attributes) {
+std::vector<Culprit> after_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                     const LocatedNode& node_a, const LocatedNode& node_b, Attributes attributes) {
   const bool is_same = is_same_operation(node_a, node_b);
   if (!is_same && attributes == Attributes::matter) return {{node_a, definition_difference(a, node_a, b, node_b)}};
   if (!is_same && constants_difference(a, node_a, b, node_b).empty()) return {};
   ConstantWalk walk(a, b, matching);
-  walk.look_behind(node_a, node_b, 0);
+  walk.look_after(node_a, node_b, 0);
   return walk.take();
 }
 
-std::vector<Guilty> behind_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, int32_t in_a,
-                                    int32_t in_b, const PlacedNode& reader) {
+std::vector<Culprit> after_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, int32_t in_a,
+                                    int32_t in_b, const LocatedNode& reader) {
   ConstantWalk walk(a, b, matching);
   walk.look_at_constant(in_a, in_b, reader);
   return walk.take();
 }
 
-std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                    const Effects& effects, const ComparedValues& values) {
+std::vector<Cause> unobservable_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                          const Effects& effects, const ComparedValues& values) {
   std::vector<Cause> result;
   const ConstantCauses causes(a, b, effects, values);
   for (const ValueMatch& match : matching.values) {
@@ -357,8 +357,8 @@ void add_unexplained_constants(const ModelSide& a, const ModelSide& b, const Mod
     if (match.is_extra || causes.size() >= thresholds::kMostCauses || !of_constants.has_diverged(match)) continue;
     const bool is_handed_out = effects.is_handed_out(match.a);
     const bool is_unread = is_handed_out && effects.readers(match.a).empty();
-    const bool is_unfelt = !is_handed_out && !of_constants.is_felt(match);
-    if (is_unread || is_unfelt) of_constants.add(match, causes);
+    const bool is_unobservable = !is_handed_out && !of_constants.is_observable(match);
+    if (is_unread || is_unobservable) of_constants.add(match, causes);
   }
 }
 

@@ -12,29 +12,29 @@
 namespace parallax::diff {
 
 // Whether attributes that differ are what makes a difference.
-enum class Attributes : uint8_t { matter, of_no_matter };
+enum class Attributes : uint8_t { matter, irrelevant };
 
 // The nodes behind the difference of two paired nodes' definitions: themselves, or, where they read constants that
 // other nodes compute, those of these that are defined otherwise, were put in or left out. Empty where attributes alone
 // differ that do not matter.
-std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                     const PlacedNode& node_a, const PlacedNode& node_b,
+std::vector<Culprit> after_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                     const LocatedNode& node_a, const LocatedNode& node_b,
                                      Attributes attributes = Attributes::matter);
 
 // The same for one constant of A that `reader` reads, and B's in its place; nothing where they are equal.
-std::vector<Guilty> behind_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, int32_t in_a,
-                                    int32_t in_b, const PlacedNode& reader);
+std::vector<Culprit> after_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, int32_t in_a,
+                                    int32_t in_b, const LocatedNode& reader);
 
 // Both hold the constant under this name, in the same type and shape, and not the same numbers in any order: what no
 // exporter or optimiser does to a model it means to keep.
 bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match);
 
 // Moves or renames elements: seldom what is wrong where something else is.
-bool only_moves(const PlacedNode& node);
+bool only_moves(const LocatedNode& node);
 
 // Constants that differ though nothing computed from them was seen to be wrong: the models are not the same.
-std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                    const Effects& effects, const ComparedValues& values);
+std::vector<Cause> unobservable_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                          const Effects& effects, const ComparedValues& values);
 
 // Adds those that no node explains: the graph hands them out as they are, or nothing that is made of them differs.
 void add_unexplained_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,

@@ -10,10 +10,10 @@
 
 namespace parallax::diff {
 
-class Trials {
+class Interventions {
  public:
-  Trials(const RegionRunner& runner, const ValueMatch& target, const Instance& instance, const Region& region,
-         const Limit& limit)
+  Interventions(const RegionRunner& runner, const ValueMatch& target, const Instance& instance, const Region& region,
+                const Limit& limit)
       : runner_(runner), target_(target), instance_(instance), region_(region), limit_(limit) {}
 
   // Whether B makes what A makes of A's values when it reads these constants in place of its own.
@@ -23,19 +23,19 @@ class Trials {
   // What A makes of a value that B's `in_b` stands for; absent where it is not to be had.
   Value made_in_a(int32_t in_a, int32_t in_b) const;
   // Whether both make the same when this node, of A or of B, hands on the value it reads.
-  bool agrees_without(const PlacedNode& node, bool in_a) const;
+  bool agrees_without(const LocatedNode& node, bool in_a) const;
   // Whether the node's own model makes the same when it hands on the value it reads.
-  bool changes_nothing(const PlacedNode& node, bool in_a) const;
+  bool changes_nothing(const LocatedNode& node, bool in_a) const;
   // Whether B makes what A makes of A's values when its node is defined as A's is, by A's constants or by its own.
-  bool agrees_as_in_a(const PlacedNode& node_a, const PlacedNode& node_b, bool keeps_constants = false) const;
+  bool agrees_as_in_a(const LocatedNode& node_a, const LocatedNode& node_b, bool keeps_constants = false) const;
   // Whether it matters which of the two definitions stands in their place, in either model; true where none can be run
   // in the place of the other.
-  bool matters_which(const PlacedNode& node_a, const PlacedNode& node_b) const;
+  bool is_operand_order_relevant(const LocatedNode& node_a, const LocatedNode& node_b) const;
   // The same of their attributes alone, each reading its own constants.
-  bool attributes_matter(const PlacedNode& node_a, const PlacedNode& node_b) const;
+  bool attributes_matter(const LocatedNode& node_a, const LocatedNode& node_b) const;
 
  private:
-  bool matters(const PlacedNode& node_a, const PlacedNode& node_b, bool keeps_constants) const;
+  bool is_relevant(const LocatedNode& node_a, const LocatedNode& node_b, bool keeps_constants) const;
   bool is_same(const Value& expected, const Result<Value>& found) const;
 
   const RegionRunner& runner_;
@@ -48,18 +48,20 @@ class Trials {
 // What differs in a region: nodes that only one side has, those that are defined otherwise, those that stand in one
 // place and are of two operators.
 struct Differences {
-  const std::vector<PlacedNode>&only_a, &only_b;
+  const std::vector<LocatedNode>&only_a, &only_b;
   const ChangedNodes &changed, &replaced;
 };
 
 // Where both sides do the same but for one thing: a node that is defined otherwise, the constants that B reads, another
 // operator in a place, or one node (of those that only one side has) too many. Empty where there is more to it.
-std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                    const Region& region, const Differences& differences, const Trials& trials);
+std::vector<Culprit> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                     const Region& region, const Differences& differences,
+                                     const Interventions& interventions);
 
 // As behind_constants; attributes that make no difference here (the factor of a bias that is all zeros) are not to
 // blame where constants differ as well.
-std::vector<Guilty> behind_pair(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                const PlacedNode& node_a, const PlacedNode& node_b, const Trials& trials);
+std::vector<Culprit> after_pair(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                const LocatedNode& node_a, const LocatedNode& node_b,
+                                const Interventions& interventions);
 
 }  // namespace parallax::diff

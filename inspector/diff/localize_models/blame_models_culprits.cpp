@@ -30,24 +30,24 @@ bool draws_without_seed(const Node& node) {
          find_attribute(node, "seed") == nullptr;
 }
 
-bool is_cast(const PlacedNode& node) { return node.node().op_type == "Cast"; }
+bool is_cast(const LocatedNode& node) { return node.node().op_type == "Cast"; }
 
 // "MatMul 'a', Add 'b'", the first of them.
-std::string list_of(const std::vector<PlacedNode>& nodes) {
+std::string list_of(const std::vector<LocatedNode>& nodes) {
   constexpr size_t kListed = 3;
   std::string text;
-  for (const PlacedNode& node : std::span(nodes).first(std::min(kListed, nodes.size())))
+  for (const LocatedNode& node : std::span(nodes).first(std::min(kListed, nodes.size())))
     text += fmt::format("{}{} '{}'", text.empty() ? "" : ", ", node.node().op_type, node.node().display_name);
   return nodes.size() <= kListed ? text : fmt::format("{} and {} more nodes", text, nodes.size() - kListed);
 }
 
 // A cast to something narrower (half precision, integers) that is undone at once: it alone is what B has more.
-const PlacedNode* find_round_trip(const std::vector<PlacedNode>& casts) {
+const LocatedNode* find_round_trip(const std::vector<LocatedNode>& casts) {
   const auto is_wide = [](DType dtype) { return dtype == DType::float32 || dtype == DType::float64; };
-  for (const PlacedNode& cast : casts) {
+  for (const LocatedNode& cast : casts) {
     if (is_wide(type_made(cast))) continue;
-    for (const PlacedNode& back : casts) {
-      const bool is_next = back.place == cast.place && back.node().inputs[0] == cast.node().outputs[0];
+    for (const LocatedNode& back : casts) {
+      const bool is_next = back.location == cast.location && back.node().inputs[0] == cast.node().outputs[0];
       if (is_next && is_wide(type_made(back))) return &cast;
     }
   }
@@ -56,10 +56,10 @@ const PlacedNode* find_round_trip(const std::vector<PlacedNode>& casts) {
 
 // Either of two adjacent nodes of B with one operation may have been matched with A's: where one of them has its name,
 // the other was inserted.
-PlacedNode by_name(const ModelMatching& matching, const PlacedNode& inserted) {
+LocatedNode by_name(const ModelMatching& matching, const LocatedNode& inserted) {
   if (!matching.names_agree) return inserted;
   for (const NodeMatch& match : matching.nodes) {
-    const PlacedNode in_a{match.place_a, match.a}, in_b{match.place_b, match.b};
+    const LocatedNode in_a{match.location_a, match.a}, in_b{match.location_b, match.b};
     const std::string& name = in_a.node().display_name;
     const bool is_swapped = name == inserted.node().display_name && name != in_b.node().display_name &&
                             hash_operator(in_b.node()) == hash_operator(inserted.node());
@@ -69,16 +69,16 @@ PlacedNode by_name(const ModelMatching& matching, const PlacedNode& inserted) {
 }
 
 // The values from which a value is computed by way of `nodes`, itself included.
-std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::vector<PlacedNode>& nodes) {
+std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::vector<LocatedNode>& nodes) {
   std::vector<int32_t> sources = {id};
   constexpr size_t kMost = 256;
   for (size_t index = 0; index < sources.size() && sources.size() < kMost; ++index) {
-    const PlacedNode placed = sources[index] < 0 ? PlacedNode{} : side.producer(sources[index]);
+    const LocatedNode placed = sources[index] < 0 ? LocatedNode{} : side.producer(sources[index]);
     if (placed.id == kNoNode) continue;
     const bool is_between = has(nodes, placed) || is_identity(placed);
     if (!is_between) continue;
     for (const ValueId input : placed.node().inputs) {
-      const int32_t read = ModelSide::site_read(*placed.place, input);
+      const int32_t read = ModelSide::value_info_read(*placed.location, input);
       if (std::ranges::find(sources, read) == sources.end()) sources.push_back(read);
     }
   }
@@ -91,11 +91,11 @@ class Wiring {
   Wiring(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Parts& parts)
       : a_(a), b_(b), matching_(matching), parts_(parts) {}
 
-  bool is_same(const PlacedNode& a, const PlacedNode& b) const {
+  bool is_same(const LocatedNode& a, const LocatedNode& b) const {
     const std::vector<ValueId>& in_a = a.node().inputs;
     std::vector<ValueId> in_b = b.node().inputs;
     const auto agree = [&](ValueId x, ValueId y) {
-      return agrees(ModelSide::site_read(*a.place, x), ModelSide::site_read(*b.place, y));
+      return agrees(ModelSide::value_info_read(*a.location, x), ModelSide::value_info_read(*b.location, y));
     };
     if (in_a.size() != in_b.size() || std::ranges::equal(in_a, in_b, agree)) return true;
     std::ranges::reverse(in_b);
@@ -108,7 +108,7 @@ class Wiring {
     if (a_.follows_from_constants(x) || b_.follows_from_constants(y)) return true;
     const std::pair made_by{a_.producer(x), b_.producer(y)};
     if (made_by.first.id != kNoNode && std::ranges::find(parts_.paired, made_by) != parts_.paired.end())
-      return a_.site(x).output_index == b_.site(y).output_index;  // what differs, differs there
+      return a_.value_info(x).output_index == b_.value_info(y).output_index;  // what differs, differs there
     const std::vector<int32_t> from_a = sources_of(a_, x, parts_.only_a), from_b = sources_of(b_, y, parts_.only_b);
     return std::ranges::any_of(from_a, [&](int32_t source) {
       const int32_t other = source < 0 ? -1 : matching_.b_of_a[static_cast<size_t>(source)];
@@ -122,15 +122,16 @@ class Wiring {
 };
 
 // True where nodes that only move elements make a difference, too: one that remains where B reads A's constants.
-bool differs_beside_constants(const ModelSide& a, const ModelSide& b, const Parts& parts, const Trials& trials) {
+bool differs_besides_constants(const ModelSide& a, const ModelSide& b, const Parts& parts,
+                               const Interventions& interventions) {
   RegionRunner::Constants constants;
   if (!std::ranges::any_of(parts.only_a, only_moves) && !std::ranges::any_of(parts.only_b, only_moves)) return false;
   for (const auto& [node_a, node_b] : parts.changed) {
     if (!is_same_operation(node_a, node_b)) return false;
     const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
     for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
-      const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
-      const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
+      const int32_t x = ModelSide::value_info_read(*node_a.location, in_a[port]);
+      const int32_t y = ModelSide::value_info_read(*node_b.location, in_b[port]);
       if (x < 0 || y < 0 || !a.follows_from_constants(x) || !b.follows_from_constants(y)) continue;
       const Value held = a.constant(x), own = b.constant(y);
       if (!held.is_tensor() || !own.is_tensor() || !(held.tensor().shape() == own.tensor().shape()) ||
@@ -139,32 +140,34 @@ bool differs_beside_constants(const ModelSide& a, const ModelSide& b, const Part
       constants[y] = held;
     }
   }
-  return !trials.agrees_with(constants);
+  return !interventions.agrees_with(constants);
 }
 
 // The parts without nodes that differ in their text alone, or compute the same on these inputs.
-Parts without_unfelt(const Parts& parts, const Trials& trials) {
-  Parts felt = parts;
-  const auto is_unfelt = [&](const auto& pair) { return !trials.matters_which(pair.first, pair.second); };
-  std::erase_if(felt.changed, is_unfelt);
-  std::erase_if(felt.replaced, is_unfelt);
-  std::erase_if(felt.only_a, [&](const PlacedNode& node) { return trials.changes_nothing(node, true); });
-  std::erase_if(felt.only_b, [&](const PlacedNode& node) { return trials.changes_nothing(node, false); });
-  return felt;
+Parts without_unobservable(const Parts& parts, const Interventions& interventions) {
+  Parts observable = parts;
+  const auto is_unobservable = [&](const auto& pair) {
+    return !interventions.is_operand_order_relevant(pair.first, pair.second);
+  };
+  std::erase_if(observable.changed, is_unobservable);
+  std::erase_if(observable.replaced, is_unobservable);
+  std::erase_if(observable.only_a, [&](const LocatedNode& node) { return interventions.changes_nothing(node, true); });
+  std::erase_if(observable.only_b, [&](const LocatedNode& node) { return interventions.changes_nothing(node, false); });
+  return observable;
 }
 
-bool is_one_of(const PlacedNode& node, std::span<const std::string_view> operators) {
+bool is_one_of(const LocatedNode& node, std::span<const std::string_view> operators) {
   return canonical_domain(node.node().domain) == "ai.onnx" &&
          std::ranges::find(operators, node.node().op_type) != operators.end();
 }
 
-bool is_product(const PlacedNode& node) {
+bool is_product(const LocatedNode& node) {
   constexpr std::array<std::string_view, 4> kProducts = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
   return is_one_of(node, kProducts);
 }
 
 // By constants alone: all it reads but one value.
-bool scales_by_constants(const ModelSide& side, const PlacedNode& node) {
+bool scales_by_constants(const ModelSide& side, const LocatedNode& node) {
   constexpr std::array<std::string_view, 5> kLinear = {"Add", "BatchNormalization", "Div", "Mul", "Sub"};
   size_t computed = 0;
   for (size_t port = 0; port < node.node().inputs.size(); ++port)
@@ -172,8 +175,8 @@ bool scales_by_constants(const ModelSide& side, const PlacedNode& node) {
   return computed == 1 && is_one_of(node, kLinear);
 }
 
-const PlacedNode* find_draw(const Region& region) {
-  const auto is_draw = [](const PlacedNode& node) { return draws_without_seed(node.node()); };
+const LocatedNode* find_draw(const Region& region) {
+  const auto is_draw = [](const LocatedNode& node) { return draws_without_seed(node.node()); };
   const auto found = std::ranges::find_if(region.nodes_a, is_draw);
   return found == region.nodes_a.end() ? nullptr : &*found;
 }
@@ -181,11 +184,11 @@ const PlacedNode* find_draw(const Region& region) {
 class Explanation {
  public:
   Explanation(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
-              const Region& region, const Trials& trials)
-      : a_(a), b_(b), matching_(matching), target_(target), region_(region), trials_(trials) {}
+              const Region& region, const Interventions& interventions)
+      : a_(a), b_(b), matching_(matching), target_(target), region_(region), interventions_(interventions) {}
 
-  std::vector<Guilty> find() {
-    const PlacedNode made_a = a_.producer(target_.a), made_b = b_.producer(target_.b);
+  std::vector<Culprit> find() {
+    const LocatedNode made_a = a_.producer(target_.a), made_b = b_.producer(target_.b);
     if (made_a.id == kNoNode || made_b.id == kNoNode) return {held_instead(made_a, made_b)};
     const Parts parts = take_apart(a_, b_, matching_, target_, region_);
     const Wiring wiring(a_, b_, matching_, parts);
@@ -193,55 +196,55 @@ class Explanation {
     for (const auto& pair : parts.paired) {
       if (is_rewired(pair)) rewired_.push_back(pair);
     }
-    if (std::vector<Guilty> folded = folded_otherwise(parts); !folded.empty()) return folded;
+    if (std::vector<Culprit> folded = folded_differently(parts); !folded.empty()) return folded;
     const size_t differences =
         parts.changed.size() + parts.replaced.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
     const size_t nodes = region_.nodes_a.size() + region_.nodes_b.size();
     if (differences > 1 && nodes <= thresholds::kMostTriedNodes) {
-      std::vector<Guilty> tried = guilty_by_trial(a_, b_, matching_, region_,
-                                                  {parts.only_a, parts.only_b, parts.changed, parts.replaced}, trials_);
+      std::vector<Culprit> tried = guilty_by_trial(
+          a_, b_, matching_, region_, {parts.only_a, parts.only_b, parts.changed, parts.replaced}, interventions_);
       if (!tried.empty()) return tried;
-      std::vector<Guilty> felt = among(without_unfelt(parts, trials_));
-      if (!felt.empty()) return felt;
+      std::vector<Culprit> observable = among(without_unobservable(parts, interventions_));
+      if (!observable.empty()) return observable;
     }
-    std::vector<Guilty> guilty = among(parts);
-    if (!guilty.empty()) return guilty;
-    if (const PlacedNode* draw = find_draw(region_); draw != nullptr)
-      return {Guilty{.node = *draw, .why = "", .is_draw = true}};
+    std::vector<Culprit> culprits = among(parts);
+    if (!culprits.empty()) return culprits;
+    if (const LocatedNode* draw = find_draw(region_); draw != nullptr)
+      return {Culprit{.node = *draw, .why = "", .is_draw = true}};
     // A node that hands its constant on is no part of a region.
     if (is_same_operation(made_a, made_b) && !constants_difference(a_, made_a, b_, made_b).empty())
-      return behind_constants(a_, b_, matching_, made_a, made_b);
-    return {reads_otherwise(made_a, made_b)};
+      return after_constants(a_, b_, matching_, made_a, made_b);
+    return {reads_differently(made_a, made_b)};
   }
 
  private:
   // The culprit where one side computes from constants a value that the other stores.
-  Guilty held_instead(const PlacedNode& made_a, const PlacedNode& made_b) const {
+  Culprit held_instead(const LocatedNode& made_a, const LocatedNode& made_b) const {
     const bool is_held_in_b = made_b.id == kNoNode;
     return {is_held_in_b ? made_a : made_b,
             fmt::format("{} holds a constant in place of what it makes{}", is_held_in_b ? "B" : "A",
-                        told_difference(region_.expected, region_.found))};
+                        difference_text(region_.expected, region_.found))};
   }
 
-  Guilty reads_otherwise(const PlacedNode& node_a, const PlacedNode& node_b) const {
+  Culprit reads_differently(const LocatedNode& node_a, const LocatedNode& node_b) const {
     const OperandDifference difference = operand_difference(a_, node_a, b_, node_b, matching_);
     return {node_a, difference.text, difference.wanted, difference.instead, difference.b_reads};
   }
 
   // A value that a node of A reads, and the constant that B's reads instead.
-  struct ReadOtherwise {
-    PlacedNode node_a, node_b;
+  struct DifferentRead {
+    LocatedNode node_a, node_b;
     size_t port = 0;
     int32_t in_b = -1;
     Value made, held;
   };
 
   // A value that A computes, from shapes and types too, and B has as a constant, where the two are not the same.
-  std::optional<ReadOtherwise> reads_folded(const PlacedNode& node_a, const PlacedNode& node_b, size_t port) const {
-    const int32_t x = ModelSide::site_read(*node_a.place, node_a.node().inputs[port]);
-    const int32_t y = ModelSide::site_read(*node_b.place, node_b.node().inputs[port]);
+  std::optional<DifferentRead> reads_folded(const LocatedNode& node_a, const LocatedNode& node_b, size_t port) const {
+    const int32_t x = ModelSide::value_info_read(*node_a.location, node_a.node().inputs[port]);
+    const int32_t y = ModelSide::value_info_read(*node_b.location, node_b.node().inputs[port]);
     if (x < 0 || y < 0 || !b_.follows_from_constants(y) || !may_be_folded(a_, x)) return std::nullopt;
-    ReadOtherwise read{node_a, node_b, port, y, trials_.made_in_a(x, y), b_.constant(y)};
+    DifferentRead read{node_a, node_b, port, y, interventions_.made_in_a(x, y), b_.constant(y)};
     if (!read.made.is_tensor() || !read.held.is_tensor()) return std::nullopt;
     const Tensor &made = read.made.tensor(), &held = read.held.tensor();
     if (differ_by_storing(made, held, held.dtype()) || difference_of_constants(made, held).empty()) return std::nullopt;
@@ -249,13 +252,13 @@ class Explanation {
   }
 
   // Both make it by the same operation: then of what differs, as long as that is one thing.
-  ReadOtherwise behind(ReadOtherwise read) const {
+  DifferentRead after(DifferentRead read) const {
     for (int depth = 0; depth < kMostFolded; ++depth) {
-      const int32_t x = ModelSide::site_read(*read.node_a.place, read.node_a.node().inputs[read.port]);
-      const PlacedNode from_a = a_.producer(x), from_b = b_.producer(read.in_b);
+      const int32_t x = ModelSide::value_info_read(*read.node_a.location, read.node_a.node().inputs[read.port]);
+      const LocatedNode from_a = a_.producer(x), from_b = b_.producer(read.in_b);
       if (from_a.id == kNoNode || from_b.id == kNoNode || !is_same_operation(from_a, from_b)) break;
       if (from_a.node().inputs.size() != from_b.node().inputs.size()) break;
-      std::vector<ReadOtherwise> found;
+      std::vector<DifferentRead> found;
       for (size_t port = 0; port < from_a.node().inputs.size(); ++port) {
         if (auto next = reads_folded(from_a, from_b, port); next.has_value()) found.push_back(*std::move(next));
       }
@@ -265,146 +268,148 @@ class Explanation {
     return read;
   }
 
-  std::string why_folded(const ReadOtherwise& read) const {
-    const int32_t x = ModelSide::site_read(*read.node_a.place, read.node_a.node().inputs[read.port]);
+  std::string explain_folded(const DifferentRead& read) const {
+    const int32_t x = ModelSide::value_info_read(*read.node_a.location, read.node_a.node().inputs[read.port]);
     const std::string difference = difference_of_constants(read.made.tensor(), read.held.tensor());
     if (a_.follows_from_constants(x))
-      return fmt::format("it reads another constant '{}': {}", a_.site(x).name, difference);
+      return fmt::format("it reads another constant '{}': {}", a_.value_info(x).name, difference);
     return fmt::format("it reads the constant '{}' in B, and what A computes of {} differs: {}",
-                       b_.site(read.in_b).name, a_.site(x).follows_from_constants ? "shapes" : "types", difference);
+                       b_.value_info(read.in_b).name, a_.value_info(x).follows_from_constants ? "shapes" : "types",
+                       difference);
   }
 
   // B holds a constant where A computes one of shapes or types, and it is that which makes the difference.
-  std::vector<Guilty> folded_otherwise(const Parts& parts) const {
+  std::vector<Culprit> folded_differently(const Parts& parts) const {
     for (const auto& [node_a, node_b] : parts.paired) {
       const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
       for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
-        const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
+        const int32_t x = ModelSide::value_info_read(*node_a.location, in_a[port]);
         if (x < 0 || a_.follows_from_constants(x)) continue;
         auto found = reads_folded(node_a, node_b, port);
-        if (!found.has_value() || !trials_.agrees_with({{found->in_b, found->made}})) continue;
-        const ReadOtherwise read = behind(*std::move(found));
-        return {{read.node_a, why_folded(read)}};
+        if (!found.has_value() || !interventions_.agrees_with({{found->in_b, found->made}})) continue;
+        const DifferentRead read = after(*std::move(found));
+        return {{read.node_a, explain_folded(read)}};
       }
     }
     return {};
   }
 
-  std::vector<Guilty> among(const Parts& parts) const {
-    std::vector<Guilty> guilty;
+  std::vector<Culprit> among(const Parts& parts) const {
+    std::vector<Culprit> culprits;
     for (const auto& [changed_a, changed_b] : parts.changed) {
       if (is_folded_into(parts, changed_a, changed_b)) {
         const bool is_missing_in_b = parts.only_b.empty();
-        guilty.push_back(
+        culprits.push_back(
             {changed_a,
              fmt::format("{} has no {}, and other constants here, which do not make up for that",
                          is_missing_in_b ? "B" : "A", list_of(is_missing_in_b ? parts.only_a : parts.only_b))});
         continue;
       }
-      std::ranges::move(behind_pair(a_, b_, matching_, changed_a, changed_b, trials_), std::back_inserter(guilty));
+      std::ranges::move(after_pair(a_, b_, matching_, changed_a, changed_b, interventions_),
+                        std::back_inserter(culprits));
     }
     for (const auto& [node_a, node_b] : parts.replaced)
-      guilty.push_back({node_a, definition_difference(a_, node_a, b_, node_b)});
-    const bool is_explained = !guilty.empty() && !differs_beside_constants(a_, b_, parts, trials_);
-    add_unpaired(parts, is_explained, guilty);
-    for (const auto& [node_a, node_b] : rewired_) guilty.push_back(reads_otherwise(node_a, node_b));
-    return guilty;
+      culprits.push_back({node_a, definition_difference(a_, node_a, b_, node_b)});
+    const bool is_explained = !culprits.empty() && !differs_besides_constants(a_, b_, parts, interventions_);
+    add_unpaired(parts, is_explained, culprits);
+    for (const auto& [node_a, node_b] : rewired_) culprits.push_back(reads_differently(node_a, node_b));
+    return culprits;
   }
 
   // A product that reads other constants where one side alone goes on to scale and shift what it makes: an optimizer
   // folds the one into the other.
-  bool is_folded_into(const Parts& parts, const PlacedNode& node_a, const PlacedNode& node_b) const {
+  bool is_folded_into(const Parts& parts, const LocatedNode& node_a, const LocatedNode& node_b) const {
     if (parts.only_a.empty() == parts.only_b.empty() || !is_product(node_a) || !is_same_operation(node_a, node_b))
       return false;
     const auto scales_in = [](const ModelSide& side) {
-      return [&side](const PlacedNode& node) { return scales_by_constants(side, node); };
+      return [&side](const LocatedNode& node) { return scales_by_constants(side, node); };
     };
     return std::ranges::all_of(parts.only_a, scales_in(a_)) && std::ranges::all_of(parts.only_b, scales_in(b_));
   }
 
   // Adds nodes that only one of the two has; where the rest is explained, nodes that move elements are not part of it.
-  void add_unpaired(const Parts& parts, bool is_explained, std::vector<Guilty>& guilty) const {
-    const PlacedNode made_by = a_.producer(target_.a);
-    const auto counts = [&](const PlacedNode& node) { return !is_explained || !only_moves(node); };
+  void add_unpaired(const Parts& parts, bool is_explained, std::vector<Culprit>& culprits) const {
+    const LocatedNode made_by = a_.producer(target_.a);
+    const auto counts = [&](const LocatedNode& node) { return !is_explained || !only_moves(node); };
     const auto first_a = std::ranges::find_if(parts.only_a, counts);
     const auto first_b = std::ranges::find_if(parts.only_b, counts);
     const bool has_a = first_a != parts.only_a.end(), has_b = first_b != parts.only_b.end();
     const bool is_one_each = has_a && has_b && parts.only_a.size() == 1 && parts.only_b.size() == 1;
     if (is_one_each && make_other_kinds(*first_a, *first_b)) {
-      guilty.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
-      guilty.push_back({*first_b, fmt::format("B has this {} node, and A has none", first_b->node().op_type)});
+      culprits.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
+      culprits.push_back({*first_b, fmt::format("B has this {} node, and A has none", first_b->node().op_type)});
     } else if (is_one_each) {
-      guilty.push_back({*first_a, definition_difference(a_, *first_a, b_, *first_b)});
+      culprits.push_back({*first_a, definition_difference(a_, *first_a, b_, *first_b)});
     } else if (!has_a && has_b) {
-      guilty.push_back(std::ranges::all_of(parts.only_b, is_cast) ? casts_in_b(parts) : only_in_b(parts, *first_b));
+      culprits.push_back(std::ranges::all_of(parts.only_b, is_cast) ? casts_in_b(parts) : only_in_b(parts, *first_b));
     } else if (has_a && !has_b) {
-      guilty.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
+      culprits.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
     } else if (has_a) {
-      guilty.push_back({has(parts.only_a, made_by) ? made_by : *first_a,
-                        fmt::format("B makes something else of the same values, by {}", list_of(parts.only_b))});
+      culprits.push_back({has(parts.only_a, made_by) ? made_by : *first_a,
+                          fmt::format("B makes something else of the same values, by {}", list_of(parts.only_b))});
     }
   }
 
   // B's node that stands for the one that makes the value in A; no id where the region has none.
-  PlacedNode counterpart_of_maker(const Parts& parts) const {
+  LocatedNode counterpart_of_maker(const Parts& parts) const {
     const auto found = std::ranges::find(parts.paired, a_.producer(target_.a), &ChangedNodes::value_type::first);
-    return found == parts.paired.end() ? PlacedNode{} : found->second;
+    return found == parts.paired.end() ? LocatedNode{} : found->second;
   }
 
   // True where one node of B is computed from the other's output, by way of nodes of the region.
-  bool is_behind(const PlacedNode& node, const PlacedNode& other) const {
+  bool is_after(const LocatedNode& node, const LocatedNode& other) const {
     const std::vector<int32_t> sources =
-        sources_of(b_, ModelSide::site_read(*node.place, node.node().outputs.front()), region_.nodes_b);
+        sources_of(b_, ModelSide::value_info_read(*node.location, node.node().outputs.front()), region_.nodes_b);
     return std::ranges::any_of(other.node().outputs, [&](ValueId output) {
-      return std::ranges::find(sources, ModelSide::site_read(*other.place, output)) != sources.end();
+      return std::ranges::find(sources, ModelSide::value_info_read(*other.location, output)) != sources.end();
     });
   }
 
-  bool are_all_behind(const Parts& parts) const {
-    const PlacedNode maker = counterpart_of_maker(parts);
-    const auto stands_behind = [&](const PlacedNode& node) { return is_behind(node, maker); };
-    return maker.id != kNoNode && std::ranges::all_of(parts.only_b, stands_behind);
+  bool are_all_after(const Parts& parts) const {
+    const LocatedNode maker = counterpart_of_maker(parts);
+    const auto is_placed_after = [&](const LocatedNode& node) { return is_after(node, maker); };
+    return maker.id != kNoNode && std::ranges::all_of(parts.only_b, is_placed_after);
   }
 
-  Guilty casts_in_b(const Parts& parts) const {
-    if (const PlacedNode* cast = find_round_trip(parts.only_b); cast != nullptr)
+  Culprit casts_in_b(const Parts& parts) const {
+    if (const LocatedNode* cast = find_round_trip(parts.only_b); cast != nullptr)
       return {*cast, fmt::format("B takes the values to {} and back here, and A does not", name_of(type_made(*cast)))};
-    if (are_all_behind(parts)) return only_in_b(parts, parts.only_b.front());
+    if (are_all_after(parts)) return only_in_b(parts, parts.only_b.front());
     return {a_.producer(target_.a), "in B it stands between casts to a type of less precision"};
   }
 
-  Guilty only_in_b(const Parts& parts, const PlacedNode& first) const {
-    const PlacedNode node = by_name(matching_, first);
-    PlacedNode maker = counterpart_of_maker(parts);
+  Culprit only_in_b(const Parts& parts, const LocatedNode& first) const {
+    const LocatedNode node = by_name(matching_, first);
+    LocatedNode maker = counterpart_of_maker(parts);
     if (maker == node) maker = first;
-    std::string place = "here";
-    const bool is_known = maker.id != kNoNode, stands_behind = is_known && is_behind(node, maker);
-    if (stands_behind || (is_known && is_behind(maker, node)))
-      place = fmt::format("{} what stands for A's '{}'", stands_behind ? "behind" : "before",
-                          a_.producer(target_.a).node().display_name);
-    return {node, fmt::format("B has this {} node {}, and A has none", node.node().op_type, place)};
+    std::string location = "here";
+    const bool is_known = maker.id != kNoNode, is_placed_after = is_known && is_after(node, maker);
+    if (is_placed_after || (is_known && is_after(maker, node)))
+      location = fmt::format("{} what stands for A's '{}'", is_placed_after ? "behind" : "before",
+                             a_.producer(target_.a).node().display_name);
+    return {node, fmt::format("B has this {} node {}, and A has none", node.node().op_type, location)};
   }
 
   const ModelSide &a_, &b_;
   const ModelMatching& matching_;
   const ValueMatch& target_;
   const Region& region_;
-  const Trials& trials_;
+  const Interventions& interventions_;
   ChangedNodes rewired_;
 };
 
 }  // namespace
 
-std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                 const ValueMatch& target, const Region& region, const Trials& trials) {
-  std::vector<Guilty> guilty = Explanation(a, b, matching, target, region, trials).find();
-  for (Guilty& one : guilty) {
+std::vector<Culprit> culprit_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                   const ValueMatch& target, const Region& region, const Interventions& interventions) {
+  std::vector<Culprit> culprits = Explanation(a, b, matching, target, region, interventions).find();
+  for (Culprit& one : culprits) {
     if (!one.why.empty()) continue;
     one.is_draw = one.is_draw || draws_without_seed(one.node.node());
     one.why = one.is_draw ? "it draws at random and has no seed: what A's and B's drew cannot be compared"
                           : "on A's own values B's definition gives another result";
   }
-  return guilty;
+  return culprits;
 }
 
 }  // namespace parallax::diff

@@ -9,10 +9,10 @@
 
 namespace parallax::diff {
 
-class Trials;
+class Interventions;
 
-struct Guilty {
-  PlacedNode node;  // in A; in B where A has none
+struct Culprit {
+  LocatedNode node;  // in A; in B where A has none
   std::string why;
   // Where operands are what differs: what B reads stands for `instead` of A, where A reads `wanted`.
   int32_t wanted = -1, instead = -1;
@@ -21,7 +21,7 @@ struct Guilty {
 };
 
 // At least one.
-std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                 const ValueMatch& target, const Region& region, const Trials& trials);
+std::vector<Culprit> culprit_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                   const ValueMatch& target, const Region& region, const Interventions& interventions);
 
 }  // namespace parallax::diff

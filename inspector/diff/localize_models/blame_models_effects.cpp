@@ -8,60 +8,60 @@ namespace parallax::diff {
 namespace {
 
 // Results that depend on an operand's shape alone.
-bool takes_shape_only(const PlacedNode& node) {
+bool takes_shape_only(const LocatedNode& node) {
   return node.node().op_type == "Shape" || node.node().op_type == "Size" || node.node().op_type == "ConstantOfShape";
 }
 
 }  // namespace
 
 Effects::Effects(const ModelSide& a, DifferenceOf difference) : a_(a), difference_(std::move(difference)) {
-  const size_t count = a.sites().sites().size();
+  const size_t count = a.value_infos().value_infos().size();
   made_of_.resize(count);
   readers_.resize(count);
   is_end_.assign(count, false);
-  const GraphSites& main = a.sites().main();
+  const GraphValues& main = a.value_infos().main();
   add(main);
   for (const ValueId output : main.graph->outputs) {
-    const int32_t id = ModelSide::site_read(main, output);
+    const int32_t id = ModelSide::value_info_read(main, output);
     if (id >= 0) is_end_[static_cast<size_t>(id)] = true;
   }
 }
 
-void Effects::add(const GraphSites& place) {
-  for (const NodeId node : place.graph->order) {
-    const Node& definition = place.graph->nodes[static_cast<size_t>(node)];
+void Effects::add(const GraphValues& location) {
+  for (const NodeId node : location.graph->order) {
+    const Node& definition = location.graph->nodes[static_cast<size_t>(node)];
     for (const ValueId input : definition.inputs) {
-      const int32_t read = ModelSide::site_read(place, input);
+      const int32_t read = ModelSide::value_info_read(location, input);
       if (read < 0) continue;
-      readers_[static_cast<size_t>(read)].push_back({&place, node});
+      readers_[static_cast<size_t>(read)].push_back({&location, node});
       for (const ValueId output : definition.outputs) {
-        const int32_t made = ModelSide::site_read(place, output);
+        const int32_t made = ModelSide::value_info_read(location, output);
         if (made >= 0) made_of_[static_cast<size_t>(read)].push_back(made);
       }
     }
   }
-  for (const GraphSites::Child& child : place.children) {
-    add(*child.sites);
-    add_passed_on(place, child);
+  for (const GraphValues::Child& child : location.children) {
+    add(*child.value_infos);
+    add_passed_on(location, child);
   }
 }
 
 // Inputs of functions are those of their call. Outputs of branches and functions are those of their node; outputs of a
 // loop's body are carried to the next iteration, too.
-void Effects::add_passed_on(const GraphSites& place, const GraphSites::Child& child) {
+void Effects::add_passed_on(const GraphValues& location, const GraphValues::Child& child) {
   const bool goes_round = child.attribute == "body", is_call = child.attribute.empty();
-  const std::vector<ValueId>&given = place.graph->nodes[static_cast<size_t>(child.node)].inputs,
-        &formal = child.sites->graph->inputs;
+  const std::vector<ValueId>&given = location.graph->nodes[static_cast<size_t>(child.node)].inputs,
+        &formal = child.value_infos->graph->inputs;
   for (size_t index = 0; is_call && index < std::min(given.size(), formal.size()); ++index) {
-    const int32_t outer = ModelSide::site_read(place, given[index]);
-    const int32_t inner = ModelSide::site_read(*child.sites, formal[index]);
+    const int32_t outer = ModelSide::value_info_read(location, given[index]);
+    const int32_t inner = ModelSide::value_info_read(*child.value_infos, formal[index]);
     if (outer >= 0 && inner >= 0) made_of_[static_cast<size_t>(outer)].push_back(inner);
   }
-  const std::vector<ValueId>& handed_out = child.sites->graph->outputs;
-  const std::vector<ValueId>& made = place.graph->nodes[static_cast<size_t>(child.node)].outputs;
+  const std::vector<ValueId>& handed_out = child.value_infos->graph->outputs;
+  const std::vector<ValueId>& made = location.graph->nodes[static_cast<size_t>(child.node)].outputs;
   for (size_t index = 0; index < handed_out.size(); ++index) {
-    const int32_t inner = ModelSide::site_read(*child.sites, handed_out[index]);
-    const int32_t outer = index < made.size() ? ModelSide::site_read(place, made[index]) : -1;
+    const int32_t inner = ModelSide::value_info_read(*child.value_infos, handed_out[index]);
+    const int32_t outer = index < made.size() ? ModelSide::value_info_read(location, made[index]) : -1;
     if (inner < 0) continue;
     if (goes_round) is_end_[static_cast<size_t>(inner)] = true;
     if (!goes_round && outer >= 0) made_of_[static_cast<size_t>(inner)].push_back(outer);
@@ -69,7 +69,7 @@ void Effects::add_passed_on(const GraphSites& place, const GraphSites::Child& ch
 }
 
 bool Effects::stops(int32_t id, double difference) const {
-  const PlacedNode node = a_.producer(id);
+  const LocatedNode node = a_.producer(id);
   if (node.id != kNoNode && takes_shape_only(node)) return true;
   const std::optional<double> found = difference_(id);
   return found.has_value() && *found <= difference;
@@ -127,9 +127,9 @@ std::vector<bool> Effects::leading_to(const std::function<bool(int32_t id)>& hol
 }
 
 bool Effects::is_made_up_for(int32_t id, double difference,
-                             const std::function<bool(const PlacedNode&)>& is_read_alike) const {
+                             const std::function<bool(const LocatedNode&)>& is_read_alike) const {
   // A call does the same where the nodes of its function do.
-  const auto does_alike = [&](const PlacedNode& reader) {
+  const auto does_alike = [&](const LocatedNode& reader) {
     return reader.node().function != nullptr || is_read_alike(reader);
   };
   std::vector<int32_t> differing = {id};

@@ -25,7 +25,8 @@ class Effects {
   // Whether anything else is done with the value in B before the two agree again, to `difference`. Where all is done
   // alike, as `is_read_alike` tells of a reader, the value is what it is taken for, and its own difference has only
   // been hidden: by a maximum, a saturated function, a comparison that these inputs decide alike.
-  bool is_made_up_for(int32_t id, double difference, const std::function<bool(const PlacedNode&)>& is_read_alike) const;
+  bool is_made_up_for(int32_t id, double difference,
+                      const std::function<bool(const LocatedNode&)>& is_read_alike) const;
 
   // Whether this holds of anything that is made of the value, directly or not.
   bool is_any_made_of(int32_t id, const std::function<bool(int32_t made)>& holds) const;
@@ -37,17 +38,17 @@ class Effects {
   bool is_handed_out(int32_t id) const { return is_end_[static_cast<size_t>(id)]; }
 
   // The nodes that read it, those in bodies included.
-  const std::vector<PlacedNode>& readers(int32_t id) const { return readers_[static_cast<size_t>(id)]; }
+  const std::vector<LocatedNode>& readers(int32_t id) const { return readers_[static_cast<size_t>(id)]; }
 
  private:
-  void add(const GraphSites& place);
-  void add_passed_on(const GraphSites& place, const GraphSites::Child& child);
+  void add(const GraphValues& location);
+  void add_passed_on(const GraphValues& location, const GraphValues::Child& child);
   bool stops(int32_t id, double difference) const;
 
   const ModelSide& a_;
   DifferenceOf difference_;
   std::vector<std::vector<int32_t>> made_of_;  // by site: what reads it makes
-  std::vector<std::vector<PlacedNode>> readers_;
+  std::vector<std::vector<LocatedNode>> readers_;
   std::map<double, std::vector<bool>> traceless_;  // by difference
   std::vector<bool> is_end_;                       // handed out of the model, or of the body of a loop
 };

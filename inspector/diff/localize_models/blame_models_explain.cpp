@@ -46,15 +46,15 @@ std::string text_of(const Node& node, const std::string& name) {
 }
 
 // The node with one attribute alone, so that its meaning can be compared.
-HashKey hash_alone(const PlacedNode& placed, const std::string& name) {
+HashKey hash_alone(const LocatedNode& placed, const std::string& name) {
   Node alone = placed.node();
   std::erase_if(alone.attributes, [&](const Attribute& attribute) { return attribute.name != name; });
-  return hash_attributes(*placed.place->graph, alone);
+  return hash_attributes(*placed.location->graph, alone);
 }
 
-std::string attribute_difference(const PlacedNode& a, const PlacedNode& b) {
+std::string attribute_difference(const LocatedNode& a, const LocatedNode& b) {
   std::vector<std::string> names;
-  for (const PlacedNode* placed : {&a, &b}) {
+  for (const LocatedNode* placed : {&a, &b}) {
     for (const Attribute& attribute : placed->node().attributes) {
       if (std::ranges::find(names, attribute.name) == names.end()) names.push_back(attribute.name);
     }
@@ -93,8 +93,8 @@ std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
     aa += x * x;
   }
   if (aa == 0 || !std::isfinite(ab / aa)) return std::nullopt;
-  const bool are_stored_otherwise = is_floating(a.dtype()) && is_floating(b.dtype()) && a.dtype() != b.dtype();
-  const double margin = are_stored_otherwise ? float_limits(narrower(a.dtype(), b.dtype())).epsilon : 1e-6;
+  const bool are_stored_differently = is_floating(a.dtype()) && is_floating(b.dtype()) && a.dtype() != b.dtype();
+  const double margin = are_stored_differently ? float_limits(narrower(a.dtype(), b.dtype())).epsilon : 1e-6;
   const double factor = ab / aa;
   for (int64_t element = 0; element < a.element_count(); ++element) {
     const double x = element_as_double(a, element) * factor;
@@ -130,9 +130,9 @@ std::string difference_of_texts(const Tensor& a, const Tensor& b) {
     if (count++ == 0) first = static_cast<int64_t>(element);
   }
   if (count == 0) return {};
-  const auto place = static_cast<size_t>(first);
+  const auto location = static_cast<size_t>(first);
   const std::string element =
-      fmt::format("{}{} in B and {} in A", which_element(a, first), shown(in_b[place]), shown(in_a[place]));
+      fmt::format("{}{} in B and {} in A", which_element(a, first), shown(in_b[location]), shown(in_a[location]));
   return count == 1 ? element : fmt::format("{} of {} elements differ; {}", count, in_a.size(), element);
 }
 
@@ -150,7 +150,7 @@ ConstantDifference constant_difference(const ModelSide& a, int32_t in_a, const M
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const bool are_like = value_a.tensor().shape() == value_b.tensor().shape();
   const double size = are_like ? relative_distance(value_a, value_b, {}).relative_rms : kInfinity;
-  return {fmt::format("it reads another constant '{}': {}", a.site(in_a).name, text), size};
+  return {fmt::format("it reads another constant '{}': {}", a.value_info(in_a).name, text), size};
 }
 
 bool is_all_zeros(const Value& value) {
@@ -162,11 +162,11 @@ bool is_all_zeros(const Value& value) {
 }
 
 // An operand that one of the two has and the other has left out, not counting zeros: a bias, say.
-std::string missing_operand(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                            const PlacedNode& node_b) {
-  const auto read = [](const PlacedNode& node, size_t port) {
+std::string missing_operand(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
+                            const LocatedNode& node_b) {
+  const auto read = [](const LocatedNode& node, size_t port) {
     const std::vector<ValueId>& inputs = node.node().inputs;
-    return port < inputs.size() ? ModelSide::site_read(*node.place, inputs[port]) : -1;
+    return port < inputs.size() ? ModelSide::value_info_read(*node.location, inputs[port]) : -1;
   };
   for (size_t port = 0; port < std::max(node_a.node().inputs.size(), node_b.node().inputs.size()); ++port) {
     const int32_t in_a = read(node_a, port), in_b = read(node_b, port);
@@ -177,14 +177,17 @@ std::string missing_operand(const ModelSide& a, const PlacedNode& node_a, const 
     const OpSchema* schema = node_a.node().schema;
     const FormalParameter* parameter = schema == nullptr ? nullptr : schema->input(port);
     const std::string name = parameter == nullptr ? "" : fmt::format(" ({})", parameter->name);
-    return in_b < 0 ? fmt::format("it has no input {}{} in B, and reads '{}' there in A", port, name, a.site(in_a).name)
-                    : fmt::format("it has an input {}{} in B, '{}', and none in A", port, name, b.site(in_b).name);
+    return in_b < 0
+               ? fmt::format("it has no input {}{} in B, and reads '{}' there in A", port, name,
+                             a.value_info(in_a).name)
+               : fmt::format("it has an input {}{} in B, '{}', and none in A", port, name, b.value_info(in_b).name);
   }
   return {};
 }
 
 // A constant and a value that were exchanged.
-bool has_crossed_constant(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b) {
+bool has_crossed_constant(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
+                          const LocatedNode& node_b) {
   const size_t count = node_a.node().inputs.size();
   if (count != node_b.node().inputs.size() || commutes(node_a.node())) return false;
   bool is_moved_away = false, is_moved_here = false;
@@ -203,18 +206,18 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::string || b.dtype() == DType::string || is_complex(a.dtype()) || is_complex(b.dtype()))
     return {};
   // Quantized values are not comparable with the numbers that they represent.
-  const auto are_codes = [](const Tensor& x, const Tensor& y) {
+  const auto are_quantized = [](const Tensor& x, const Tensor& y) {
     return is_integer(x.dtype()) && is_floating(y.dtype());
   };
-  if (are_codes(a, b) || are_codes(b, a))
+  if (are_quantized(a, b) || are_quantized(b, a))
     return fmt::format("it is of type {} in B and {} in A", name_of(b.dtype()), name_of(a.dtype()));
   if (is_transposed(a, b) && !(a.shape() == b.shape())) return "it is transposed in B";
   if (a.element_count() != b.element_count()) return shape_difference(a, b);
   // Doubles that are stored as floats; storage in half precision is reported where nothing else is: it may be
   // observable.
-  const bool are_stored_otherwise = is_floating(a.dtype()) && is_floating(b.dtype()) && a.dtype() != b.dtype();
-  const DType stored = are_stored_otherwise ? narrower(a.dtype(), b.dtype()) : DType::undefined;
-  const bool passes_over = are_stored_otherwise && (stored == DType::float32 || !differ_by_storing(a, b, stored));
+  const bool are_stored_differently = is_floating(a.dtype()) && is_floating(b.dtype()) && a.dtype() != b.dtype();
+  const DType stored = are_stored_differently ? narrower(a.dtype(), b.dtype()) : DType::undefined;
+  const bool passes_over = are_stored_differently && (stored == DType::float32 || !differ_by_storing(a, b, stored));
   int64_t count = 0, worst = -1;
   double largest = 0;
   bool is_zero = true;
@@ -223,18 +226,18 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
     is_zero = is_zero && y == 0;
     if (x == y || (std::isnan(x) && std::isnan(y)) || (passes_over && differ_by_storing(x, y, stored))) continue;
     ++count;
-    const double apart = std::isfinite(x - y) ? std::abs(x - y) : std::numeric_limits<double>::infinity();
-    if (worst >= 0 && apart <= largest) continue;
+    const double gap_between = std::isfinite(x - y) ? std::abs(x - y) : std::numeric_limits<double>::infinity();
+    if (worst >= 0 && gap_between <= largest) continue;
     worst = element;
-    largest = apart;
+    largest = gap_between;
   }
   if (count == 0) return {};
   if (is_transposed(a, b)) return "it is transposed in B";
-  const auto told = [worst](const TensorView& view) {
+  const auto reported = [worst](const TensorView& view) {
     return is_integer(view.dtype) ? element_to_string(view, worst)
                                   : fmt::format("{:.7g}", element_as_double(view, worst));
   };
-  std::string element = fmt::format("{}{} in B and {} in A", which_element(a, worst), told(b), told(a));
+  std::string element = fmt::format("{}{} in B and {} in A", which_element(a, worst), reported(b), reported(a));
   if (count == 1 || a.element_count() == 1) return element;
   if (is_zero) return "it is all zeros in B";
   if (const auto factor = factor_between(a, b); factor.has_value() && fmt::format("{:.6g}", *factor) != "1")
@@ -242,27 +245,27 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   return fmt::format("{} of {} elements differ; {}", count, a.element_count(), element);
 }
 
-std::string told_difference(const Value& a, const Value& b) {
+std::string difference_text(const Value& a, const Value& b) {
   if (!a.is_tensor() || !b.is_tensor()) return {};
   const std::string difference = difference_of_constants(a.tensor(), b.tensor());
   return difference.empty() ? difference : ": " + difference;
 }
 
 // In half precision each differs a little.
-std::string constants_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                                 const PlacedNode& node_b) {
+std::string constants_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
+                                 const LocatedNode& node_b) {
   const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
   ConstantDifference furthest;
   for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
-    ConstantDifference found = constant_difference(a, ModelSide::site_read(*node_a.place, in_a[port]), b,
-                                                   ModelSide::site_read(*node_b.place, in_b[port]));
+    ConstantDifference found = constant_difference(a, ModelSide::value_info_read(*node_a.location, in_a[port]), b,
+                                                   ModelSide::value_info_read(*node_b.location, in_b[port]));
     if (!found.text.empty() && found.size > furthest.size) furthest = std::move(found);
   }
   return furthest.text;
 }
 
-std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                                  const PlacedNode& node_b) {
+std::string definition_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
+                                  const LocatedNode& node_b) {
   const Node &in_a = node_a.node(), &in_b = node_b.node();
   if (hash_operator(in_a) != hash_operator(in_b))
     return fmt::format("the operator is {} in B and {} in A", in_b.op_type, in_a.op_type);
@@ -272,55 +275,56 @@ std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, 
   return has_crossed_constant(a, node_a, b, node_b) ? "the operands are swapped in B" : "";
 }
 
-OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                                     const PlacedNode& node_b, const ModelMatching& matching) {
+OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
+                                     const LocatedNode& node_b, const ModelMatching& matching) {
   const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
   std::vector<size_t> moved;
   for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
-    const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]),
-                  y = ModelSide::site_read(*node_b.place, in_b[port]);
+    const int32_t x = ModelSide::value_info_read(*node_a.location, in_a[port]),
+                  y = ModelSide::value_info_read(*node_b.location, in_b[port]);
     if (x < 0 || y < 0 || matching.b_of_a[static_cast<size_t>(x)] == y) continue;
     moved.push_back(port);
   }
   if (moved.empty() ||
       (moved.size() > 1 && commutes(node_a.node()) && moved.size() == in_a.size() && in_a.size() == 2 &&
-       matching.b_of_a[static_cast<size_t>(ModelSide::site_read(*node_a.place, in_a[0]))] ==
-           ModelSide::site_read(*node_b.place, in_b[1])))
+       matching.b_of_a[static_cast<size_t>(ModelSide::value_info_read(*node_a.location, in_a[0]))] ==
+           ModelSide::value_info_read(*node_b.location, in_b[1])))
     return {};
-  const auto name = [](const ModelSide& side, const PlacedNode& node, size_t port) {
-    const int32_t id = ModelSide::site_read(*node.place, node.node().inputs[port]);
-    return id < 0 ? std::string("nothing") : fmt::format("'{}'", side.site(id).name);
+  const auto name = [](const ModelSide& side, const LocatedNode& node, size_t port) {
+    const int32_t id = ModelSide::value_info_read(*node.location, node.node().inputs[port]);
+    return id < 0 ? std::string("nothing") : fmt::format("'{}'", side.value_info(id).name);
   };
-  const int32_t read = ModelSide::site_read(*node_b.place, in_b[moved[0]]);
+  const int32_t read = ModelSide::value_info_read(*node_b.location, in_b[moved[0]]);
   const int32_t in_a_too = read < 0 ? -1 : matching.a_of_b[static_cast<size_t>(read)];
-  const int32_t wanted = ModelSide::site_read(*node_a.place, in_a[moved[0]]);
+  const int32_t wanted = ModelSide::value_info_read(*node_a.location, in_a[moved[0]]);
   if (moved.size() == 2) {
-    const int32_t second = ModelSide::site_read(*node_a.place, in_a[moved[1]]);
-    const int32_t other = ModelSide::site_read(*node_b.place, in_b[moved[1]]);
+    const int32_t second = ModelSide::value_info_read(*node_a.location, in_a[moved[1]]);
+    const int32_t other = ModelSide::value_info_read(*node_b.location, in_b[moved[1]]);
     const bool is_first_there = matching.b_of_a[static_cast<size_t>(wanted)] == other;
     // The other one may be made by other nodes in B: it stands for none of A's.
     const int32_t of_second = matching.b_of_a[static_cast<size_t>(second)];
     const bool is_second_there = of_second == read || (of_second < 0 && in_a_too < 0);
     if (is_first_there ? is_second_there || in_a_too >= 0
                        : of_second == read && matching.a_of_b[static_cast<size_t>(other)] < 0)
-      return {"the operands are swapped in B", wanted, in_a_too, std::string(b.site(read).name)};
+      return {"the operands are swapped in B", wanted, in_a_too, std::string(b.value_info(read).name)};
   }
   if (in_a_too < 0) return {};
-  const std::string stands_for = b.site(read).name == a.site(in_a_too).name
+  const std::string stands_for = b.value_info(read).name == a.value_info(in_a_too).name
                                      ? ""
-                                     : fmt::format(", which stands for A's '{}',", a.site(in_a_too).name);
+                                     : fmt::format(", which stands for A's '{}',", a.value_info(in_a_too).name);
   return {
       fmt::format("B reads {}{} where A reads {}", name(b, node_b, moved[0]), stands_for, name(a, node_a, moved[0])),
-      wanted, in_a_too, std::string(b.site(read).name)};
+      wanted, in_a_too, std::string(b.value_info(read).name)};
 }
 
-bool reads_the_same(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b,
+bool reads_the_same(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b,
                     const ModelMatching& matching) {
   const std::vector<ValueId>& in_a = node_a.node().inputs;
   std::vector<ValueId> in_b = node_b.node().inputs;
   if (in_a.size() != in_b.size()) return false;
   const auto is_counterpart = [&](ValueId of_a, ValueId of_b) {
-    const int32_t x = ModelSide::site_read(*node_a.place, of_a), y = ModelSide::site_read(*node_b.place, of_b);
+    const int32_t x = ModelSide::value_info_read(*node_a.location, of_a),
+                  y = ModelSide::value_info_read(*node_b.location, of_b);
     if (x < 0 || y < 0) return x == y;
     // The content of constants is part of the definition, which has been compared.
     return matching.b_of_a[static_cast<size_t>(x)] == y || (a.follows_from_constants(x) && b.follows_from_constants(y));

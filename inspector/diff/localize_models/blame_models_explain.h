@@ -12,12 +12,12 @@
 namespace parallax::diff {
 
 // Operator, attributes and constants. Empty where nothing in them differs.
-std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                                  const PlacedNode& node_b);
+std::string definition_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
+                                  const LocatedNode& node_b);
 
 // Of all constants that the two read the one that is furthest off. Empty where they read equal ones.
-std::string constants_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                                 const PlacedNode& node_b);
+std::string constants_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
+                                 const LocatedNode& node_b);
 
 // Which values the two read.
 struct OperandDifference {
@@ -26,18 +26,18 @@ struct OperandDifference {
   int32_t wanted = -1, instead = -1;
   std::string b_reads = {};  // its name in B
 };
-OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                                     const PlacedNode& node_b, const ModelMatching& matching);
+OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
+                                     const LocatedNode& node_b, const ModelMatching& matching);
 
 // Whether the inputs of one are the counterparts of the other's, with nothing between; constants are part of the
 // definition.
-bool reads_the_same(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b,
+bool reads_the_same(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b,
                     const ModelMatching& matching);
 
 // The first element of two constants that differs and how many do; whether one is the other transposed, scaled or
 // empty. Empty for equal ones.
 std::string difference_of_constants(const Tensor& a, const Tensor& b);
 // The same behind a colon, for the end of a sentence; empty where one is no tensor.
-std::string told_difference(const Value& a, const Value& b);
+std::string difference_text(const Value& a, const Value& b);
 
 }  // namespace parallax::diff

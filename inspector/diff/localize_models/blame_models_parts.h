@@ -13,10 +13,10 @@ namespace parallax::diff {
 
 constexpr int kMostFolded = 64;  // nodes behind one another that an optimiser may have folded
 
-using ChangedNodes = std::vector<std::pair<PlacedNode, PlacedNode>>;  // of A, of B
+using ChangedNodes = std::vector<std::pair<LocatedNode, LocatedNode>>;  // of A, of B
 
 struct Parts {
-  std::vector<PlacedNode> only_a, only_b;
+  std::vector<LocatedNode> only_a, only_b;
   ChangedNodes paired;
   ChangedNodes changed;
   ChangedNodes replaced;  // in one place, by another operator
@@ -26,11 +26,11 @@ Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& ma
                  const Region& region);
 
 // Hands on what it reads: no part of a region.
-bool is_identity(const PlacedNode& node);
-bool has(const std::vector<PlacedNode>& nodes, const PlacedNode& node);
-DType type_made(const PlacedNode& node);
+bool is_identity(const LocatedNode& node);
+bool has(const std::vector<LocatedNode>& nodes, const LocatedNode& node);
+DType type_made(const LocatedNode& node);
 // One makes numbers and the other conditions or indices: neither stands in the other's place.
-bool make_other_kinds(const PlacedNode& a, const PlacedNode& b);
+bool make_other_kinds(const LocatedNode& a, const LocatedNode& b);
 // Of constants, shapes and types alone: whatever the inputs hold, an optimiser may know it.
 bool may_be_folded(const ModelSide& side, int32_t id, int depth = 0);
 

@@ -23,19 +23,19 @@ namespace parallax::diff {
 namespace {
 
 // The DequantizeLinear nodes of a region, those that make the constants it reads included.
-std::vector<PlacedNode> dequantizers_of(const ModelSide& side, const std::vector<PlacedNode>& nodes) {
-  std::vector<PlacedNode> found, waiting = nodes;
+std::vector<LocatedNode> dequantizers_of(const ModelSide& side, const std::vector<LocatedNode>& nodes) {
+  std::vector<LocatedNode> found, waiting = nodes;
   constexpr size_t kMost = 256;
   for (size_t index = 0; index < waiting.size() && index < kMost; ++index) {
-    const PlacedNode node = waiting[index];
+    const LocatedNode node = waiting[index];
     if (is_dequantize(node.node())) {
       found.push_back(node);
       continue;
     }
     for (const ValueId input : node.node().inputs) {
-      const int32_t read = ModelSide::site_read(*node.place, input);
+      const int32_t read = ModelSide::value_info_read(*node.location, input);
       if (read < 0 || !side.follows_from_constants(read)) continue;
-      const PlacedNode made_by = side.producer(read);
+      const LocatedNode made_by = side.producer(read);
       if (made_by.id != kNoNode && !has(waiting, made_by)) waiting.push_back(made_by);
     }
   }
@@ -51,28 +51,30 @@ double size_of(const Value& value) {
   return std::sqrt(squares / static_cast<double>(value.tensor().element_count()));
 }
 
-bool is_clamp(const PlacedNode& node) { return clamps_at_zero(*node.place->graph, node.node()); }
-bool is_of_codes(const PlacedNode& node) { return is_quantize(node.node()) || is_dequantize(node.node()); }
+bool is_clamp(const LocatedNode& node) { return clamps_at_zero(*node.location->graph, node.node()); }
+bool is_of_quantized(const LocatedNode& node) { return is_quantize(node.node()) || is_dequantize(node.node()); }
 
-int32_t made_by(const PlacedNode& node) { return ModelSide::site_read(*node.place, node.node().outputs.front()); }
+int32_t made_by(const LocatedNode& node) {
+  return ModelSide::value_info_read(*node.location, node.node().outputs.front());
+}
 
 // The quantized values that a value is dequantized from, moved since or not.
-std::optional<Codes> codes_held(const ModelSide& side, int32_t id) {
-  PlacedNode made_by = side.producer(id);
+std::optional<QuantizedRange> quantized_held(const ModelSide& side, int32_t id) {
+  LocatedNode made_by = side.producer(id);
   while (made_by.id != kNoNode && only_moves(made_by)) {
-    const int32_t moved = ModelSide::site_read(*made_by.place, made_by.node().inputs.front());
-    made_by = moved < 0 ? PlacedNode{} : side.producer(moved);
+    const int32_t moved = ModelSide::value_info_read(*made_by.location, made_by.node().inputs.front());
+    made_by = moved < 0 ? LocatedNode{} : side.producer(moved);
   }
   if (made_by.id == kNoNode || !is_dequantize(made_by.node())) return std::nullopt;
-  return codes_of(*made_by.place->graph, made_by.node());
+  return quantized_range_of(*made_by.location->graph, made_by.node());
 }
 
 // "scale 0.1 and zero point 3", where these are single numbers.
-std::string told_codes(const ModelSide& side, const PlacedNode& node) {
+std::string quantized_text(const ModelSide& side, const LocatedNode& node) {
   std::string text;
   for (const auto& [port, name] : {std::pair<size_t, std::string_view>{1, "scale"}, {2, "zero point"}}) {
     if (port >= node.node().inputs.size() || !side.reads_constant(node, port)) continue;
-    const Value held = side.constant(ModelSide::site_read(*node.place, node.node().inputs[port]));
+    const Value held = side.constant(ModelSide::value_info_read(*node.location, node.node().inputs[port]));
     if (!held.is_tensor() || held.tensor().element_count() != 1) continue;
     text += fmt::format("{}{} {:.7g}", text.empty() ? "" : " and ", name, element_as_double(held.tensor(), 0));
   }
@@ -80,42 +82,43 @@ std::string told_codes(const ModelSide& side, const PlacedNode& node) {
 }
 
 // The causes of quantized values that represent other floats than those they were made from.
-class CodesBlame {
+class QuantizedBlame {
  public:
-  CodesBlame(const ModelSide& a, const ModelSide& b, const ModelSide& side, const ModelMatching& matching)
+  QuantizedBlame(const ModelSide& a, const ModelSide& b, const ModelSide& side, const ModelMatching& matching)
       : a_(a), b_(b), side_(side), matching_(matching) {}
 
   // `floats` are the input of the quantization.
-  Guilty of(const PlacedNode& dequantize, const Value& floats) const {
-    const NodeId before = quantize_just_before(*dequantize.place->graph, dequantize.node());
+  Culprit of(const LocatedNode& dequantize, const Value& floats) const {
+    const NodeId before = quantize_just_before(*dequantize.location->graph, dequantize.node());
     if (before == kNoNode) return of_constant(dequantize);
-    const PlacedNode quantize{dequantize.place, before};
-    const std::string saturation = told_saturation(quantize, floats);
+    const LocatedNode quantize{dequantize.location, before};
+    const std::string saturation = saturation_text(quantize, floats);
     if (!saturation.empty()) return {quantize, saturation};
-    const std::string there = told_codes(side_, quantize), here = told_codes(side_, dequantize);
+    const std::string there = quantized_text(side_, quantize), here = quantized_text(side_, dequantize);
     if (there != here) {
       return {dequantize, fmt::format("it dequantizes by {}, but '{}' has quantized by {}", here,
                                       quantize.node().display_name, there)};
     }
-    return {quantize, fmt::format("its steps are too coarse for what it quantizes{}", told_step(quantize))};
+    return {quantize, fmt::format("its steps are too coarse for what it quantizes{}", step_text(quantize))};
   }
 
  private:
-  std::string_view letter() const { return &side_ == &a_ ? "A" : "B"; }
+  std::string_view pending_event() const { return &side_ == &a_ ? "A" : "B"; }
 
-  Guilty of_constant(const PlacedNode& dequantize) const {
+  Culprit of_constant(const LocatedNode& dequantize) const {
     const int32_t made = made_by(dequantize);
     const int32_t other = (&side_ == &a_ ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(made)];
     const int32_t in_a = &side_ == &a_ ? made : other, in_b = &side_ == &a_ ? other : made;
-    const std::string difference = told_difference(a_.constant(in_a), b_.constant(in_b));
-    const std::string codes = told_codes(side_, dequantize);
-    return {dequantize,
-            fmt::format("its result{} is not the numbers that its quantized values represent, constant '{}'{}",
-                        codes.empty() ? "" : " by " + codes, (&side_ == &a_ ? b_ : a_).site(other).name, difference)};
+    const std::string difference = difference_text(a_.constant(in_a), b_.constant(in_b));
+    const std::string codes = quantized_text(side_, dequantize);
+    return {
+        dequantize,
+        fmt::format("its result{} is not the numbers that its quantized values represent, constant '{}'{}",
+                    codes.empty() ? "" : " by " + codes, (&side_ == &a_ ? b_ : a_).value_info(other).name, difference)};
   }
 
-  std::string told_saturation(const PlacedNode& quantize, const Value& floats) const {
-    const std::optional<Codes> codes = codes_of(*quantize.place->graph, quantize.node());
+  std::string saturation_text(const LocatedNode& quantize, const Value& floats) const {
+    const std::optional<QuantizedRange> codes = quantized_range_of(*quantize.location->graph, quantize.node());
     if (!codes.has_value() || !std::isfinite(codes->highest) || !floats.is_tensor()) return {};
     const Tensor& tensor = floats.tensor();
     // A Relu removes the range below zero.
@@ -131,12 +134,13 @@ class CodesBlame {
     if (beyond == 0) return {};
     return fmt::format(
         "it saturates in {}: {} of {} elements are beyond its quantized range by {}, {:.6g} to {:.6g}, as {:.6g} is",
-        letter(), beyond, tensor.element_count(), told_codes(side_, quantize), codes->lowest, codes->highest, furthest);
+        pending_event(), beyond, tensor.element_count(), quantized_text(side_, quantize), codes->lowest, codes->highest,
+        furthest);
   }
 
-  std::string told_step(const PlacedNode& quantize) const {
-    const std::optional<Codes> codes = codes_of(*quantize.place->graph, quantize.node());
-    return codes.has_value() ? fmt::format(": they are {:.6g} wide in {}", codes->step, letter()) : "";
+  std::string step_text(const LocatedNode& quantize) const {
+    const std::optional<QuantizedRange> codes = quantized_range_of(*quantize.location->graph, quantize.node());
+    return codes.has_value() ? fmt::format(": they are {:.6g} wide in {}", codes->step, pending_event()) : "";
   }
 
   const ModelSide &a_, &b_, &side_;
@@ -145,42 +149,43 @@ class CodesBlame {
 
 }  // namespace
 
-std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                          const RegionRunner& runner, const ValueMatch& match, const Instance& instance,
-                                          const Region& region, const std::optional<Limit>& known_limit) {
-  const bool is_in_a =
-      std::ranges::any_of(a.sites().sites(), [](const ValueSite& site) { return site.op == "DequantizeLinear"; });
+std::optional<WithoutQuantization> without_quantization(const ModelSide& a, const ModelSide& b,
+                                                        const ModelMatching& matching, const RegionRunner& runner,
+                                                        const ValueMatch& match, const Instance& instance,
+                                                        const Region& region, const std::optional<Limit>& known_limit) {
+  const bool is_in_a = std::ranges::any_of(
+      a.value_infos().value_infos(), [](const ValueInfo& value_info) { return value_info.op == "DequantizeLinear"; });
   const ModelSide& side = is_in_a ? a : b;
-  const std::vector<PlacedNode> dequantizers = dequantizers_of(side, is_in_a ? region.nodes_a : region.nodes_b);
+  const std::vector<LocatedNode> dequantizers = dequantizers_of(side, is_in_a ? region.nodes_a : region.nodes_b);
   if (dequantizers.empty()) return std::nullopt;
   const bool clamps_a = std::ranges::any_of(region.nodes_a, is_clamp);
   const bool clamps_b = std::ranges::any_of(region.nodes_b, is_clamp);
   const bool clamps = is_in_a ? clamps_b && !clamps_a : clamps_a && !clamps_b;
-  WithoutCodes result{runner, {}, 0, {}};
-  result.runner.leave_out_codes(dequantizers, clamps);
+  WithoutQuantization result{runner, {}, 0, {}};
+  result.runner.drop_quantization(dequantizers, clamps);
   auto plain = result.runner.run(match.a, match.b, instance);
   if (!plain.ok()) return std::nullopt;
   result.region = plain.take();
   if (clamps) std::erase_if(is_in_a ? result.region.nodes_b : result.region.nodes_a, is_clamp);
-  std::erase_if(is_in_a ? result.region.nodes_a : result.region.nodes_b, is_of_codes);
+  std::erase_if(is_in_a ? result.region.nodes_a : result.region.nodes_b, is_of_quantized);
   const Limit limit = known_limit.value_or(
       Limit{0, thresholds::kLargestQuantizationShare * size_of(result.region.expected), LimitSource::table});
-  const std::optional<Codes> ends = codes_held(side, is_in_a ? match.a : match.b);
+  const std::optional<QuantizedRange> ends = quantized_held(side, is_in_a ? match.a : match.b);
   const auto severity = [&](const Region& made) {
     Value expected = made.expected, found = made.found;
     Value& wide = is_in_a ? found : expected;
-    if (ends.has_value()) wide = as_codes_hold_it(wide, is_in_a ? expected : found, *ends);
+    if (ends.has_value()) wide = as_quantized(wide, is_in_a ? expected : found, *ends);
     return relative_distance(expected, found, limit).severity;
   };
   result.severity = severity(region);
   if (!(result.severity > 1) || severity(result.region) > 1) return result;
-  const CodesBlame blame(a, b, side, matching);
-  std::vector<std::pair<PlacedNode, double>> beyond;  // with what each does alone
-  for (const PlacedNode& dequantize : dequantizers) {
+  const QuantizedBlame blame(a, b, side, matching);
+  std::vector<std::pair<LocatedNode, double>> beyond;  // with what each does alone
+  for (const LocatedNode& dequantize : dequantizers) {
     RegionRunner alone = runner;
-    std::vector<PlacedNode> others = dequantizers;
+    std::vector<LocatedNode> others = dequantizers;
     std::erase(others, dequantize);
-    alone.leave_out_codes(std::move(others), clamps);
+    alone.drop_quantization(std::move(others), clamps);
     const auto made = alone.run(match.a, match.b, instance);
     if (made.ok() && severity(*made) > 1) beyond.emplace_back(dequantize, severity(*made));
   }
@@ -189,8 +194,8 @@ std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b
   for (const auto& [dequantize, alone] : beyond) largest = std::max(largest, alone);
   for (const auto& [dequantize, alone] : beyond) {
     if (alone < thresholds::kObservableShare * largest) continue;
-    const auto quantised = result.runner.make(made_by(dequantize), is_in_a, instance);
-    result.guilty.push_back(blame.of(dequantize, quantised.ok() ? *quantised : Value()));
+    const auto quantized = result.runner.make(made_by(dequantize), is_in_a, instance);
+    result.culprits.push_back(blame.of(dequantize, quantized.ok() ? *quantized : Value()));
   }
   return result;
 }

@@ -10,17 +10,18 @@
 
 namespace parallax::diff {
 
-struct WithoutCodes {
-  RegionRunner runner;         // that takes nothing of the region to codes
-  Region region;               // as it is without codes
-  double severity = 0;         // of the difference that it has with them
-  std::vector<Guilty> guilty;  // nodes of codes that are enough to take it beyond the limit
+struct WithoutQuantization {
+  RegionRunner runner;            // that takes nothing of the region to codes
+  Region region;                  // as it is without codes
+  double severity = 0;            // of the difference that it has with them
+  std::vector<Culprit> culprits;  // nodes of codes that are enough to take it beyond the limit
 };
 
 // Nothing where neither side of a region is quantised, or what was quantised is not to be had. Without a limit, since
 // nobody compared the value, codes may do a good part of its size.
-std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                          const RegionRunner& runner, const ValueMatch& match, const Instance& instance,
-                                          const Region& region, const std::optional<Limit>& known_limit);
+std::optional<WithoutQuantization> without_quantization(const ModelSide& a, const ModelSide& b,
+                                                        const ModelMatching& matching, const RegionRunner& runner,
+                                                        const ValueMatch& match, const Instance& instance,
+                                                        const Region& region, const std::optional<Limit>& known_limit);
 
 }  // namespace parallax::diff

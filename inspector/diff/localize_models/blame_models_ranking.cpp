@@ -30,7 +30,7 @@ bool is_within_users_limits(const ModelRoot& root, const Comparison& comparison)
   bool is_any_compared = false;
   for (const ValueComparison& value : comparison.values) {
     if (value.a.empty() || std::ranges::find(seen_at, static_path(value.a)) == seen_at.end()) continue;
-    if (is_apart(value)) return false;
+    if (are_mismatched(value)) return false;
     if (value.verdict == Verdict::not_compared) continue;
     if (value.limit.from != LimitSource::user) return false;
     is_any_compared = true;
@@ -39,14 +39,15 @@ bool is_within_users_limits(const ModelRoot& root, const Comparison& comparison)
 }
 
 // Not where nothing would be left: many small changes may sum up to what exceeds a limit.
-template <class Matters>
-void keep_where(std::vector<ModelRoot>& roots, Matters&& matters) {
-  if (std::ranges::any_of(roots, matters)) std::erase_if(roots, [&](const ModelRoot& root) { return !matters(root); });
+template <class IsRelevant>
+void keep_where(std::vector<ModelRoot>& roots, IsRelevant&& is_relevant) {
+  if (std::ranges::any_of(roots, is_relevant))
+    std::erase_if(roots, [&](const ModelRoot& root) { return !is_relevant(root); });
 }
 
 // The position of a value in the execution; one that was fused away has the position, but no path in A. After all
 // others where it is not listed.
-size_t place_of(const std::string& path, const Comparison& comparison) {
+size_t location_of(const std::string& path, const Comparison& comparison) {
   const std::vector<ValueComparison>& values = comparison.values;
   auto found = std::ranges::find(values, path, &ValueComparison::a);
   if (found == values.end()) found = std::ranges::find(values, path, &ValueComparison::path);
@@ -56,23 +57,23 @@ size_t place_of(const std::string& path, const Comparison& comparison) {
 // The position at which the difference of a root begins to show: in the bodies of the node that makes its value, if it
 // has any.
 size_t begin_of(const std::string& path, const Comparison& comparison) {
-  const size_t place = place_of(path, comparison);
-  if (place == comparison.values.size()) return place;
-  const ValueComparison& value = comparison.values[place];
+  const size_t location = location_of(path, comparison);
+  if (location == comparison.values.size()) return location;
+  const ValueComparison& value = comparison.values[location];
   const std::string frame = std::string(prefix_of(path)) + escape_name(value.node) + ".";
-  const auto lies_in_body = [&](const ValueComparison& other) { return other.a.starts_with(frame); };
-  const auto first = std::ranges::find_if(comparison.values, lies_in_body) - comparison.values.begin();
-  return std::min(place, static_cast<size_t>(first));
+  const auto is_in_body = [&](const ValueComparison& other) { return other.a.starts_with(frame); };
+  const auto first = std::ranges::find_if(comparison.values, is_in_body) - comparison.values.begin();
+  return std::min(location, static_cast<size_t>(first));
 }
 
 // A value that was fused away is listed after all others; in its graph it has its node's position.
 bool is_made_before(const ModelRoot& root, const std::string& path) {
   const std::string own_path = static_path(root.path), other_path = static_path(path);
-  const ValueSite *own = nullptr, *other = nullptr;
-  for (const ValueSite* site : root.node.place->values) {
-    if (site == nullptr) continue;
-    if (site->scope + site->escaped_name == own_path) own = site;
-    if (site->scope + site->escaped_name == other_path) other = site;
+  const ValueInfo *own = nullptr, *other = nullptr;
+  for (const ValueInfo* value_info : root.node.location->values) {
+    if (value_info == nullptr) continue;
+    if (value_info->scope + value_info->escaped_name == own_path) own = value_info;
+    if (value_info->scope + value_info->escaped_name == other_path) other = value_info;
   }
   return own != nullptr && other != nullptr && own->node_index <= other->node_index;
 }
@@ -87,7 +88,7 @@ std::optional<DType> overflown_type(const ValueComparison& value, DType in_a, DT
   return is_beyond ? std::optional(narrow) : std::nullopt;
 }
 
-std::string why_left(const ValueComparison& value, const std::optional<DType>& overflown) {
+std::string explain_left(const ValueComparison& value, const std::optional<DType>& overflown) {
   const Metrics& metrics = *value.metrics;
   const std::string element = fmt::format("element [{}] is {:.9g} in A and {:.9g} in B",
                                           fmt::join(metrics.worst_index, ","), metrics.worst_a, metrics.worst_b);
@@ -117,11 +118,11 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
   keep_where(roots, [&](const ModelRoot& root) { return !is_within_users_limits(root, comparison); });
   const auto did_much = [](const ModelRoot& root) { return root.introduced > 1; };
   std::optional<Cause> left = find_left_range(comparison, false);
-  const size_t left_at = left.has_value() ? place_of(left->path, comparison) : comparison.values.size();
+  const size_t left_at = left.has_value() ? location_of(left->path, comparison) : comparison.values.size();
   std::optional<DType> overflown;
   if (left_at < comparison.values.size()) {
     overflown = overflown_type(comparison.values[left_at], a.main_type(), b.main_type());
-    left->why = why_left(comparison.values[left_at], overflown);
+    left->why = explain_left(comparison.values[left_at], overflown);
   }
   const bool are_of_two_types = a.main_type() != b.main_type();
   const auto explains = [&](const ModelRoot& root) {
@@ -148,7 +149,7 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
   });
   std::vector<Cause> causes;
   for (const ModelRoot& root : roots) {
-    if (left.has_value() && !(place_of(root.path, comparison) < left_at)) {
+    if (left.has_value() && !(location_of(root.path, comparison) < left_at)) {
       causes.push_back(*std::move(left));
       left.reset();
     }

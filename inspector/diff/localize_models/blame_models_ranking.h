@@ -10,7 +10,7 @@
 namespace parallax::diff {
 
 struct ModelRoot {
-  PlacedNode node;  // in A; in B where it was inserted
+  LocatedNode node;  // in A; in B where it was inserted
   std::string path;
   std::vector<std::string> also_seen_at = {};  // other values of A that it makes
   std::string why;

@@ -17,7 +17,9 @@ namespace parallax::diff {
 namespace {
 
 // The element type a graph declares, undefined where it does not.
-DType declared_dtype(const ValueSite& site) { return site.graph->values[static_cast<size_t>(site.value)].type.dtype; }
+DType declared_dtype(const ValueInfo& value_info) {
+  return value_info.graph->values[static_cast<size_t>(value_info.value)].type.dtype;
+}
 
 // The numbers in a type of another kind (doubles for floats), where it holds them all; else as they are.
 Value in_type(const Value& value, DType dtype) {
@@ -120,7 +122,7 @@ Result<Value> RegionRunner::run_with(int32_t target_a, int32_t target_b, const I
 }
 
 Result<Value> RegionRunner::run_without(int32_t target_a, int32_t target_b, const Instance& instance,
-                                        const PlacedNode& node, bool in_a) const {
+                                        const LocatedNode& node, bool in_a) const {
   Walk filler{.instance = instance, .fills = true};
   Walk walk{.instance = instance,
             .in_a = in_a,
@@ -148,9 +150,9 @@ Result<Value> RegionRunner::run_as_other(int32_t target_a, int32_t target_b, con
 
 // The other side's node on what this side's reads, port by port, but on its own constants unless this side keeps its
 // own.
-Result<std::vector<Value>> RegionRunner::run_replacement(const PlacedNode& placed, Walk& walk) const {
+Result<std::vector<Value>> RegionRunner::run_replacement(const LocatedNode& placed, Walk& walk) const {
   const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
-  const PlacedNode by = walk.replacement;
+  const LocatedNode by = walk.replacement;
   const std::vector<ValueId>&inputs = placed.node().inputs, &inputs_by = by.node().inputs;
   // Values are counterparts where each side has a constant instead of the other's value.
   const auto counterpart = [&](size_t port) {
@@ -164,8 +166,8 @@ Result<std::vector<Value>> RegionRunner::run_replacement(const PlacedNode& place
     if (!walk.keeps_constants && other.follows_from_constants(read))
       return walk.in_a ? other.constant(read) : as_b_holds_it(read, other.constant(read));
     for (size_t port = 0; port < std::min(inputs.size(), inputs_by.size()); ++port) {
-      if (ModelSide::site_read(*by.place, inputs_by[port]) != read) continue;
-      const int32_t mine = ModelSide::site_read(*placed.place, inputs[counterpart(port)]);
+      if (ModelSide::value_info_read(*by.location, inputs_by[port]) != read) continue;
+      const int32_t mine = ModelSide::value_info_read(*placed.location, inputs[counterpart(port)]);
       if (mine >= 0) return value_of(mine, walk);
     }
     return usage_error("the counterpart reads what this node does not");
@@ -173,28 +175,28 @@ Result<std::vector<Value>> RegionRunner::run_replacement(const PlacedNode& place
 }
 
 // The value that a node computes with, in place of what it makes.
-Result<Value> RegionRunner::pass_on(const PlacedNode& placed, Walk& walk) const {
+Result<Value> RegionRunner::pass_on(const LocatedNode& placed, Walk& walk) const {
   const ModelSide& side = walk.in_a ? a_ : b_;
   if (placed.node().outputs.size() != 1) return usage_error("only a node with one output can be left out");
   for (const ValueId input : placed.node().inputs) {
-    const int32_t read = ModelSide::site_read(*placed.place, input);
+    const int32_t read = ModelSide::value_info_read(*placed.location, input);
     if (read < 0 || side.follows_from_constants(read)) continue;
     const Value value = PX_TRY(value_of(read, walk));
-    const ValueDef& made = placed.place->graph->values[static_cast<size_t>(placed.node().outputs.front())];
+    const ValueDef& made = placed.location->graph->values[static_cast<size_t>(placed.node().outputs.front())];
     return placed.node().op_type == "Cast" ? in_type(value, made.type.dtype) : value;
   }
   return usage_error("a node without inputs cannot be left out");
 }
 
 // The output of a DequantizeLinear before it was quantized.
-Result<Value> RegionRunner::before_codes(int32_t id, const PlacedNode& placed, Walk& walk) const {
+Result<Value> RegionRunner::before_quantization(int32_t id, const LocatedNode& placed, Walk& walk) const {
   const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
-  const Graph& graph = *placed.place->graph;
-  if (const ValueId before = float_just_before_codes(graph, placed.node()); before != kNoValue) {
-    const int32_t read = ModelSide::site_read(*placed.place, before);
+  const Graph& graph = *placed.location->graph;
+  if (const ValueId before = float_just_before_quantization(graph, placed.node()); before != kNoValue) {
+    const int32_t read = ModelSide::value_info_read(*placed.location, before);
     Value value = read < 0 ? Value() : PX_TRY(value_of(read, walk));
     const auto quantize = static_cast<size_t>(quantize_just_before(graph, placed.node()));
-    const std::optional<Codes> codes = codes_of(graph, graph.nodes[quantize]);
+    const std::optional<QuantizedRange> codes = quantized_range_of(graph, graph.nodes[quantize]);
     return clamps_ && codes.has_value() && codes->lowest == 0 ? clamped_at_zero(value) : value;
   }
   const int32_t counterpart = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
@@ -205,10 +207,10 @@ Result<Value> RegionRunner::before_codes(int32_t id, const PlacedNode& placed, W
 
 std::vector<Value> RegionRunner::given(int32_t target, const Walk& walk) const {
   std::vector<Value> values;
-  const PlacedNode made_by = (walk.in_a ? a_ : b_).producer(target);
+  const LocatedNode made_by = (walk.in_a ? a_ : b_).producer(target);
   if (made_by.id == kNoNode) return values;
   for (const ValueId input : made_by.node().inputs) {
-    const auto found = walk.values.find(ModelSide::site_read(*made_by.place, input));
+    const auto found = walk.values.find(ModelSide::value_info_read(*made_by.location, input));
     values.push_back(found == walk.values.end() ? Value() : found->second);
   }
   return values;
@@ -235,7 +237,7 @@ Result<Value> RegionRunner::make(int32_t id, bool in_a, const Instance& instance
 Result<Value> RegionRunner::value_of_a(int32_t id, Walk& walk) const {
   const std::string path = path_in(walk.instance, a_.static_path(id));
   Value value = PX_TRY(a_.captured(path));
-  if (!value.is_absent() || path.empty() || walk.fills || a_.site(id).role != ValueSite::Role::node_output)
+  if (!value.is_absent() || path.empty() || walk.fills || a_.value_info(id).role != ValueInfo::Role::node_output)
     return value;
   auto made = value_of(id, *walk.filler);
   return made.ok() ? made.take() : Value();
@@ -251,18 +253,18 @@ Result<Value> RegionRunner::known(int32_t id, Walk& walk) const {
   // Part of the side's own definition, unless the other side computes it: then it is judged by itself.
   const bool is_computed = other >= 0 && !(walk.in_a ? b_ : a_).follows_from_constants(other);
   if (side.follows_from_constants(id) && !is_computed) return Value();
-  const bool is_source = side.site(id).role != ValueSite::Role::node_output;
+  const bool is_source = side.value_info(id).role != ValueInfo::Role::node_output;
   if (other < 0 && !is_source) return Value();
   const int32_t in_a = walk.in_a ? id : other;
   const bool is_no_pair = (walk.no_pair >= 0 && in_a == walk.no_pair) || parted_.contains(in_a);
   if (other >= 0 && id != walk.target && other != walk.other_target && !is_no_pair) {
-    const DType mine = declared_dtype(side.site(id)), theirs = declared_dtype(a_.site(in_a));
+    const DType mine = declared_dtype(side.value_info(id)), theirs = declared_dtype(a_.value_info(in_a));
     const bool is_same_type = mine == theirs || mine == DType::undefined || theirs == DType::undefined || is_source;
     const bool are_floats = is_floating(mine) && is_floating(theirs);
-    const bool are_codes = is_byte(mine) && is_byte(theirs);
-    if (is_same_type || are_floats || are_codes) {
+    const bool are_quantized = is_byte(mine) && is_byte(theirs);
+    if (is_same_type || are_floats || are_quantized) {
       const Value value = PX_TRY(value_of_a(in_a, walk));
-      return is_same_type ? value : are_codes ? as_codes_of(value, mine) : as_double(value);
+      return is_same_type ? value : are_quantized ? as_quantized_of(value, mine) : as_double(value);
     }
   }
   return is_source ? side.captured(path_in(walk.instance, side.static_path(id))) : Result<Value>(Value());
@@ -303,11 +305,12 @@ Result<Value> RegionRunner::value_of(int32_t id, Walk& walk) const {
 
 Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   const ModelSide& side = walk.in_a ? a_ : b_;
-  const PlacedNode placed = side.producer(id);
+  const LocatedNode placed = side.producer(id);
   if (placed.id == kNoNode && side.is_constant(id)) return side.constant(id);
-  if (placed.id == kNoNode) return usage_error(fmt::format("value '{}' was not captured", side.site(id).name));
+  if (placed.id == kNoNode) return usage_error(fmt::format("value '{}' was not captured", side.value_info(id).name));
   if (placed == walk.left_out) return pass_on(placed, walk);
-  if (std::ranges::find(without_codes_, placed) != without_codes_.end()) return before_codes(id, placed, walk);
+  if (std::ranges::find(without_quantization_, placed) != without_quantization_.end())
+    return before_quantization(id, placed, walk);
   if (++walk.depth > thresholds::kLargestRegion) return usage_error("too many nodes are between two values that match");
   auto outputs = placed == walk.replaced ? run_replacement(placed, walk)
                                          : side.replay(placed, [&](int32_t read) { return value_of(read, walk); });
@@ -317,9 +320,9 @@ Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   if (!walk.fills && counts && std::ranges::find(walk.nodes, placed) == walk.nodes.end()) walk.nodes.push_back(placed);
   const Node& node = placed.node();
   for (size_t index = 0; index < std::min(node.outputs.size(), outputs->size()); ++index) {
-    const ValueSite* site =
-        node.outputs[index] == kNoValue ? nullptr : placed.place->values[static_cast<size_t>(node.outputs[index])];
-    if (site != nullptr) walk.values[site->id] = (*outputs)[index];
+    const ValueInfo* value_info =
+        node.outputs[index] == kNoValue ? nullptr : placed.location->values[static_cast<size_t>(node.outputs[index])];
+    if (value_info != nullptr) walk.values[value_info->id] = (*outputs)[index];
   }
   return walk.values[id];
 }

@@ -15,9 +15,9 @@ namespace parallax::diff {
 struct Region {
   Value expected;  // what A's nodes make of A's values
   Value found;     // what B's nodes make of the same
-  std::vector<PlacedNode>
+  std::vector<LocatedNode>
       nodes_a;  // that were run, inputs before readers; of those that make constants the target's only
-  std::vector<PlacedNode> nodes_b;
+  std::vector<LocatedNode> nodes_b;
   std::vector<Value> given_a, given_b;  // what the nodes that make the two values read
 };
 
@@ -45,13 +45,13 @@ class RegionRunner {
                          const Constants& constants) const;
 
   // What one side's nodes make of A's values when one of them hands on the value it reads.
-  Result<Value> run_without(int32_t target_a, int32_t target_b, const Instance& instance, const PlacedNode& node,
+  Result<Value> run_without(int32_t target_a, int32_t target_b, const Instance& instance, const LocatedNode& node,
                             bool in_a) const;
 
   // What one side's nodes make of A's values when one of them is defined as its counterpart is: by that one's operator
   // and attributes, and by its constants unless each keeps its own.
   struct Replaced {
-    PlacedNode node_a, node_b;
+    LocatedNode node_a, node_b;
     bool in_a = false;
     bool keeps_constants = false;
   };
@@ -67,8 +67,8 @@ class RegionRunner {
   // From here on these DequantizeLinear nodes, of either model, hand on what their codes were made of: the float that
   // was quantised, or the constant that stands for theirs in the other model. With `clamps`, codes that begin at zero
   // stand for a Relu.
-  void leave_out_codes(std::vector<PlacedNode> dequantizers, bool clamps) {
-    without_codes_ = std::move(dequantizers);
+  void drop_quantization(std::vector<LocatedNode> dequantizers, bool clamps) {
+    without_quantization_ = std::move(dequantizers);
     clamps_ = clamps;
   }
 
@@ -81,11 +81,11 @@ class RegionRunner {
     bool in_a = true;
     int32_t target = -1;
     int32_t other_target = -1;  // of the other side
-    PlacedNode left_out = {};
-    PlacedNode replaced = {}, replacement = {};  // a node of this side, and the other side's that is run instead
-    bool keeps_constants = false;                // of this side, where the other's node is run
-    int32_t no_pair = -1;                        // a value of A that counts as having no counterpart
-    std::vector<PlacedNode> nodes = {};
+    LocatedNode left_out = {};
+    LocatedNode replaced = {}, replacement = {};  // a node of this side, and the other side's that is run instead
+    bool keeps_constants = false;                 // of this side, where the other's node is run
+    int32_t no_pair = -1;                         // a value of A that counts as having no counterpart
+    std::vector<LocatedNode> nodes = {};
     std::unordered_map<int32_t, Value> values = {};
     int depth = 0;
     bool fills = false;      // makes A's values that were not captured; its nodes belong to no region
@@ -97,9 +97,9 @@ class RegionRunner {
   Result<Region> run_both(int32_t target_a, int32_t target_b, const Walk& how) const;
   Result<Value> value_of(int32_t id, Walk& walk) const;
   Result<Value> compute(int32_t id, Walk& walk) const;
-  Result<Value> pass_on(const PlacedNode& placed, Walk& walk) const;
-  Result<Value> before_codes(int32_t id, const PlacedNode& placed, Walk& walk) const;
-  Result<std::vector<Value>> run_replacement(const PlacedNode& placed, Walk& walk) const;
+  Result<Value> pass_on(const LocatedNode& placed, Walk& walk) const;
+  Result<Value> before_quantization(int32_t id, const LocatedNode& placed, Walk& walk) const;
+  Result<std::vector<Value>> run_replacement(const LocatedNode& placed, Walk& walk) const;
   std::vector<Value> given(int32_t target, const Walk& walk) const;
   Value as_b_holds_it(int32_t id, const Value& stored) const;
   // A's captured value for a value of either side, where that is known without computing; else absent.
@@ -109,7 +109,7 @@ class RegionRunner {
   const ModelSide &a_, &b_;
   const ModelMatching& matching_;
   std::unordered_set<int32_t> parted_;
-  std::vector<PlacedNode> without_codes_;
+  std::vector<LocatedNode> without_quantization_;
   bool clamps_ = false;
 };
 

@@ -28,26 +28,26 @@ namespace {
 // One side's nodes, found by the paths of what they make.
 class JudgedSide {
  public:
-  JudgedSide(const BlameSide& side, const ModelSide& model, std::shared_ptr<Executor> oracle, Side letter)
-      : captured_(side, model.model(), std::move(oracle)), letter_(letter) {
-    add_places(model.sites().main());
+  JudgedSide(const BlameSide& side, const ModelSide& model, std::shared_ptr<Executor> oracle, Side pending_event)
+      : captured_(side, model.model(), std::move(oracle)), letter_(pending_event) {
+    add_locations(model.value_infos().main());
   }
 
   // The cause where the node that makes the value is wrong; nothing where it is right, or has been judged before.
   Result<std::optional<Cause>> judge(const std::string& path, const ValueComparison& value) {
     const std::string prefix(prefix_of(path));
-    const auto place = places_.find(static_path(prefix));
+    const auto location = locations_.find(static_path(prefix));
     const ValueId id =
-        place == places_.end()
+        location == locations_.end()
             ? kNoValue
-            : place->second->graph->find_value(unescape_name(std::string_view(path).substr(prefix.size())));
+            : location->second->graph->find_value(unescape_name(std::string_view(path).substr(prefix.size())));
     if (id == kNoValue) {
       unjudged_ = fmt::format("the graph at hand has no place for '{}'", path);
       return std::optional<Cause>();
     }
-    const ValueDef& definition = place->second->graph->values[static_cast<size_t>(id)];
+    const ValueDef& definition = location->second->graph->values[static_cast<size_t>(id)];
     if (definition.producer == kNoNode) return std::optional<Cause>();
-    const NodeInstance instance{place->second, definition.producer, prefix};
+    const NodeInstance instance{location->second, definition.producer, prefix};
     const Node& node = instance.definition();
     if (!judged_.insert(fmt::format("{}\n{}", prefix, definition.producer)).second || wrong_.contains(&node))
       return std::optional<Cause>();
@@ -64,9 +64,9 @@ class JudgedSide {
   const std::string& unjudged() const { return unjudged_; }
 
  private:
-  void add_places(const GraphSites& place) {
-    places_.emplace(place.scope, &place);
-    for (const GraphSites::Child& child : place.children) add_places(*child.sites);
+  void add_locations(const GraphValues& location) {
+    locations_.emplace(location.scope, &location);
+    for (const GraphValues::Child& child : location.children) add_locations(*child.value_infos);
   }
 
   Cause cause_of(const NodeInstance& instance, const NodeJudgement& judgement, const ValueComparison& value) const {
@@ -77,15 +77,16 @@ class JudgedSide {
     cause.introduced = judgement.introduced;
     cause.side = letter_;
     set_source(instance.definition(), cause);
-    const WhyEvidence evidence(captured_, instance, judgement, letter_ == Side::a ? "A" : "B", {}, Alone::unknown);
+    const ExplanationEvidence evidence(captured_, instance, judgement, letter_ == Side::a ? "A" : "B", {},
+                                       Alone::unknown);
     cause.why = "both models define it alike, but it is computed wrongly: " + explain(evidence).sentence;
     return cause;
   }
 
   CapturedSide captured_;
   Side letter_;
-  std::unordered_map<std::string, const GraphSites*> places_;  // by static prefix
-  std::unordered_set<std::string> judged_;                     // instances
+  std::unordered_map<std::string, const GraphValues*> locations_;  // by static prefix
+  std::unordered_set<std::string> judged_;                         // instances
   std::unordered_set<const Node*> wrong_;
   std::string unjudged_;
 };
@@ -102,7 +103,7 @@ Cause first_divergence(const Comparison& comparison, const std::string& unjudged
 // Inputs that the two executions were not given alike: nothing that follows can be laid to a node.
 std::vector<Cause> other_inputs(const ModelSide& a, const Comparison& comparison) {
   std::vector<Cause> causes;
-  const Graph& graph = *a.sites().main().graph;
+  const Graph& graph = *a.value_infos().main().graph;
   for (const ValueComparison& value : comparison.values) {
     if (value.verdict != Verdict::diverged) continue;
     const bool is_input = std::ranges::any_of(graph.inputs, [&](ValueId input) {
@@ -124,9 +125,9 @@ void add_movement(const Region& region, const Region& moved, std::vector<double>
   for (const auto& [before, after] : {std::pair(&region.expected, &moved.expected), {&region.found, &moved.found}}) {
     if (!after->is_tensor() || !(after->tensor().shape() == before->tensor().shape())) continue;
     for (size_t index = 0; index < most.size(); ++index) {
-      const auto place = static_cast<int64_t>(index);
+      const auto location = static_cast<int64_t>(index);
       const double by =
-          std::abs(element_as_double(before->tensor(), place) - element_as_double(after->tensor(), place));
+          std::abs(element_as_double(before->tensor(), location) - element_as_double(after->tensor(), location));
       most[index] = std::max(most[index], by);
     }
   }
@@ -134,8 +135,8 @@ void add_movement(const Region& region, const Region& moved, std::vector<double>
 
 }  // namespace
 
-double apart_in_some_elements(const RegionRunner& regions, const ValueMatch& match, const Instance& instance,
-                              const Region& region, const Limit& limit) {
+double diverged_in_some_elements(const RegionRunner& regions, const ValueMatch& match, const Instance& instance,
+                                 const Region& region, const Limit& limit) {
   constexpr uint32_t kRounds = 3;
   const auto is_float = [](const Value& value) { return value.is_tensor() && is_floating(value.tensor().dtype()); };
   if (!is_float(region.expected) || !is_float(region.found)) return 0;
@@ -150,10 +151,11 @@ double apart_in_some_elements(const RegionRunner& regions, const ValueMatch& mat
   for (size_t index = 0; index < moved.size(); ++index) {
     const double x = element_as_double(a, static_cast<int64_t>(index));
     const double y = element_as_double(b, static_cast<int64_t>(index));
-    const double apart = std::abs(x - y), size = std::max(std::abs(x), std::abs(y));
-    if (!(apart > limit.atol + limit.rtol * std::abs(x)) || !(apart > thresholds::kNudgedMargin * moved[index]))
+    const double gap_between = std::abs(x - y), size = std::max(std::abs(x), std::abs(y));
+    if (!(gap_between > limit.atol + limit.rtol * std::abs(x)) ||
+        !(gap_between > thresholds::kNudgedMargin * moved[index]))
       continue;
-    if (apart > thresholds::kSameDefinition * size) largest = std::max(largest, apart / size);
+    if (gap_between > thresholds::kSameDefinition * size) largest = std::max(largest, gap_between / size);
   }
   return largest;
 }
@@ -185,7 +187,7 @@ Status judge_same_models(const BlameRequest& request, const ModelSide& a, const 
     return {};
   }
   // Quantized values leave limits so wide that nothing beyond them is rounding.
-  if (is_quantised(a.sites()) != is_quantised(b.sites())) {
+  if (is_quantized(a.value_infos()) != is_quantized(b.value_infos())) {
     Cause& cause = causes.emplace_back(first_divergence(comparison, unjudged));
     cause.why =
         "the first value that differs by more than its quantization explains, though each step alone is within its "

@@ -10,8 +10,8 @@ namespace parallax::diff {
 // Two definitions whose results are as good as equal beside the largest elements (a mask, boxes in pixels) may part in
 // smaller ones nevertheless. The largest difference of an element, relative to that element, that is beyond the limit
 // and beyond what rounding of what is read may do to this very element; 0 where there is none.
-double apart_in_some_elements(const RegionRunner& regions, const ValueMatch& match, const Instance& instance,
-                              const Region& region, const Limit& limit);
+double diverged_in_some_elements(const RegionRunner& regions, const ValueMatch& match, const Instance& instance,
+                                 const Region& region, const Limit& limit);
 
 // To be called where no difference of definition was found and all could be looked at. Judges the nodes of all diverged
 // values, each on its own side's inputs. The causes are those that are wrong; where all are right, the values are

@@ -55,23 +55,23 @@ std::string path_in(const Instance& instance, std::string_view static_text) {
   return path.append(static_text);
 }
 
-bool is_same_operation(const PlacedNode& x, const PlacedNode& y) {
+bool is_same_operation(const LocatedNode& x, const LocatedNode& y) {
   return hash_operator(x.node()) == hash_operator(y.node()) &&
-         hash_attributes(*x.place->graph, x.node()) == hash_attributes(*y.place->graph, y.node());
+         hash_attributes(*x.location->graph, x.node()) == hash_attributes(*y.location->graph, y.node());
 }
 
 Result<std::unique_ptr<ModelSide>> ModelSide::create(const BlameSide& side, std::shared_ptr<Executor> oracle) {
   auto model = PX_TRY(model_of(side));
-  SiteTable sites = PX_TRY(SiteTable::build(model));
-  return std::unique_ptr<ModelSide>(new ModelSide(side, std::move(model), std::move(sites), std::move(oracle)));
+  ValueTable value_infos = PX_TRY(ValueTable::build(model));
+  return std::unique_ptr<ModelSide>(new ModelSide(side, std::move(model), std::move(value_infos), std::move(oracle)));
 }
 
-ModelSide::ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, SiteTable sites,
+ModelSide::ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, ValueTable value_infos,
                      std::shared_ptr<Executor> oracle)
-    : dump_(side.dump), model_(std::move(model)), sites_(std::move(sites)), oracle_(std::move(oracle)) {
+    : dump_(side.dump), model_(std::move(model)), value_infos_(std::move(value_infos)), oracle_(std::move(oracle)) {
   options_.keep_casts = true;
-  places_.resize(sites_.sites().size());
-  add_places(sites_.main());
+  locations_.resize(value_infos_.value_infos().size());
+  add_locations(value_infos_.main());
   find_constants();
   const auto entries = dump_->entries();
   for (size_t index = 0; index < entries.size(); ++index) {
@@ -89,9 +89,10 @@ ModelSide::ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, 
 
 DType ModelSide::main_type() const {
   std::map<DType, int64_t> counts;
-  for (const ValueSite& site : sites_.sites()) {
-    if (site.role != ValueSite::Role::node_output || site.is_constant_like || site.op == "Cast") continue;
-    const DType dtype = site.graph->values[static_cast<size_t>(site.value)].type.dtype;
+  for (const ValueInfo& value_info : value_infos_.value_infos()) {
+    if (value_info.role != ValueInfo::Role::node_output || value_info.is_constant_like || value_info.op == "Cast")
+      continue;
+    const DType dtype = value_info.graph->values[static_cast<size_t>(value_info.value)].type.dtype;
     if (is_floating(dtype)) ++counts[dtype];
   }
   const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
@@ -99,26 +100,26 @@ DType ModelSide::main_type() const {
   // there is.
   constexpr int64_t kLeast = 4;
   if (most != counts.end() && most->second >= kLeast) return most->first;
-  const DType between = type_between_casts(*sites_.main().graph);
+  const DType between = type_between_casts(*value_infos_.main().graph);
   return between == DType::undefined ? DType::float32 : between;
 }
 
-void ModelSide::add_places(const GraphSites& place) {
-  for (const ValueSite* site : place.values) {
-    if (site != nullptr) places_[static_cast<size_t>(site->id)] = &place;
+void ModelSide::add_locations(const GraphValues& location) {
+  for (const ValueInfo* value_info : location.values) {
+    if (value_info != nullptr) locations_[static_cast<size_t>(value_info->id)] = &location;
   }
-  for (const auto& child : place.children) add_places(*child.sites);
+  for (const auto& child : location.children) add_locations(*child.value_infos);
 }
 
 void ModelSide::find_constants() {
-  from_constants_.assign(sites_.sites().size(), false);
-  for (const ValueSite& value : sites_.sites()) {  // a node's inputs come before its outputs
+  from_constants_.assign(value_infos_.value_infos().size(), false);
+  for (const ValueInfo& value : value_infos_.value_infos()) {  // a node's inputs come before its outputs
     bool from_constants = is_constant(value.id);
-    if (!from_constants && value.role == ValueSite::Role::node_output) {
-      const PlacedNode placed = producer(value.id);
+    if (!from_constants && value.role == ValueInfo::Role::node_output) {
+      const LocatedNode placed = producer(value.id);
       const std::vector<ValueId>& inputs = placed.node().inputs;
       const auto is_from_constants = [&](ValueId input) {
-        const int32_t id = site_read(*placed.place, input);
+        const int32_t id = value_info_read(*placed.location, input);
         return input == kNoValue || (id >= 0 && from_constants_[static_cast<size_t>(id)]);
       };
       const bool holds_graph = !bodies_of(placed.node()).empty() || placed.node().function != nullptr;
@@ -128,19 +129,20 @@ void ModelSide::find_constants() {
   }
 }
 
-PlacedNode ModelSide::producer(int32_t id) const {
-  const ValueSite& value = site(id);
-  return {&place_of(id), value.graph->values[static_cast<size_t>(value.value)].producer};
+LocatedNode ModelSide::producer(int32_t id) const {
+  const ValueInfo& value = value_info(id);
+  return {&location_of(id), value.graph->values[static_cast<size_t>(value.value)].producer};
 }
 
-int32_t ModelSide::site_read(const GraphSites& place, ValueId value) {
+int32_t ModelSide::value_info_read(const GraphValues& location, ValueId value) {
   if (value == kNoValue) return -1;
-  if (const ValueSite* site = place.values[static_cast<size_t>(value)]; site != nullptr) return site->id;
-  const auto outer = place.outer.find(value);
-  if (outer != place.outer.end() && outer->second != nullptr) return outer->second->id;
+  if (const ValueInfo* value_info = location.values[static_cast<size_t>(value)]; value_info != nullptr)
+    return value_info->id;
+  const auto outer = location.outer.find(value);
+  if (outer != location.outer.end() && outer->second != nullptr) return outer->second->id;
   // Read by a body of a node of this graph, and defined further out.
-  const std::string& name = place.graph->values[static_cast<size_t>(value)].name;
-  for (const GraphSites* around = place.parent; around != nullptr; around = around->parent) {
+  const std::string& name = location.graph->values[static_cast<size_t>(value)].name;
+  for (const GraphValues* around = location.parent; around != nullptr; around = around->parent) {
     const ValueId found = around->graph->find_value(name);
     if (found == kNoValue || around->values[static_cast<size_t>(found)] == nullptr) continue;
     return around->values[static_cast<size_t>(found)]->id;
@@ -148,35 +150,35 @@ int32_t ModelSide::site_read(const GraphSites& place, ValueId value) {
   return -1;
 }
 
-bool ModelSide::reads_constant(const PlacedNode& node, size_t port) const {
-  const int32_t read = site_read(*node.place, node.node().inputs[port]);
+bool ModelSide::reads_constant(const LocatedNode& node, size_t port) const {
+  const int32_t read = value_info_read(*node.location, node.node().inputs[port]);
   return read >= 0 && follows_from_constants(read);
 }
 
 int32_t ModelSide::given_to_call(int32_t id) const {
-  const GraphSites& place = place_of(id);
-  if (site(id).role != ValueSite::Role::input || place.parent == nullptr) return -1;
-  const auto is_this = [&](const GraphSites::Child& child) { return child.sites.get() == &place; };
-  const auto call = std::ranges::find_if(place.parent->children, is_this);
-  if (call == place.parent->children.end() || !call->attribute.empty()) return -1;
-  const std::vector<ValueId>& given = place.parent->graph->nodes[static_cast<size_t>(call->node)].inputs;
-  const std::vector<ValueId>& formal = place.graph->inputs;
-  const auto position = static_cast<size_t>(std::ranges::find(formal, site(id).value) - formal.begin());
-  return position < given.size() ? site_read(*place.parent, given[position]) : -1;
+  const GraphValues& location = location_of(id);
+  if (value_info(id).role != ValueInfo::Role::input || location.parent == nullptr) return -1;
+  const auto is_this = [&](const GraphValues::Child& child) { return child.value_infos.get() == &location; };
+  const auto call = std::ranges::find_if(location.parent->children, is_this);
+  if (call == location.parent->children.end() || !call->attribute.empty()) return -1;
+  const std::vector<ValueId>& given = location.parent->graph->nodes[static_cast<size_t>(call->node)].inputs;
+  const std::vector<ValueId>& formal = location.graph->inputs;
+  const auto position = static_cast<size_t>(std::ranges::find(formal, value_info(id).value) - formal.begin());
+  return position < given.size() ? value_info_read(*location.parent, given[position]) : -1;
 }
 
 int32_t ModelSide::returned_by_call(int32_t id) const {
-  const PlacedNode call = producer(id);
+  const LocatedNode call = producer(id);
   if (call.id == kNoNode || call.node().function == nullptr) return -1;
-  const GraphSites* body = call.place->child(call.id, "");
-  const auto position = static_cast<size_t>(site(id).output_index);
+  const GraphValues* body = call.location->child(call.id, "");
+  const auto position = static_cast<size_t>(value_info(id).output_index);
   if (body == nullptr || position >= body->graph->outputs.size()) return -1;
-  return site_read(*body, body->graph->outputs[position]);
+  return value_info_read(*body, body->graph->outputs[position]);
 }
 
 bool ModelSide::is_constant(int32_t id) const {
-  const ValueSite& value = site(id);
-  return value.role == ValueSite::Role::initializer || (value.op == "Constant" && value.domain.empty());
+  const ValueInfo& value = value_info(id);
+  return value.role == ValueInfo::Role::initializer || (value.op == "Constant" && value.domain.empty());
 }
 
 const std::vector<std::string>& ModelSide::captured_paths(int32_t id) const {
@@ -187,10 +189,10 @@ const std::vector<std::string>& ModelSide::captured_paths(int32_t id) const {
 
 std::vector<std::string> ModelSide::instance_paths(int32_t id) const {
   std::vector<std::string> paths = captured_paths(id);
-  const auto prefixes = prefixes_.find(site(id).scope);
+  const auto prefixes = prefixes_.find(value_info(id).scope);
   if (!paths.empty() || prefixes == prefixes_.end()) return paths;
   for (const std::string& prefix : prefixes->second) {
-    std::string path = prefix + site(id).escaped_name;
+    std::string path = prefix + value_info(id).escaped_name;
     if (std::ranges::find(paths, path) == paths.end()) paths.push_back(std::move(path));
   }
   return paths;
@@ -202,7 +204,7 @@ Result<Value> ModelSide::captured(const std::string& path) const {
 }
 
 Value ModelSide::stored(int32_t id) const {
-  const ValueSite& value = site(id);
+  const ValueInfo& value = value_info(id);
   const ValueDef& definition = value.graph->values[static_cast<size_t>(value.value)];
   if (definition.initializer_index < 0) return {};
   const StoredTensor& stored = value.graph->initializers[static_cast<size_t>(definition.initializer_index)];
@@ -223,12 +225,12 @@ Value ModelSide::constant(int32_t id, int depth) const {
 Value ModelSide::compute_constant(int32_t id, int depth) const {
   const auto known = computed_constants_.find(id);
   if (known != computed_constants_.end()) return known->second;
-  const PlacedNode made_by = producer(id);
+  const LocatedNode made_by = producer(id);
   if (made_by.id == kNoNode || depth > kMostConstantNodes) return {};
   auto outputs = replay(made_by, [&](int32_t read) { return Result<Value>(constant(read, depth + 1)); });
   if (!outputs.ok()) return {};
-  Value value = (*outputs)[static_cast<size_t>(site(id).output_index)];
-  const DType declared = site(id).graph->values[static_cast<size_t>(site(id).value)].type.dtype;
+  Value value = (*outputs)[static_cast<size_t>(value_info(id).output_index)];
+  const DType declared = value_info(id).graph->values[static_cast<size_t>(value_info(id).value)].type.dtype;
   if (value.is_tensor() && value.tensor().dtype() == DType::float64 && is_floating(declared)) {
     auto rounded = Tensor::allocate(declared, value.tensor().shape());
     if (!rounded.ok()) return {};
@@ -239,16 +241,17 @@ Value ModelSide::compute_constant(int32_t id, int depth) const {
   return value;
 }
 
-Result<std::vector<Value>> ModelSide::replay(const PlacedNode& placed, const ValueOf& value_of) const {
+Result<std::vector<Value>> ModelSide::replay(const LocatedNode& placed, const ValueOf& value_of) const {
   const Node& node = placed.node();
   std::unique_ptr<NodeReplay>& replay = replays_[&node];
-  if (replay == nullptr) replay = std::make_unique<NodeReplay>(model_, *placed.place->graph, node, oracle_, options_);
+  if (replay == nullptr)
+    replay = std::make_unique<NodeReplay>(model_, *placed.location->graph, node, oracle_, options_);
   std::vector<Value> values;
   for (const ValueId read : replay->reads()) {
-    const int32_t id = site_read(*placed.place, read);
+    const int32_t id = value_info_read(*placed.location, read);
     if (id < 0) return usage_error(fmt::format("node '{}' reads a value that is not to be had", node.display_name));
     values.push_back(PX_TRY(value_of(id)));
-    if (values.back().is_absent()) return usage_error(fmt::format("value '{}' was not captured", site(id).name));
+    if (values.back().is_absent()) return usage_error(fmt::format("value '{}' was not captured", value_info(id).name));
   }
   return replay->run(values);
 }

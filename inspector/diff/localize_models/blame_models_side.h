@@ -10,7 +10,7 @@
 
 #include "inspector/diff/localize/blame.h"
 #include "inspector/diff/localize/node_replay.h"
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 
 namespace parallax::diff {
 
@@ -24,15 +24,15 @@ Instance instance_of(std::string_view path);
 std::string path_in(const Instance& instance, std::string_view static_text);
 
 // A node in its place.
-struct PlacedNode {
-  const GraphSites* place = nullptr;
+struct LocatedNode {
+  const GraphValues* location = nullptr;
   NodeId id = kNoNode;
-  const Node& node() const { return place->graph->nodes[static_cast<size_t>(id)]; }
-  bool operator==(const PlacedNode&) const = default;
+  const Node& node() const { return location->graph->nodes[static_cast<size_t>(id)]; }
+  bool operator==(const LocatedNode&) const = default;
 };
 
 // Operator and attributes, by meaning.
-bool is_same_operation(const PlacedNode& x, const PlacedNode& y);
+bool is_same_operation(const LocatedNode& x, const LocatedNode& y);
 
 class ModelSide {
  public:
@@ -44,14 +44,14 @@ class ModelSide {
   void ignore_casts() { options_.keep_casts = false; }
 
   const std::shared_ptr<const Model>& model() const { return model_; }
-  const SiteTable& sites() const { return sites_; }
-  const ValueSite& site(int32_t id) const { return sites_.sites()[static_cast<size_t>(id)]; }
-  const GraphSites& place_of(int32_t id) const { return *places_[static_cast<size_t>(id)]; }
-  std::string static_path(int32_t id) const { return site(id).scope + site(id).escaped_name; }
+  const ValueTable& value_infos() const { return value_infos_; }
+  const ValueInfo& value_info(int32_t id) const { return value_infos_.value_infos()[static_cast<size_t>(id)]; }
+  const GraphValues& location_of(int32_t id) const { return *locations_[static_cast<size_t>(id)]; }
+  std::string static_path(int32_t id) const { return value_info(id).scope + value_info(id).escaped_name; }
   // The node that makes a value; no id for inputs and initializers.
-  PlacedNode producer(int32_t id) const;
+  LocatedNode producer(int32_t id) const;
   // The site that a value read at `place` stands for; -1 when there is none.
-  static int32_t site_read(const GraphSites& place, ValueId value);
+  static int32_t value_info_read(const GraphValues& location, ValueId value);
   // What a called function's formal input stands for: the value that the call gives it; -1 for all other values.
   int32_t given_to_call(int32_t id) const;
   // What the called function hands out as this result of its call; -1 for what no call makes.
@@ -72,27 +72,27 @@ class ModelSide {
   Value constant(int32_t id) const { return constant(id, 0); }
 
   // Whether the node reads something that follows from constants there.
-  bool reads_constant(const PlacedNode& node, size_t port) const;
+  bool reads_constant(const LocatedNode& node, size_t port) const;
 
   // What `node` makes of values that `value_of` gives for the sites it reads.
   using ValueOf = std::function<Result<Value>(int32_t id)>;
-  Result<std::vector<Value>> replay(const PlacedNode& node, const ValueOf& value_of) const;
+  Result<std::vector<Value>> replay(const LocatedNode& node, const ValueOf& value_of) const;
 
  private:
-  ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, SiteTable sites,
+  ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, ValueTable value_infos,
             std::shared_ptr<Executor> oracle);
-  void add_places(const GraphSites& place);
+  void add_locations(const GraphValues& location);
   void find_constants();
   Value constant(int32_t id, int depth) const;
   Value compute_constant(int32_t id, int depth) const;
 
   std::shared_ptr<const DumpReader> dump_;
   std::shared_ptr<const Model> model_;
-  SiteTable sites_;
+  ValueTable value_infos_;
   std::shared_ptr<Executor> oracle_;
   RunOptions options_;
-  std::vector<const GraphSites*> places_;  // by site
-  std::vector<bool> from_constants_;       // likewise
+  std::vector<const GraphValues*> locations_;  // by site
+  std::vector<bool> from_constants_;           // likewise
   std::unordered_map<std::string, int32_t> entries_;
   std::unordered_map<std::string, std::vector<std::string>> paths_;     // by static path
   std::unordered_map<std::string, std::vector<std::string>> prefixes_;  // of captured paths, by scope

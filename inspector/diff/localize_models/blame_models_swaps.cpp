@@ -16,19 +16,19 @@ namespace {
 constexpr int kLongestSwap = 8;
 
 DType dtype_of(const ModelSide& side, int32_t id) {
-  const ValueSite& site = side.site(id);
-  return site.graph->values[static_cast<size_t>(site.value)].type.dtype;
+  const ValueInfo& value_info = side.value_info(id);
+  return value_info.graph->values[static_cast<size_t>(value_info.value)].type.dtype;
 }
 
 // The value and what it is made of, as long as that is one value.
 std::vector<int32_t> chain_of(const ModelSide& side, int32_t id) {
   std::vector<int32_t> chain = {id};
   while (chain.size() < kLongestSwap) {
-    const PlacedNode node = side.producer(chain.back());
+    const LocatedNode node = side.producer(chain.back());
     if (node.id == kNoNode || node.node().outputs.size() != 1) break;
     std::vector<int32_t> reads;
     for (const ValueId input : node.node().inputs) {
-      const int32_t read = ModelSide::site_read(*node.place, input);
+      const int32_t read = ModelSide::value_info_read(*node.location, input);
       if (read >= 0 && !side.follows_from_constants(read) && std::ranges::find(reads, read) == reads.end())
         reads.push_back(read);
     }
@@ -40,45 +40,45 @@ std::vector<int32_t> chain_of(const ModelSide& side, int32_t id) {
 }
 
 // The fingerprint of a body's nodes and the constants they read, independent of their order.
-HashKey fingerprint(const ModelSide& side, const GraphSites& body) {
+HashKey fingerprint(const ModelSide& side, const GraphValues& body) {
   HashKey sum = 0;
   for (const NodeId id : body.graph->order) {
     const Node& node = body.graph->nodes[static_cast<size_t>(id)];
     if (node.op_type == "Constant" || node.op_type == "Identity") continue;
     HashKey key = mix(hash_operator(node), hash_attributes(*body.graph, node));
     for (const ValueId input : node.inputs) {
-      const int32_t read = ModelSide::site_read(body, input);
+      const int32_t read = ModelSide::value_info_read(body, input);
       const Value stored = read >= 0 && side.is_constant(read) ? side.stored(read) : Value();
       if (stored.is_tensor()) key += hash_tensor({"", stored.tensor(), "", {}, "", false, ""});
     }
     sum += mix(key, 1);
   }
-  for (const GraphSites::Child& child : body.children) sum += mix(fingerprint(side, *child.sites), 2);
+  for (const GraphValues::Child& child : body.children) sum += mix(fingerprint(side, *child.value_infos), 2);
   return sum;
 }
 
 struct Branches {
-  PlacedNode node;
+  LocatedNode node;
   HashKey then_branch = 0, else_branch = 0;
 };
 
-void collect_branches(const ModelSide& side, const GraphSites& place, std::vector<Branches>& found) {
-  for (const NodeId id : place.graph->order) {
-    const GraphSites* then_branch = place.child(id, "then_branch");
-    const GraphSites* else_branch = place.child(id, "else_branch");
+void collect_branches(const ModelSide& side, const GraphValues& location, std::vector<Branches>& found) {
+  for (const NodeId id : location.graph->order) {
+    const GraphValues* then_branch = location.child(id, "then_branch");
+    const GraphValues* else_branch = location.child(id, "else_branch");
     if (then_branch == nullptr || else_branch == nullptr) continue;
-    found.push_back({{&place, id}, fingerprint(side, *then_branch), fingerprint(side, *else_branch)});
+    found.push_back({{&location, id}, fingerprint(side, *then_branch), fingerprint(side, *else_branch)});
   }
-  for (const GraphSites::Child& child : place.children) collect_branches(side, *child.sites, found);
+  for (const GraphValues::Child& child : location.children) collect_branches(side, *child.value_infos, found);
 }
 
 }  // namespace
 
-std::vector<PlacedNode> find_swapped_branches(const ModelSide& a, const ModelSide& b) {
+std::vector<LocatedNode> find_swapped_branches(const ModelSide& a, const ModelSide& b) {
   std::vector<Branches> in_a, in_b;
-  collect_branches(a, a.sites().main(), in_a);
-  collect_branches(b, b.sites().main(), in_b);
-  std::vector<PlacedNode> swapped;
+  collect_branches(a, a.value_infos().main(), in_a);
+  collect_branches(b, b.value_infos().main(), in_b);
+  std::vector<LocatedNode> swapped;
   for (const Branches& x : in_a) {
     const auto is_swapped = [&](const Branches& y) {
       return x.then_branch == y.else_branch && x.else_branch == y.then_branch;
@@ -94,11 +94,11 @@ std::vector<PlacedNode> find_swapped_branches(const ModelSide& a, const ModelSid
 
 std::optional<CommonOrigin> common_origin(const ModelSide& side, int32_t first, int32_t second) {
   if (first < 0 || second < 0 || first == second) return std::nullopt;
-  const auto output_of = [&](int32_t id) { return static_cast<size_t>(side.site(id).output_index); };
+  const auto output_of = [&](int32_t id) { return static_cast<size_t>(side.value_info(id).output_index); };
   const std::vector<int32_t> from_first = chain_of(side, first), from_second = chain_of(side, second);
   for (const int32_t x : from_first) {
     for (const int32_t y : from_second) {
-      const PlacedNode node = side.producer(x);
+      const LocatedNode node = side.producer(x);
       if (x == y || node.id == kNoNode || !(node == side.producer(y))) continue;
       return CommonOrigin{node, output_of(x), output_of(y)};
     }
@@ -121,7 +121,7 @@ void join_swapped_outputs(const ModelSide& a, bool names_agree, std::vector<Mode
         std::ranges::find_if(roots.begin() + static_cast<std::ptrdiff_t>(first) + 1, roots.end(), is_other_half);
     ModelRoot& root = roots[first];
     // By name, the reader reads what it should.
-    const bool is_named_right = names_agree && root.b_reads == a.site(root.wanted).name;
+    const bool is_named_right = names_agree && root.b_reads == a.value_info(root.wanted).name;
     if (second == roots.end() && !is_named_right) continue;
     root.why = fmt::format("its outputs {} and {} are swapped in B: '{}' gets the other's", origin->first_output,
                            origin->second_output, root.node.node().display_name);

@@ -12,7 +12,7 @@ namespace parallax::diff {
 
 // Two outputs of one node that lead, each by a chain of nodes of one operand, to two given values.
 struct CommonOrigin {
-  PlacedNode node;
+  LocatedNode node;
   size_t first_output = 0, second_output = 0;
 };
 
@@ -24,6 +24,6 @@ std::optional<CommonOrigin> common_origin(const ModelSide& side, int32_t first, 
 void join_swapped_outputs(const ModelSide& a, bool names_agree, std::vector<ModelRoot>& roots);
 
 // The Ifs of A each of whose branches holds the nodes of the other one in B.
-std::vector<PlacedNode> find_swapped_branches(const ModelSide& a, const ModelSide& b);
+std::vector<LocatedNode> find_swapped_branches(const ModelSide& a, const ModelSide& b);
 
 }  // namespace parallax::diff

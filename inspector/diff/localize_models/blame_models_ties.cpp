@@ -15,7 +15,7 @@ namespace parallax::diff {
 namespace {
 
 // The number of steps from zero, before rounding, of an element that a QuantizeLinear with one scale made.
-std::optional<double> unrounded(const PlacedNode& made, const std::vector<Value>& given, int64_t index) {
+std::optional<double> unrounded(const LocatedNode& made, const std::vector<Value>& given, int64_t index) {
   const bool fits = made.id != kNoNode && made.node().op_type == "QuantizeLinear" && given.size() >= 2 &&
                     given[0].is_tensor() && given[1].is_tensor() && given[1].tensor().element_count() == 1 &&
                     index < given[0].tensor().element_count();
@@ -25,42 +25,42 @@ std::optional<double> unrounded(const PlacedNode& made, const std::vector<Value>
 
 }  // namespace
 
-bool quantise_alike(const Region& region, const PlacedNode& made_a, const PlacedNode& made_b) {
+bool quantize_alike(const Region& region, const LocatedNode& made_a, const LocatedNode& made_b) {
   if (!region.expected.is_tensor() || !region.found.is_tensor()) return false;
   const Tensor &a = region.expected.tensor(), &b = region.found.tensor();
   if (!is_byte(a.dtype()) || !is_byte(b.dtype()) || !(a.shape() == b.shape())) return false;
   for (int64_t index = 0; index < a.element_count(); ++index) {
-    const int64_t apart = std::abs(step_of(a, index) - step_of(b, index));
-    if (apart == 0) continue;
+    const int64_t gap_between = std::abs(step_of(a, index) - step_of(b, index));
+    if (gap_between == 0) continue;
     auto number = unrounded(made_a, region.given_a, index);
     if (!number.has_value()) number = unrounded(made_b, region.given_b, index);
-    if (apart > 1 || !number.has_value()) return false;
+    if (gap_between > 1 || !number.has_value()) return false;
     const double from_middle = std::abs(*number - std::floor(*number) - 0.5);
     if (!(from_middle < thresholds::kNearTie)) return false;
   }
   return true;
 }
 
-bool differ_by_code(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b) {
+bool differ_by_step(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b) {
   const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
   if (!is_same_operation(node_a, node_b) || in_a.size() != in_b.size()) return false;
   for (size_t port = 0; port < in_a.size(); ++port) {
-    const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
-    const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
+    const int32_t x = ModelSide::value_info_read(*node_a.location, in_a[port]);
+    const int32_t y = ModelSide::value_info_read(*node_b.location, in_b[port]);
     if (x < 0 || y < 0 || !a.follows_from_constants(x)) continue;
     const Value held = a.constant(x), other = b.constant(y);
     if (!held.is_tensor() || !other.is_tensor()) return false;
     const Tensor &one = held.tensor(), &another = other.tensor();
     const bool is_same = one.dtype() == another.dtype() && difference_of_constants(one, another).empty();
-    if (!is_same && !are_same_codes(one, another)) return false;
+    if (!is_same && !are_same_quantized(one, another)) return false;
   }
   return true;
 }
 
 bool holds_steps(const ModelSide& side, int32_t id) {
-  PlacedNode made_by = side.producer(id);
+  LocatedNode made_by = side.producer(id);
   while (made_by.id != kNoNode && only_moves(made_by)) {
-    const int32_t moved = ModelSide::site_read(*made_by.place, made_by.node().inputs.front());
+    const int32_t moved = ModelSide::value_info_read(*made_by.location, made_by.node().inputs.front());
     if (moved < 0) return false;
     made_by = side.producer(moved);
   }

@@ -9,13 +9,13 @@ namespace parallax::diff {
 // Whether both sides of a region made the same 8-bit values: signed and unsigned ones count as the same 128 apart, and
 // elements one step apart where the number that was quantised lies next to the middle of the two. `made_a` and `made_b`
 // are the nodes that made them.
-bool quantise_alike(const Region& region, const PlacedNode& made_a, const PlacedNode& made_b);
+bool quantize_alike(const Region& region, const LocatedNode& made_a, const LocatedNode& made_b);
 
 // Whether a value holds steps already: made by a DequantizeLinear, or moved behind one.
 bool holds_steps(const ModelSide& side, int32_t id);
 
 // Two nodes of one operation whose constants are the same, or the same numbers as codes of int8 in one model and of
 // uint8 in the other, the zero points among them.
-bool differ_by_code(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b);
+bool differ_by_step(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b);
 
 }  // namespace parallax::diff

@@ -94,7 +94,7 @@ OverallVerdict ComparedValues::outcome() {
 Unmatching::Unmatching(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, ComparedValues& values,
                        Effects& effects)
     : a_(a), b_(b), matching_(matching), values_(values), effects_(effects) {
-  for (const NodeMatch& match : matching.nodes) partners_[&PlacedNode{match.place_a, match.a}.node()] = &match;
+  for (const NodeMatch& match : matching.nodes) partners_[&LocatedNode{match.location_a, match.a}.node()] = &match;
 }
 
 // Unmatches values that differ without effect where the outputs agree: they were paired wrongly, or are quantized at
@@ -120,15 +120,15 @@ bool Unmatching::unmatch_wrong_pairs() {
       [&](int32_t id) { return values_.has_diverged(id) && !traceless.contains(id); }, thresholds::kNoTrace);
   unmatch_where(false, kPairedWrongly,
                 [&](int32_t id) { return traceless.contains(id) && !is_seen[static_cast<size_t>(id)]; });
-  unmatch_where(true, kEquivalentConstant, [&](int32_t id) { return is_written_otherwise(id); });
+  unmatch_where(true, kEquivalentConstant, [&](int32_t id) { return is_equivalent_constant(id); });
   return values_.is_any_unmatched() && values_.outcome() == OverallVerdict::pass;
 }
 
 // True where all its consumers read it as positions of elements.
-bool Unmatching::is_placing(int32_t constant, const PlacedNode& reader) const {
+bool Unmatching::is_placing(int32_t constant, const LocatedNode& reader) const {
   return std::ranges::none_of(reader.node().inputs, [&](ValueId input) {
-    return ModelSide::site_read(*reader.place, input) == constant &&
-           placing_of(*reader.place->graph, reader.node(), input) == Placing::none;
+    return ModelSide::value_info_read(*reader.location, input) == constant &&
+           placing_of(*reader.location->graph, reader.node(), input) == Placing::none;
   });
 }
 
@@ -139,10 +139,10 @@ bool Unmatching::may_be_written_so(const ValueMatch& match) const {
   if (!held.is_tensor() || !other.is_tensor()) return false;
   if (differ_by_rounding(held.tensor(), other.tensor())) return true;
   const bool may_place = is_integer(held.tensor().dtype());
-  return std::ranges::all_of(effects_.readers(match.a), [&](const PlacedNode& reader) {
+  return std::ranges::all_of(effects_.readers(match.a), [&](const LocatedNode& reader) {
     if (may_place && is_placing(match.a, reader)) return true;
     return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
-      const int32_t made = ModelSide::site_read(*reader.place, output);
+      const int32_t made = ModelSide::value_info_read(*reader.location, output);
       return made < 0 || values_.was_unmatched(made) || a_.follows_from_constants(made);
     });
   });
@@ -150,10 +150,10 @@ bool Unmatching::may_be_written_so(const ValueMatch& match) const {
 
 // True where no value computed with it was found to be computed differently.
 bool Unmatching::is_unobserved(int32_t constant, const std::unordered_set<int32_t>& same) const {
-  const std::vector<PlacedNode>& readers = effects_.readers(constant);
-  return !readers.empty() && std::ranges::all_of(readers, [&](const PlacedNode& reader) {
+  const std::vector<LocatedNode>& readers = effects_.readers(constant);
+  return !readers.empty() && std::ranges::all_of(readers, [&](const LocatedNode& reader) {
     return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
-      const int32_t made = ModelSide::site_read(*reader.place, output);
+      const int32_t made = ModelSide::value_info_read(*reader.location, output);
       return made < 0 || values_.was_unmatched(made) || same.contains(made) || values_.is_equal(made);
     });
   });
@@ -171,16 +171,16 @@ void Unmatching::unmatch_unobserved_constants(const std::unordered_set<int32_t>&
 }
 
 // A constant of which every reader is another operation in B, with the same result, or makes what has been unmatched.
-bool Unmatching::is_written_otherwise(int32_t constant) const {
-  const auto is_other_operation = [&](const PlacedNode& reader) {
+bool Unmatching::is_equivalent_constant(int32_t constant) const {
+  const auto is_other_operation = [&](const LocatedNode& reader) {
     const auto partner = partners_.find(&reader.node());
     if (partner == partners_.end()) return false;
-    const PlacedNode other{partner->second->place_b, partner->second->b};
+    const LocatedNode other{partner->second->location_b, partner->second->b};
     return !is_same_operation(reader, other);
   };
-  return std::ranges::all_of(effects_.readers(constant), [&](const PlacedNode& reader) {
+  return std::ranges::all_of(effects_.readers(constant), [&](const LocatedNode& reader) {
     return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
-      const int32_t made = ModelSide::site_read(*reader.place, output);
+      const int32_t made = ModelSide::value_info_read(*reader.location, output);
       if (made < 0 || values_.was_unmatched(made)) return true;
       return is_other_operation(reader) && values_.difference_of(made).value_or(1) <= thresholds::kNoTrace;
     });
@@ -197,16 +197,16 @@ bool Unmatching::leaves_no_trace(int32_t id) {
   const int32_t in_b = matching_.b_of_a[static_cast<size_t>(id)];
   if (in_b >= 0 && holds_steps(b_, in_b) && !holds_steps(a_, id)) return true;
   return effects_.is_made_up_for(id, thresholds::kNoTrace,
-                                 [&](const PlacedNode& reader) { return is_read_alike(reader); });
+                                 [&](const LocatedNode& reader) { return is_read_alike(reader); });
 }
 
 // By a node that B has, too, on what stands for what it reads here.
-bool Unmatching::is_read_alike(const PlacedNode& reader) const {
+bool Unmatching::is_read_alike(const LocatedNode& reader) const {
   const auto partner = partners_.find(&reader.node());
   if (partner == partners_.end()) return false;
-  const PlacedNode other{partner->second->place_b, partner->second->b};
+  const LocatedNode other{partner->second->location_b, partner->second->b};
   if (!reads_the_same(a_, reader, b_, other, matching_)) return false;
-  return partner->second->is_same_definition || differ_by_code(a_, reader, b_, other);
+  return partner->second->is_same_definition || differ_by_step(a_, reader, b_, other);
 }
 
 }  // namespace parallax::diff

@@ -61,9 +61,9 @@ class Unmatching {
  private:
   bool is_unobserved(int32_t constant, const std::unordered_set<int32_t>& same) const;
   bool may_be_written_so(const ValueMatch& match) const;
-  bool is_placing(int32_t constant, const PlacedNode& reader) const;
-  bool is_read_alike(const PlacedNode& reader) const;
-  bool is_written_otherwise(int32_t constant) const;
+  bool is_placing(int32_t constant, const LocatedNode& reader) const;
+  bool is_read_alike(const LocatedNode& reader) const;
+  bool is_equivalent_constant(int32_t constant) const;
   bool leaves_no_trace(int32_t id);
 
   const ModelSide &a_, &b_;

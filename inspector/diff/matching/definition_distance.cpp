@@ -14,7 +14,7 @@ namespace parallax::diff {
 namespace {
 
 // Among the elements of `a` that are no mask; 0 where there are none.
-double relative_beside_masks(const Tensor& a, const Tensor& b) {
+double relative_without_masks(const Tensor& a, const Tensor& b) {
   double largest = 0, squares = 0;
   int64_t count = 0;
   for (int64_t index = 0; index < a.element_count(); ++index) {
@@ -45,7 +45,7 @@ RelativeDistance relative_distance(const Value& a, const Value& b, const Limit& 
   if (!is_float || !same_class || metrics.rms_a == 0) return {metrics.severity, kInfinity};
   double relative = metrics.max_abs / metrics.rms_a;
   const bool is_masked = metrics.rms_a > thresholds::kMaskedSize && a.is_tensor() && is_floating(a.tensor().dtype());
-  if (is_masked) relative = std::max(relative, relative_beside_masks(a.tensor(), b.tensor()));
+  if (is_masked) relative = std::max(relative, relative_without_masks(a.tensor(), b.tensor()));
   return {metrics.severity, relative};
 }
 

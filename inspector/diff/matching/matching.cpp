@@ -28,10 +28,10 @@ std::vector<std::vector<int32_t>> aliases_of(const FlatGraph& flat) {
 }
 
 // Whatever their types are known to be, quantized values are no floats.
-bool are_codes(const FlatValue& value) { return value.site->op == "QuantizeLinear"; }
+bool are_quantized(const FlatValue& value) { return value.value_info->op == "QuantizeLinear"; }
 
 bool same_dtype(const FlatValue& a, const FlatValue& b) {
-  if (are_codes(a) != are_codes(b)) return false;
+  if (are_quantized(a) != are_quantized(b)) return false;
   return a.type->dtype == b.type->dtype || a.type->dtype == DType::undefined || b.type->dtype == DType::undefined;
 }
 
@@ -50,8 +50,8 @@ void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int3
     match.a = x;
     match.b = y;
     match.is_extra = is_extra;
-    const ValueSite &site_a = *a.value(x).site, &site_b = *b.value(y).site;
-    if (site_a.name == site_b.name) match.how = site_a.scope == site_b.scope ? MatchedBy::path : MatchedBy::name;
+    const ValueInfo &info_a = *a.value(x).value_info, &info_b = *b.value(y).value_info;
+    if (info_a.name == info_b.name) match.how = info_a.scope == info_b.scope ? MatchedBy::path : MatchedBy::name;
     result.values.push_back(match);
     if (is_extra) return;
     result.b_of_a[static_cast<size_t>(x)] = y;
@@ -67,7 +67,7 @@ void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int3
       if (found != group_b.end()) add(x, *found, false);
     }
   };
-  const auto same_op = [&](int32_t x, int32_t y) { return a.value(x).site->op == b.value(y).site->op; };
+  const auto same_op = [&](int32_t x, int32_t y) { return a.value(x).value_info->op == b.value(y).value_info->op; };
   const auto same_path = [&](int32_t x, int32_t y) { return a.path(x) == b.path(y); };
   pair_where([&](int32_t x, int32_t y) { return same_op(x, y) && same_path(x, y); });
   pair_where(same_op);
@@ -96,11 +96,11 @@ void list_nodes(const MatchSide& a, const MatchSide& b, ModelMatching& result) {
     if (a.node_match[index] < 0) continue;
     const FlatNode& other = b.node(a.node_match[index]);
     const bool is_repeated =
-        !result.nodes.empty() && result.nodes.back().place_a == node.place && result.nodes.back().a == node.id;
+        !result.nodes.empty() && result.nodes.back().location_a == node.location && result.nodes.back().a == node.id;
     if (is_repeated) continue;  // another port of the same control-flow node
     const bool is_same =
         node.op == other.op && node.attributes == other.attributes && node.constants == other.constants;
-    result.nodes.push_back({node.place, node.id, other.place, other.id, is_same});
+    result.nodes.push_back({node.location, node.id, other.location, other.id, is_same});
   }
 }
 
@@ -117,19 +117,19 @@ void pair_output(int32_t a, int32_t b, ModelMatching& result) {
   result.values.push_back({a, b, MatchedBy::structure, 0.5, false});
 }
 
-void pair_outputs(const SiteTable& a, const SiteTable& b, ModelMatching& result) {
+void pair_outputs(const ValueTable& a, const ValueTable& b, ModelMatching& result) {
   const Graph &graph_a = *a.main().graph, &graph_b = *b.main().graph;
   const SignatureMatch outputs = match_outputs(graph_a, graph_b);
   for (size_t index = 0; index < outputs.a_of_b.size(); ++index) {
     if (outputs.a_of_b[index] < 0) continue;
     const ValueId in_a = graph_a.outputs[static_cast<size_t>(outputs.a_of_b[index])], in_b = graph_b.outputs[index];
-    const ValueSite* site_a = a.main().values[static_cast<size_t>(in_a)];
-    const ValueSite* site_b = b.main().values[static_cast<size_t>(in_b)];
-    if (site_a == nullptr || site_b == nullptr) continue;
-    pair_output(site_a->id, site_b->id, result);
-    if (site_a->name != site_b->name) continue;
+    const ValueInfo* info_a = a.main().values[static_cast<size_t>(in_a)];
+    const ValueInfo* info_b = b.main().values[static_cast<size_t>(in_b)];
+    if (info_a == nullptr || info_b == nullptr) continue;
+    pair_output(info_a->id, info_b->id, result);
+    if (info_a->name != info_b->name) continue;
     for (ValueMatch& match : result.values) {
-      if (match.a == site_a->id && match.b == site_b->id) match.how = MatchedBy::path;
+      if (match.a == info_a->id && match.b == info_b->id) match.how = MatchedBy::path;
     }
   }
 }
@@ -138,17 +138,17 @@ void pair_outputs(const SiteTable& a, const SiteTable& b, ModelMatching& result)
 void pair_body_outputs(ModelMatching& result) {
   for (size_t index = 0; index < result.nodes.size(); ++index) {
     const NodeMatch node = result.nodes[index];
-    for (const GraphSites::Child& child : node.place_a->children) {
-      const GraphSites* other = child.node == node.a ? node.place_b->child(node.b, child.attribute) : nullptr;
+    for (const GraphValues::Child& child : node.location_a->children) {
+      const GraphValues* other = child.node == node.a ? node.location_b->child(node.b, child.attribute) : nullptr;
       if (other == nullptr) continue;
-      const std::vector<ValueId>&in_a = child.sites->graph->outputs, &in_b = other->graph->outputs;
+      const std::vector<ValueId>&in_a = child.value_infos->graph->outputs, &in_b = other->graph->outputs;
       for (size_t port = 0; port < in_a.size() && in_a.size() == in_b.size(); ++port) {
-        const ValueSite* site_a = child.sites->values[static_cast<size_t>(in_a[port])];
-        const ValueSite* site_b = other->values[static_cast<size_t>(in_b[port])];
-        if (site_a == nullptr || site_b == nullptr) continue;  // handed out as it was read from outside
+        const ValueInfo* info_a = child.value_infos->values[static_cast<size_t>(in_a[port])];
+        const ValueInfo* info_b = other->values[static_cast<size_t>(in_b[port])];
+        if (info_a == nullptr || info_b == nullptr) continue;  // handed out as it was read from outside
         const bool is_free =
-            result.b_of_a[static_cast<size_t>(site_a->id)] < 0 || result.a_of_b[static_cast<size_t>(site_b->id)] < 0;
-        if (is_free) pair_output(site_a->id, site_b->id, result);
+            result.b_of_a[static_cast<size_t>(info_a->id)] < 0 || result.a_of_b[static_cast<size_t>(info_b->id)] < 0;
+        if (is_free) pair_output(info_a->id, info_b->id, result);
       }
     }
   }
@@ -158,7 +158,7 @@ void pair_body_outputs(ModelMatching& result) {
 // other: the structure does not show it, reliable names do.
 void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
   std::unordered_map<std::string, int32_t> free_in_b;
-  const auto is_made = [](const FlatValue& value) { return value.site->role == ValueSite::Role::node_output; };
+  const auto is_made = [](const FlatValue& value) { return value.value_info->role == ValueInfo::Role::node_output; };
   for (size_t id = 0; id < b.flat.values.size(); ++id) {
     if (result.a_of_b[id] < 0 && is_made(b.flat.values[id]))
       free_in_b.emplace(b.path(static_cast<int32_t>(id)), static_cast<int32_t>(id));
@@ -170,8 +170,9 @@ void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
     const auto found = free_in_b.find(a.path(in_a));
     if (found == free_in_b.end()) continue;
     const FlatValue& other = b.value(found->second);
-    const bool is_of_one_kind = value.site->op == other.site->op && value.site->domain == other.site->domain &&
-                                value.site->output_index == other.site->output_index && same_dtype(value, other);
+    const bool is_of_one_kind =
+        value.value_info->op == other.value_info->op && value.value_info->domain == other.value_info->domain &&
+        value.value_info->output_index == other.value_info->output_index && same_dtype(value, other);
     if (!is_of_one_kind || a.value(value.root).is_constant == b.value(other.root).is_constant) continue;
     if (value.producer >= 0 && other.producer >= 0 && a.node_match[static_cast<size_t>(value.producer)] < 0 &&
         b.node_match[static_cast<size_t>(other.producer)] < 0) {
@@ -279,13 +280,13 @@ SignatureMatch match_inputs(const Graph& a, const Graph& b) {
 }
 SignatureMatch match_outputs(const Graph& a, const Graph& b) { return match_signature(a, a.outputs, b, b.outputs); }
 
-ModelMatching match_models(const SiteTable& a, const SiteTable& b) {
+ModelMatching match_models(const ValueTable& a, const ValueTable& b) {
   const Graph &graph_a = *a.main().graph, &graph_b = *b.main().graph;
-  const bool passes_codes = diff::is_quantised(a) != diff::is_quantised(b);
+  const bool passes_quantized = diff::is_quantized(a) != diff::is_quantized(b);
   MatchSide side_a(
-      diff::flatten(a, {numbers_of_a(graph_a.inputs.size()), numbers_of_a(graph_a.outputs.size()), passes_codes}));
-  MatchSide side_b(diff::flatten(
-      b, {numbers_of_b(match_inputs(graph_a, graph_b)), numbers_of_b(match_outputs(graph_a, graph_b)), passes_codes}));
+      diff::flatten(a, {numbers_of_a(graph_a.inputs.size()), numbers_of_a(graph_a.outputs.size()), passes_quantized}));
+  MatchSide side_b(diff::flatten(b, {numbers_of_b(match_inputs(graph_a, graph_b)),
+                                     numbers_of_b(match_outputs(graph_a, graph_b)), passes_quantized}));
   ModelMatching result;
   const diff::SearchResult found = diff::search_matches(side_a, side_b);
   result.names_agree = found.names_agree;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "inspector/diff/comparison.h"
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 
 namespace parallax {
 
@@ -24,9 +24,9 @@ struct ValueMatch {
 // A node of one graph and its counterpart: they do the same, or one was put in the other's place. Places are those of
 // the site tables.
 struct NodeMatch {
-  const GraphSites* place_a = nullptr;
+  const GraphValues* location_a = nullptr;
   NodeId a = kNoNode;
-  const GraphSites* place_b = nullptr;
+  const GraphValues* location_b = nullptr;
   NodeId b = kNoNode;
   bool is_same_definition = true;  // operator, attributes, and constants it reads
 };
@@ -40,7 +40,7 @@ struct ModelMatching {
 };
 
 // Time is linear in the number of values, but for graphs of many equal parts that nothing tells apart.
-ModelMatching match_models(const SiteTable& a, const SiteTable& b);
+ModelMatching match_models(const ValueTable& a, const ValueTable& b);
 
 // Position in A's list of graph inputs (or outputs) for each of B's, -1 where there is none: by name; where no name of
 // B's is known in A, in order among those of equal type. Where the names leave one input without a default on each

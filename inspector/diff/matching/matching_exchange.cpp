@@ -10,9 +10,9 @@ namespace parallax::diff {
 Exchanges::Exchanges(const MatchSide& a, const MatchSide& b) : a_(a), b_(b) {
   const auto list = [](const MatchSide& side, Paths& paths, auto& constants) {
     for (const FlatValue& value : side.flat.values) {
-      if (value.is_constant && value.producer < 0) constants.emplace(value.site->name, value.site->id);
-      if (!value.is_constant && value.producer >= 0 && value.root == value.site->id)
-        paths.emplace(side.path(value.site->id), value.site->id);
+      if (value.is_constant && value.producer < 0) constants.emplace(value.value_info->name, value.value_info->id);
+      if (!value.is_constant && value.producer >= 0 && value.root == value.value_info->id)
+        paths.emplace(side.path(value.value_info->id), value.value_info->id);
     }
   };
   list(a, in_a_, constants_a_);
@@ -46,8 +46,8 @@ bool Exchanges::belong_elsewhere(int32_t a, int32_t b) const {
 bool Exchanges::are_exchanged(int32_t a, int32_t b) const {
   const FlatValue &x = a_.value(a), &y = b_.value(b);
   if (x.is_constant) {
-    const bool has_other_name = x.site->name != y.site->name;
-    return has_other_name && constants_b_.contains(x.site->name) && constants_a_.contains(y.site->name);
+    const bool has_other_name = x.value_info->name != y.value_info->name;
+    return has_other_name && constants_b_.contains(x.value_info->name) && constants_a_.contains(y.value_info->name);
   }
   if (x.is_static && y.is_static) return is_read_of_exchanged(x, y);
   const int32_t other_in_a = find(in_a_, b_.path(b)), other_in_b = find(in_b_, a_.path(a));

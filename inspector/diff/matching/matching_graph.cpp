@@ -41,18 +41,18 @@ bool same_known_dims(const TypeInfo& a, const TypeInfo& b) {
 
 class Flattener {
  public:
-  Flattener(const SiteTable& table, const FlatOptions& options) : options_(options) {
-    flat_.values.resize(table.sites().size());
-    for (const ValueSite& site : table.sites()) {
-      FlatValue& value = flat_.values[static_cast<size_t>(site.id)];
-      value.site = &site;
-      value.type = value.stands_for = &site.graph->values[static_cast<size_t>(site.value)].type;
-      value.root = site.id;
+  Flattener(const ValueTable& table, const FlatOptions& options) : options_(options) {
+    flat_.values.resize(table.value_infos().size());
+    for (const ValueInfo& value_info : table.value_infos()) {
+      FlatValue& value = flat_.values[static_cast<size_t>(value_info.id)];
+      value.value_info = &value_info;
+      value.type = value.stands_for = &value_info.graph->values[static_cast<size_t>(value_info.value)].type;
+      value.root = value_info.id;
     }
     add_graph(table.main());
     const std::vector<ValueId>& results = table.main().graph->outputs;
     for (size_t index = 0; index < results.size(); ++index) {
-      const int32_t id = site_of(table.main(), results[index]);
+      const int32_t id = value_info_of(table.main(), results[index]);
       if (id >= 0) root(id).output = mix(root(id).output, options.outputs[index]);
     }
     for (size_t node = flat_.nodes.size(); node-- > 0;) look_back(static_cast<int32_t>(node));
@@ -65,40 +65,41 @@ class Flattener {
   FlatValue& at(int32_t id) { return flat_.values[static_cast<size_t>(id)]; }
   FlatValue& root(int32_t id) { return at(at(id).root); }
 
-  static int32_t site_of(const GraphSites& place, ValueId value) {
+  static int32_t value_info_of(const GraphValues& location, ValueId value) {
     if (value == kNoValue) return -1;
-    if (const ValueSite* site = place.values[static_cast<size_t>(value)]; site != nullptr) return site->id;
-    const auto outer = place.outer.find(value);
-    return outer == place.outer.end() || outer->second == nullptr ? -1 : outer->second->id;
+    if (const ValueInfo* value_info = location.values[static_cast<size_t>(value)]; value_info != nullptr)
+      return value_info->id;
+    const auto outer = location.outer.find(value);
+    return outer == location.outer.end() || outer->second == nullptr ? -1 : outer->second->id;
   }
-  int32_t root_of(const GraphSites& place, ValueId value) {
-    const int32_t id = site_of(place, value);
+  int32_t root_of(const GraphValues& location, ValueId value) {
+    const int32_t id = value_info_of(location, value);
     return id < 0 ? -1 : at(id).root;
   }
 
-  void add_graph(const GraphSites& place) {
-    const Graph& graph = *place.graph;
-    for (size_t index = 0; index < graph.inputs.size() && place.parent == nullptr; ++index) {
-      FlatValue& value = at(site_of(place, graph.inputs[index]));
+  void add_graph(const GraphValues& location) {
+    const Graph& graph = *location.graph;
+    for (size_t index = 0; index < graph.inputs.size() && location.parent == nullptr; ++index) {
+      FlatValue& value = at(value_info_of(location, graph.inputs[index]));
       value.signature = mix(11, options_.inputs[index]);
       value.made_of = value.kind_made_of = value.signature;
     }
     for (size_t index = 0; index < graph.initializers.size(); ++index) {
-      const int32_t id = site_of(place, graph.initializer_values[index]);
-      if (id >= 0 && at(id).site->role == ValueSite::Role::initializer)
+      const int32_t id = value_info_of(location, graph.initializer_values[index]);
+      if (id >= 0 && at(id).value_info->role == ValueInfo::Role::initializer)
         set_constant(at(id), hash_tensor(graph.initializers[index]));
     }
     size_t child = 0;
     for (const NodeId id : graph.order) {
       const size_t first = child;
-      while (child < place.children.size() && place.children[child].node == id) ++child;
+      while (child < location.children.size() && location.children[child].node == id) ++child;
       const Node& node = graph.nodes[static_cast<size_t>(id)];
       if (first == child) {
-        add_node(place, id, node);
+        add_node(location, id, node);
       } else if (node.function != nullptr) {
-        add_call(place, node, *place.children[first].sites);
+        add_call(location, node, *location.children[first].value_infos);
       } else {
-        add_control_flow(place, id, node, first, child);
+        add_control_flow(location, id, node, first, child);
       }
     }
   }
@@ -116,8 +117,8 @@ class Flattener {
 
   // Quantized values represent the floats they were made of; where others made them, those that they are dequantized
   // to. Stored quantized values are constants of their own.
-  bool passes_codes(const Graph& graph, const Node& node, int32_t source) {
-    if (!options_.passes_codes || node.outputs[0] == kNoValue) return false;
+  bool passes_quantized(const Graph& graph, const Node& node, int32_t source) {
+    if (!options_.passes_quantized || node.outputs[0] == kNoValue) return false;
     if (is_quantize(node) || clamps_at_zero(graph, node)) return true;
     if (!is_dequantize(node) || (root(source).is_constant && !is_floating(root(source).type->dtype))) return false;
     if (!is_floating(root(source).type->dtype)) root(source).stands_for = &value_at(graph, node.outputs[0]).type;
@@ -125,13 +126,13 @@ class Flattener {
   }
 
   // The value that a node hands on as it is, or with another element type; -1 where it computes.
-  int32_t passes_on(const GraphSites& place, const Node& node) {
+  int32_t passes_on(const GraphValues& location, const Node& node) {
     if (node.inputs.empty() || node.outputs.empty() || node.inputs[0] == kNoValue) return -1;
-    const int32_t source = site_of(place, node.inputs[0]);
+    const int32_t source = value_info_of(location, node.inputs[0]);
     if (source < 0) return -1;
-    if (passes_codes(*place.graph, node, source)) return source;
+    if (passes_quantized(*location.graph, node, source)) return source;
     if (!is_standard(node)) return -1;
-    const TypeInfo& output = place.graph->values[static_cast<size_t>(node.outputs[0])].type;
+    const TypeInfo& output = location.graph->values[static_cast<size_t>(node.outputs[0])].type;
     if (node.op_type == "Identity") return source;
     if (node.op_type == "Dropout" && node.inputs.size() < 3 && node.outputs.size() == 1) return source;
     if (node.op_type == "Cast" || node.op_type == "CastLike") {
@@ -148,7 +149,7 @@ class Flattener {
     const int32_t producer = at(at(id).root).producer;
     if (producer < 0) return nullptr;
     const FlatNode& flat = flat_.nodes[static_cast<size_t>(producer)];
-    const Node& node = flat.place->graph->nodes[static_cast<size_t>(flat.id)];
+    const Node& node = flat.location->graph->nodes[static_cast<size_t>(flat.id)];
     return !flat.is_part && node.op_type == op && is_standard(node) ? &node : nullptr;
   }
 
@@ -165,14 +166,14 @@ class Flattener {
     return before >= 0 && same_known_dims(*at(before).type, output) ? before : -1;
   }
 
-  void add_node(const GraphSites& place, NodeId id, const Node& node) {
-    if (const int32_t source = passes_on(place, node); source >= 0) {
-      make_alias(site_of(place, node.outputs[0]), source);
+  void add_node(const GraphValues& location, NodeId id, const Node& node) {
+    if (const int32_t source = passes_on(location, node); source >= 0) {
+      make_alias(value_info_of(location, node.outputs[0]), source);
       return;
     }
-    FlatNode flat{&place, id, hash_operator(node), 0, false, commutes(node), false, {}, {}, 0};
-    for (const ValueId input : node.inputs) flat.inputs.push_back(root_of(place, input));
-    for (const ValueId output : node.outputs) flat.outputs.push_back(site_of(place, output));
+    FlatNode flat{&location, id, hash_operator(node), 0, false, commutes(node), false, {}, {}, 0};
+    for (const ValueId input : node.inputs) flat.inputs.push_back(root_of(location, input));
+    for (const ValueId output : node.outputs) flat.outputs.push_back(value_info_of(location, output));
     const bool has_output = !flat.outputs.empty() && flat.outputs[0] >= 0;
     if (node.op_type == "Constant" && is_standard(node) && has_output) {
       set_constant(at(flat.outputs[0]), hash_constant(node));
@@ -181,53 +182,53 @@ class Flattener {
       flat_.nodes.push_back(std::move(flat));
       return;
     }
-    flat.attributes = hash_attributes(*place.graph, node);
+    flat.attributes = hash_attributes(*location.graph, node);
     const bool reads_shape = is_standard(node) && (node.op_type == "Shape" || node.op_type == "Size");
     add(std::move(flat), reads_shape);
   }
 
-  void add_call(const GraphSites& place, const Node& node, const GraphSites& body) {
+  void add_call(const GraphValues& location, const Node& node, const GraphValues& body) {
     const Graph& graph = *body.graph;
     for (size_t index = 0; index < graph.inputs.size() && index < node.inputs.size(); ++index)
-      make_alias(site_of(body, graph.inputs[index]), site_of(place, node.inputs[index]));
+      make_alias(value_info_of(body, graph.inputs[index]), value_info_of(location, node.inputs[index]));
     add_graph(body);
     for (size_t index = 0; index < graph.outputs.size() && index < node.outputs.size(); ++index)
-      make_alias(site_of(place, node.outputs[index]), site_of(body, graph.outputs[index]));
+      make_alias(value_info_of(location, node.outputs[index]), value_info_of(body, graph.outputs[index]));
   }
 
   // Values that enter and leave bodies have a node of their own for each port, so that a fault at one says nothing
   // about the others.
-  void add_control_flow(const GraphSites& place, NodeId id, const Node& node, size_t first, size_t last) {
-    const HashKey op = hash_operator(node), attributes = hash_attributes(*place.graph, node);
+  void add_control_flow(const GraphValues& location, NodeId id, const Node& node, size_t first, size_t last) {
+    const HashKey op = hash_operator(node), attributes = hash_attributes(*location.graph, node);
     const bool is_loop = node.op_type == "Loop";
     // By name: in which order a file lists its attributes says nothing.
-    std::vector<const GraphSites::Child*> children;
-    for (size_t child = first; child < last; ++child) children.push_back(&place.children[child]);
-    std::ranges::sort(children, {}, [](const GraphSites::Child* child) { return child->attribute; });
-    for (const GraphSites::Child* child : children) {
-      const GraphSites& body = *child->sites;
+    std::vector<const GraphValues::Child*> children;
+    for (size_t child = first; child < last; ++child) children.push_back(&location.children[child]);
+    std::ranges::sort(children, {}, [](const GraphValues::Child* child) { return child->attribute; });
+    for (const GraphValues::Child* child : children) {
+      const GraphValues& body = *child->value_infos;
       const HashKey attribute = hash_text(child->attribute);
       const size_t skipped = node.op_type == "Scan" && node.opset_version < 9 ? 1 : 0;
       for (size_t port = 0; port < body.graph->inputs.size(); ++port) {
-        FlatNode enter{&place, id, mix(op, attribute), mix(attributes, port), true, false, false, {}, {}, 0};
-        if (port + skipped < node.inputs.size()) enter.inputs.push_back(root_of(place, node.inputs[port + skipped]));
-        enter.outputs.push_back(site_of(body, body.graph->inputs[port]));
+        FlatNode enter{&location, id, mix(op, attribute), mix(attributes, port), true, false, false, {}, {}, 0};
+        if (port + skipped < node.inputs.size()) enter.inputs.push_back(root_of(location, node.inputs[port + skipped]));
+        enter.outputs.push_back(value_info_of(body, body.graph->inputs[port]));
         add(std::move(enter), false);
       }
       add_graph(body);
     }
     for (size_t port = 0; port < node.outputs.size(); ++port) {
-      FlatNode leave{&place, id, mix(op, 3), mix(attributes, port), true, false, false, {}, {}, 0};
+      FlatNode leave{&location, id, mix(op, 3), mix(attributes, port), true, false, false, {}, {}, 0};
       const size_t shared = is_loop ? 2 : node.op_type == "If" ? 1 : 0;  // trip count and condition
       for (size_t index = 0; index < shared && index < node.inputs.size(); ++index)
-        leave.inputs.push_back(root_of(place, node.inputs[index]));
-      for (const GraphSites::Child* child : children) {
-        const GraphSites& body = *child->sites;
+        leave.inputs.push_back(root_of(location, node.inputs[index]));
+      for (const GraphValues::Child* child : children) {
+        const GraphValues& body = *child->value_infos;
         const size_t output = port + (is_loop ? 1 : 0);
         if (output < body.graph->outputs.size()) leave.inputs.push_back(root_of(body, body.graph->outputs[output]));
         if (is_loop) leave.inputs.push_back(root_of(body, body.graph->outputs[0]));
       }
-      leave.outputs.push_back(site_of(place, node.outputs[port]));
+      leave.outputs.push_back(value_info_of(location, node.outputs[port]));
       add(std::move(leave), false);
     }
   }
@@ -304,6 +305,6 @@ class Flattener {
 
 }  // namespace
 
-FlatGraph flatten(const SiteTable& table, const FlatOptions& options) { return Flattener(table, options).take(); }
+FlatGraph flatten(const ValueTable& table, const FlatOptions& options) { return Flattener(table, options).take(); }
 
 }  // namespace parallax::diff

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 
 namespace parallax::diff {
 
@@ -27,7 +27,7 @@ struct FlatUse {
 };
 
 struct FlatValue {
-  const ValueSite* site = nullptr;
+  const ValueInfo* value_info = nullptr;
   const TypeInfo* type = nullptr;
   const TypeInfo* stands_for = nullptr;  // its own type; of a root that holds codes, the floats' that they are taken to
   int32_t root = -1;                     // the value it is an alias of, itself where it is none
@@ -47,7 +47,7 @@ struct FlatValue {
 };
 
 struct FlatNode {
-  const GraphSites* place = nullptr;
+  const GraphValues* location = nullptr;
   NodeId id = kNoNode;
   HashKey op = 0;          // operator and domain; a part of a control-flow node: that part's name
   HashKey attributes = 0;  // of those that are not at their default
@@ -71,8 +71,8 @@ struct FlatOptions {
   // One of the two models computes in floats and the other is quantised: then a QuantizeLinear, and the
   // DequantizeLinear behind it, pass on what they are given, and so does a Relu, for which codes that begin at zero may
   // stand.
-  bool passes_codes = false;
+  bool passes_quantized = false;
 };
-FlatGraph flatten(const SiteTable& table, const FlatOptions& options);
+FlatGraph flatten(const ValueTable& table, const FlatOptions& options);
 
 }  // namespace parallax::diff

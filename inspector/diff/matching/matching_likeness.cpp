@@ -45,7 +45,7 @@ bool have_other_sizes(const TypeInfo& a, const TypeInfo& b) {
   return size(a) >= 0 && size(b) >= 0 && size(a) != size(b);
 }
 
-std::vector<std::pair<int32_t, int32_t>> stored_otherwise(const MatchSide& a, const MatchSide& b) {
+std::vector<std::pair<int32_t, int32_t>> stored_differently(const MatchSide& a, const MatchSide& b) {
   struct Held {
     int32_t id;
     const Tensor* tensor;
@@ -53,9 +53,9 @@ std::vector<std::pair<int32_t, int32_t>> stored_otherwise(const MatchSide& a, co
   const auto free_floats = [](const MatchSide& side) {
     std::vector<Held> found;
     for (const FlatValue& value : side.flat.values) {
-      if (!value.is_constant || !side.is_free(value.site->id)) continue;
-      const Tensor* tensor = constant_tensor(*value.site->graph, value.site->value);
-      if (tensor != nullptr && is_floating(tensor->dtype())) found.push_back({value.site->id, tensor});
+      if (!value.is_constant || !side.is_free(value.value_info->id)) continue;
+      const Tensor* tensor = constant_tensor(*value.value_info->graph, value.value_info->value);
+      if (tensor != nullptr && is_floating(tensor->dtype())) found.push_back({value.value_info->id, tensor});
     }
     return found;
   };

@@ -21,6 +21,6 @@ bool may_be_equal(const FlatValue& a, const FlatValue& b);
 bool have_other_sizes(const TypeInfo& a, const TypeInfo& b);
 
 // Constants without a counterpart that hold the same in two types of floats, of A and of B, each once.
-std::vector<std::pair<int32_t, int32_t>> stored_otherwise(const MatchSide& a, const MatchSide& b);
+std::vector<std::pair<int32_t, int32_t>> stored_differently(const MatchSide& a, const MatchSide& b);
 
 }  // namespace parallax::diff

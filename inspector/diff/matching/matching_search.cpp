@@ -192,7 +192,7 @@ class Matcher {
   }
 
   // By another operator: one may have replaced the other, or a node is between it and its consumer.
-  bool are_made_otherwise(int32_t x, int32_t y) const {
+  bool are_computed_differently(int32_t x, int32_t y) const {
     return !a_.value(x).is_constant && !b_.value(y).is_constant && a_.op_of(x) != b_.op_of(y);
   }
 
@@ -232,7 +232,7 @@ class Matcher {
     for (size_t port = 0; port < std::min(node_a.inputs.size(), inputs.size()); ++port) {
       const int32_t x = node_a.inputs[port], y = inputs[port];
       if (x < 0 || y < 0) continue;
-      if (are_made_otherwise(x, y)) {
+      if (are_computed_differently(x, y)) {
         doubtful_.emplace_back(x, y);
       } else {
         match(x, y);
@@ -251,12 +251,12 @@ class Matcher {
       const int32_t a = next.front();
       next.pop_front();
       const int32_t b = a_.match_of(a);
-      spread_to_producers(a, b);
-      spread_to_readers(a, b, strictly);
+      propagate_to_producers(a, b);
+      propagate_to_readers(a, b, strictly);
     }
   }
 
-  void spread_to_producers(int32_t a, int32_t b) {
+  void propagate_to_producers(int32_t a, int32_t b) {
     const int32_t from_a = a_.value(a).producer, from_b = b_.value(b).producer;
     if (from_a < 0 || from_b < 0 || a_.value(a).port != b_.value(b).port) return;
     const FlatNode &node_a = a_.node(from_a), &node_b = b_.node(from_b);
@@ -276,7 +276,7 @@ class Matcher {
     return key;
   }
 
-  void spread_to_readers(int32_t a, int32_t b, bool strictly) {
+  void propagate_to_readers(int32_t a, int32_t b, bool strictly) {
     for (int level = 0; level < 3; ++level) {
       std::unordered_map<HashKey, std::pair<std::vector<int32_t>, std::vector<int32_t>>> readers;
       for (const FlatUse& use : a_.value(a).uses) {
@@ -312,7 +312,7 @@ class Matcher {
       const int32_t b = a_.match_of(a);
       if (b < 0 || a_.value(a).producer < 0 || a_.value(a).is_constant) continue;
       ++all;
-      equal += a_.value(a).site->name == b_.value(b).site->name ? 1 : 0;
+      equal += a_.value(a).value_info->name == b_.value(b).value_info->name ? 1 : 0;
     }
     names_are_sure_ =
         all >= kFewNames && thresholds::kSureNameShare * static_cast<double>(all) <= static_cast<double>(equal + 1);
@@ -320,12 +320,12 @@ class Matcher {
     std::unordered_map<std::string_view, HashKey> ops;
     size_t known = 0, same = 0, producers = 0;
     for (const FlatValue& value : b_.flat.values) {
-      if (value.producer >= 0) ops.emplace(value.site->name, b_.node(value.producer).op);
+      if (value.producer >= 0) ops.emplace(value.value_info->name, b_.node(value.producer).op);
     }
     for (const FlatValue& value : a_.flat.values) {
       if (value.producer < 0 || value.is_constant) continue;
       ++producers;
-      const auto found = ops.find(value.site->name);
+      const auto found = ops.find(value.value_info->name);
       known += found != ops.end() ? 1 : 0;
       same += found != ops.end() && may_replace(found->second, a_.node(value.producer).op) ? 1 : 0;
     }
@@ -341,20 +341,20 @@ class Matcher {
     std::unordered_map<std::string, int32_t> by_path;
     std::unordered_map<std::string_view, std::vector<int32_t>> names_a, names_b;
     for (const FlatValue& value : b_.flat.values) {
-      if (value.root != value.site->id) continue;
-      by_path.emplace(b_.path(value.site->id), value.site->id);
-      names_b[value.site->name].push_back(value.site->id);
+      if (value.root != value.value_info->id) continue;
+      by_path.emplace(b_.path(value.value_info->id), value.value_info->id);
+      names_b[value.value_info->name].push_back(value.value_info->id);
     }
     for (const FlatValue& value : a_.flat.values) {
-      if (value.root == value.site->id) names_a[value.site->name].push_back(value.site->id);
+      if (value.root == value.value_info->id) names_a[value.value_info->name].push_back(value.value_info->id);
     }
     for (const FlatValue& value : a_.flat.values) {
-      const int32_t a = value.site->id;
+      const int32_t a = value.value_info->id;
       if (!a_.is_free(a)) continue;
       const auto found = by_path.find(a_.path(a));
       int32_t b = found == by_path.end() ? -1 : found->second;
-      const auto named = names_b.find(value.site->name);
-      if (b < 0 && named != names_b.end() && named->second.size() == 1 && names_a[value.site->name].size() == 1)
+      const auto named = names_b.find(value.value_info->name);
+      if (b < 0 && named != names_b.end() && named->second.size() == 1 && names_a[value.value_info->name].size() == 1)
         b = named->second[0];
       if (b >= 0 && b_.is_free(b) && name_is_plausible(a, b, needs)) match(a, b);
     }
@@ -403,7 +403,7 @@ class Matcher {
       const FlatValue &out_a = a_.value(node_a.outputs[port]), &out_b = b_.value(node_b.outputs[port]);
       fit += out_a.near_uses == out_b.near_uses ? 4 : 0;
       fit += out_a.next_uses == out_b.next_uses ? 4 : 0;
-      fit += names_agree_ && out_a.site->name == out_b.site->name ? 8 : 0;
+      fit += names_agree_ && out_a.value_info->name == out_b.value_info->name ? 8 : 0;
     }
     return fit;
   }
@@ -461,7 +461,7 @@ class Matcher {
       match(a, found->second.back());
       found->second.pop_back();
     }
-    for (const auto& [a, b] : stored_otherwise(a_, b_)) match(a, b);
+    for (const auto& [a, b] : stored_differently(a_, b_)) match(a, b);
     queue_.clear();
     shared_.clear();
   }

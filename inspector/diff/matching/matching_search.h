@@ -33,7 +33,7 @@ struct MatchSide {
     const int32_t producer = this->value(value).producer;
     return producer < 0 ? 0 : node(producer).op;
   }
-  std::string path(int32_t id) const { return value(id).site->scope + value(id).site->escaped_name; }
+  std::string path(int32_t id) const { return value(id).value_info->scope + value(id).value_info->escaped_name; }
 };
 
 // Confidence of each pair, by A's value, where it is not 1.

@@ -11,32 +11,32 @@ namespace parallax {
 namespace {
 
 // The value ids of inputs and outputs of functions, and of the outputs of their calls.
-void add_of_calls(const GraphSites& place, std::vector<bool>& found) {
-  const auto add = [&](const GraphSites& where, ValueId value) {
-    const ValueSite* site = value == kNoValue ? nullptr : where.values[static_cast<size_t>(value)];
-    if (site != nullptr) found[static_cast<size_t>(site->id)] = true;
+void add_of_calls(const GraphValues& location, std::vector<bool>& found) {
+  const auto add = [&](const GraphValues& where, ValueId value) {
+    const ValueInfo* value_info = value == kNoValue ? nullptr : where.values[static_cast<size_t>(value)];
+    if (value_info != nullptr) found[static_cast<size_t>(value_info->id)] = true;
   };
-  for (const GraphSites::Child& child : place.children) {
-    add_of_calls(*child.sites, found);
+  for (const GraphValues::Child& child : location.children) {
+    add_of_calls(*child.value_infos, found);
     if (!child.attribute.empty()) continue;
-    for (const ValueId input : child.sites->graph->inputs) add(*child.sites, input);
-    for (const ValueId output : child.sites->graph->outputs) add(*child.sites, output);
-    for (const ValueId output : place.graph->nodes[static_cast<size_t>(child.node)].outputs) add(place, output);
+    for (const ValueId input : child.value_infos->graph->inputs) add(*child.value_infos, input);
+    for (const ValueId output : child.value_infos->graph->outputs) add(*child.value_infos, output);
+    for (const ValueId output : location.graph->nodes[static_cast<size_t>(child.node)].outputs) add(location, output);
   }
 }
 
-std::vector<bool> values_of_calls(const SiteTable& table) {
-  std::vector<bool> found(table.sites().size(), false);
+std::vector<bool> values_of_calls(const ValueTable& table) {
+  std::vector<bool> found(table.value_infos().size(), false);
   add_of_calls(table.main(), found);
   return found;
 }
 
 }  // namespace
 
-std::vector<PathMatch> matched_paths(const SiteTable& a, const SiteTable& b, const ModelMatching& matching) {
-  const auto path_of = [](const SiteTable& table, int32_t id) {
-    const ValueSite& site = table.sites()[static_cast<size_t>(id)];
-    return site.scope + site.escaped_name;
+std::vector<PathMatch> matched_paths(const ValueTable& a, const ValueTable& b, const ModelMatching& matching) {
+  const auto path_of = [](const ValueTable& table, int32_t id) {
+    const ValueInfo& value_info = table.value_infos()[static_cast<size_t>(id)];
+    return value_info.scope + value_info.escaped_name;
   };
   const std::vector<bool> of_calls_a = values_of_calls(a), of_calls_b = values_of_calls(b);
   // One of the two has a nearer counterpart, the other none.

@@ -12,7 +12,7 @@
 namespace parallax {
 
 struct ModelMatching;
-class SiteTable;
+class ValueTable;
 
 // Static paths ("[*]" for any iteration) of two values that stand for each other. One of them empty: what the call of a
 // function takes or gives there is in the other model a value that has a nearer counterpart, in the function or
@@ -23,7 +23,7 @@ struct PathMatch {
 };
 
 // The nearest counterparts of a matching as paths, and what calls repeat.
-std::vector<PathMatch> matched_paths(const SiteTable& a, const SiteTable& b, const ModelMatching& matching);
+std::vector<PathMatch> matched_paths(const ValueTable& a, const ValueTable& b, const ModelMatching& matching);
 
 namespace diff {
 

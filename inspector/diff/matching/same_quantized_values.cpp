@@ -13,7 +13,7 @@ int64_t step_of(const TensorView& tensor, int64_t index) {
   return element_as_int64(tensor, index) + (tensor.dtype == DType::int8 ? 128 : 0);
 }
 
-bool are_same_codes(const TensorView& a, const TensorView& b) {
+bool are_same_quantized(const TensorView& a, const TensorView& b) {
   if (!is_byte(a.dtype) || !is_byte(b.dtype) || a.dtype == b.dtype || !(a.shape == b.shape)) return false;
   for (int64_t index = 0; index < a.shape.element_count(); ++index) {
     if (step_of(a, index) != step_of(b, index)) return false;
@@ -21,7 +21,7 @@ bool are_same_codes(const TensorView& a, const TensorView& b) {
   return true;
 }
 
-Value as_codes_of(const Value& value, DType dtype) {
+Value as_quantized_of(const Value& value, DType dtype) {
   if (!value.is_tensor() || !is_byte(value.tensor().dtype()) || value.tensor().dtype() == dtype) return value;
   auto codes = value.tensor().clone();
   if (!codes.ok()) return value;

@@ -13,9 +13,9 @@ inline bool is_byte(DType dtype) { return dtype == DType::int8 || dtype == DType
 int64_t step_of(const TensorView& tensor, int64_t index);
 
 // Of one shape; one in int8, the other in uint8, each element as many steps from the least one as the other's.
-bool are_same_codes(const TensorView& a, const TensorView& b);
+bool are_same_quantized(const TensorView& a, const TensorView& b);
 
 // A tensor of one byte type in the other, each element as many steps from the least one; what is none as it is.
-Value as_codes_of(const Value& value, DType dtype);
+Value as_quantized_of(const Value& value, DType dtype);
 
 }  // namespace parallax::diff

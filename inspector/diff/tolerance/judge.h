@@ -12,25 +12,25 @@
 #include "inspector/diff/tolerance/noise_model.h"
 #include "inspector/diff/tolerance/paths.h"
 #include "inspector/diff/tolerance/policy.h"
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 
 namespace parallax::diff {
 
 // The sites of a model by static path.
-class SiteIndex {
+class ValueInfoIndex {
  public:
   // Null model or one whose sites cannot be listed: an empty index.
-  explicit SiteIndex(std::shared_ptr<const Model> model);
-  const ValueSite* find(std::string_view path) const;
+  explicit ValueInfoIndex(std::shared_ptr<const Model> model);
+  const ValueInfo* find(std::string_view path) const;
   template <class Visit>
   void each(Visit&& visit) const {
     if (table_ == nullptr) return;
-    for (const ValueSite& site : table_->sites()) visit(site);
+    for (const ValueInfo& value_info : table_->value_infos()) visit(value_info);
   }
 
  private:
-  std::unique_ptr<SiteTable> table_;
-  std::unordered_map<std::string, const ValueSite*> by_path_;
+  std::unique_ptr<ValueTable> table_;
+  std::unordered_map<std::string, const ValueInfo*> by_path_;
 };
 
 // May be used by two threads.
@@ -39,25 +39,25 @@ class Judge {
   explicit Judge(Policy policy) : policy_(std::move(policy)) {}
 
   // Side A has a value (see NoiseModel::add). `declared`: the type that rounds, where the payload is carried wider.
-  int64_t add(std::string_view path, const ValueSite* site, const Value& a, DType declared);
-  int64_t add(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a,
+  int64_t add(std::string_view path, const ValueInfo* value_info, const Value& a, DType declared);
+  int64_t add(std::string_view path, const ValueInfo* value_info, const TypeInfo& type, const TensorStatistics& a,
               DType declared);
   // From some of the elements of a tensor of `type`.
-  int64_t add_sample(std::string_view path, const ValueSite* site, const TypeInfo& type, const Tensor& sample,
+  int64_t add_sample(std::string_view path, const ValueInfo* value_info, const TypeInfo& type, const Tensor& sample,
                      DType declared);
   // As NoiseModel::expect_error.
   void expect_error(const std::string& path, double error);
   // As NoiseModel::count_casts.
   void count_casts();
   // As NoiseModel::count_quantisation.
-  void count_quantisation();
+  void count_quantization();
   // What is carried in double, of a type that nobody declares, rounds where the other side computes: in this type.
   void rounds_as(int64_t number, DType dtype);
   Limit limit_of(int64_t number, const std::string& path);
   void found_difference(const std::string& path, double rmse);
 
  private:
-  int64_t add_magnitude(std::string_view path, const ValueSite* site, const Magnitude& magnitude);
+  int64_t add_magnitude(std::string_view path, const ValueInfo* value_info, const Magnitude& magnitude);
 
   Policy policy_;
   std::mutex mutex_;
@@ -65,20 +65,20 @@ class Judge {
 };
 
 // The type a site declares when it is a floating one, or holds such, else `fallback`.
-DType declared_type(const ValueSite* site, DType fallback);
+DType declared_type(const ValueInfo* value_info, DType fallback);
 
 // Node and operator as the document names them: the producer, or the first node that reads an input or initializer.
-void describe_producer(const ValueSite& site, ValueComparison& result);
+void describe_producer(const ValueInfo& value_info, ValueComparison& result);
 
 // A's values in order, those only in B after the last value before them (in B's order) that has a counterpart, and
 // those that no plan makes where their node stands in A's graph. `order_in_b` of A's values is -1 where they have none.
-struct Placed {
+struct Located {
   int64_t order_in_a = -1;
   int64_t order_in_b = -1;
   int32_t node_index = -1;      // ValueSite's, in A
   bool stands_by_node = false;  // made by neither side; `order_in_a` is where nothing of its graph was made
   ValueComparison comparison;
 };
-std::vector<ValueComparison> in_order(std::vector<Placed> values);
+std::vector<ValueComparison> in_order(std::vector<Located> values);
 
 }  // namespace parallax::diff

@@ -44,7 +44,7 @@ bool may_have_rounded(const Graph& graph, ValueId id, bool in_main_graph, int de
   const Node& producer = graph.nodes[static_cast<size_t>(definition.producer)];
   if (producer.inputs.empty()) return false;
   const NoiseRow& row = noise_row_of(producer.op_type, producer.domain);
-  if (row.spread != Spread::moves || depth == kDeepest) return true;
+  if (row.spread != ErrorPropagation::moves || depth == kDeepest) return true;
   return std::ranges::any_of(producer.inputs,
                              [&](ValueId input) { return may_have_rounded(graph, input, in_main_graph, depth + 1); });
 }
@@ -77,7 +77,7 @@ struct NoiseModel::Inputs {
   DType held = DType::undefined;  // the type they are in, of several the one with the shortest mantissa
   bool any_known = false;
   bool any_estimated = false;
-  bool any_quantised = false;
+  bool any_quantized = false;
   // Inputs that were neither observed nor estimated: some has rounded, some has an unknown size.
   bool any_rounded_unseen = false;
   bool any_size_unseen = false;
@@ -86,9 +86,9 @@ struct NoiseModel::Inputs {
     any_known = true;
     const double rms = state.magnitude.rms;
     const double most =
-        state.is_quantised ? thresholds::kMostQuantizationError * rms : most_believed(state.coarsest, rms);
+        state.is_quantized ? thresholds::kMostQuantizationError * rms : most_believed(state.coarsest, rms);
     const double carried = state.is_compared || rms == 0 ? state.carried : std::min(state.carried, most);
-    any_quantised = any_quantised || state.is_quantised;
+    any_quantized = any_quantized || state.is_quantized;
     any_estimated = any_estimated || state.is_estimated;
     const double relative = rms > 0 ? carried / rms : 0;
     error_squared += squared(carried);
@@ -105,22 +105,22 @@ struct NoiseModel::Inputs {
   }
 
   // About as large as a result is that was never seen.
-  double rms_of_result(Spread spread, bool is_product) const {
+  double rms_of_result(ErrorPropagation spread, bool is_product) const {
     switch (spread) {
-      case Spread::dots:
+      case ErrorPropagation::dots:
         return std::sqrt(terms) * rms_product;
-      case Spread::scales:
+      case ErrorPropagation::scales:
         return is_product ? rms_product : rms_max;
-      case Spread::exponential:
-      case Spread::normalizes:
+      case ErrorPropagation::exponential:
+      case ErrorPropagation::normalizes:
         return 1;
-      case Spread::moves:  // what is exact stays so, and is most likely a mask where it is large
+      case ErrorPropagation::moves:  // what is exact stays so, and is most likely a mask where it is large
         return rms_max_carrying > 0 ? rms_max_carrying : rms_max;
-      case Spread::bounded:
-      case Spread::gates:
-      case Spread::adds:
-      case Spread::recurrent:
-      case Spread::unknown:
+      case ErrorPropagation::bounded:
+      case ErrorPropagation::gates:
+      case ErrorPropagation::adds:
+      case ErrorPropagation::recurrent:
+      case ErrorPropagation::unknown:
         return rms_max;
     }
     return rms_max;
@@ -146,10 +146,10 @@ void NoiseModel::add_inputs(const std::string& prefix, const Graph& graph, const
 }
 
 // Output `position` of a body at `place` (static).
-void NoiseModel::add_body_output(const Graph& body, size_t position, const std::string& place, Added& value) const {
+void NoiseModel::add_body_output(const Graph& body, size_t position, const std::string& location, Added& value) const {
   if (position >= body.outputs.size()) return;
   const std::string name = escape_name(body.values[static_cast<size_t>(body.outputs[position])].name);
-  value.sources.push_back({value.prefix, name, place + name, position});
+  value.sources.push_back({value.prefix, name, location + name, position});
 }
 
 bool NoiseModel::is_known(std::string prefix, const std::string& escaped_name) const {
@@ -165,7 +165,7 @@ void NoiseModel::add_unseen(const Added& reader, const Graph& graph, const Node&
   constexpr int kLongestChain = 32;  // more than any kernel fuses
   if (depth >= kLongestChain) return;
   std::vector<ValueId> made_of = node.inputs;
-  if (is_dequantize(node)) made_of.push_back(float_before_codes(graph, node));
+  if (is_dequantize(node)) made_of.push_back(float_before_quantization(graph, node));
   for (const ValueId id : made_of) {
     if (id == kNoValue) continue;
     const ValueDef& definition = value_at(graph, id);
@@ -188,14 +188,14 @@ void NoiseModel::add_unseen(const Added& reader, const Graph& graph, const Node&
 
 // The outputs of a node with bodies are those of its bodies.
 void NoiseModel::add_body_outputs(const Node& node, size_t output_index, Added& value) const {
-  const std::string place = static_path(value.prefix) + escape_name(node.display_name);
+  const std::string location = static_path(value.prefix) + escape_name(node.display_name);
   const size_t position = output_index + (node.op_type == "Loop" ? 1 : 0);  // a Loop's body gives its condition first
-  if (node.function != nullptr) add_body_output(node.function->body, position, place + ".call//", value);
+  if (node.function != nullptr) add_body_output(node.function->body, position, location + ".call//", value);
   for (const Attribute& attribute : node.attributes) {
     const auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
     if (body == nullptr || *body == nullptr) continue;
     const bool is_branch = attribute.name == "then_branch" || attribute.name == "else_branch";
-    add_body_output(**body, position, place + (is_branch ? "." + attribute.name.substr(0, 4) + "//" : ".body[*]//"),
+    add_body_output(**body, position, location + (is_branch ? "." + attribute.name.substr(0, 4) + "//" : ".body[*]//"),
                     value);
   }
 }
@@ -221,23 +221,24 @@ void NoiseModel::describe_node(const Graph& graph, const Node& node, Added& valu
   value.is_convolution = node.op_type == "Conv" || node.op_type == "ConvTranspose";
   add_inputs(value.prefix, graph, node, value);
   if (!is_dequantize(node)) return;
-  value.is_taken_from_codes = true;
-  value.is_of_held_codes = !node.inputs.empty() && value_at(graph, node.inputs[0]).producer == kNoNode;
-  if (const std::optional<Codes> codes = codes_of(graph, node); codes.has_value()) value.step = codes->step;
-  if (value.is_estimated) value.held_size = size_of_held_codes(graph, node);
-  if (const ValueId before = float_before_codes(graph, node); before != kNoValue)
-    value.before_codes = {value.prefix, escape_name(value_at(graph, before).name), "", 0};
+  value.is_taken_from_quantized = true;
+  value.is_of_held_quantized = !node.inputs.empty() && value_at(graph, node.inputs[0]).producer == kNoNode;
+  if (const std::optional<QuantizedRange> codes = quantized_range_of(graph, node); codes.has_value())
+    value.step = codes->step;
+  if (value.is_estimated) value.held_size = size_of_held_quantized(graph, node);
+  if (const ValueId before = float_before_quantization(graph, node); before != kNoValue)
+    value.before_quantization = {value.prefix, escape_name(value_at(graph, before).name), "", 0};
 }
 
-void NoiseModel::describe(const ValueSite& site, Added& value) {
-  const Graph& graph = *site.graph;
+void NoiseModel::describe(const ValueInfo& value_info, Added& value) {
+  const Graph& graph = *value_info.graph;
   graphs_[static_path(value.prefix)] = &graph;
-  if (site.role == ValueSite::Role::node_output && site.node_index >= 0) {
-    const Node& node = graph.nodes[static_cast<size_t>(graph.order[static_cast<size_t>(site.node_index)])];
+  if (value_info.role == ValueInfo::Role::node_output && value_info.node_index >= 0) {
+    const Node& node = graph.nodes[static_cast<size_t>(graph.order[static_cast<size_t>(value_info.node_index)])];
     describe_node(graph, node, value);
-    add_body_outputs(node, static_cast<size_t>(site.output_index), value);
+    add_body_outputs(node, static_cast<size_t>(value_info.output_index), value);
     if (!has_bodies(node)) add_unseen(value, graph, node, 0);
-  } else if (site.role == ValueSite::Role::input && !value.prefix.empty()) {
+  } else if (value_info.role == ValueInfo::Role::input && !value.prefix.empty()) {
     value.kind = Kind::passed_on;
     add_what_enters(graph, value);
   } else {
@@ -283,8 +284,8 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
     return state;
   }
   const Inputs inputs = inputs_of(value);
-  state.is_quantised = inputs.any_quantised;
-  if (value.is_taken_from_codes && counts_quantisation_) return state_of_codes(state, value, inputs);
+  state.is_quantized = inputs.any_quantized;
+  if (value.is_taken_from_quantized && counts_quantization_) return state_of_quantized(state, value, inputs);
   // True for inputs that were not observed, and for exact ones where the operator itself rounds differently.
   const bool has_unseen_history =
       inputs.any_rounded_unseen || (inputs.any_size_unseen && value.row != nullptr && value.row->own_rounding > 0);
@@ -301,9 +302,9 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   const bool is_narrowed = counts_casts_ && value.row->own_rounding == 0 && epsilon > epsilon_of(inputs.held);
   if (has_unseen_history) state.error = std::max(state.error, unknown_history);
   state.is_estimated = value.is_estimated;
-  if (inputs.any_estimated && !inputs.any_quantised && !value.is_estimated && rms > 0)
+  if (inputs.any_estimated && !inputs.any_quantized && !value.is_estimated && rms > 0)
     state.error = std::min(state.error, thresholds::kEstimatedMagnitudeRoom * most_believed(state.coarsest, rms));
-  if (value.row->spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
+  if (value.row->spread == ErrorPropagation::moves && state.error == 0) state.coarsest = inputs.coarsest;
   // Every executor computes the same correctly rounded result from equal operands: there is no error to propagate,
   // though a fused kernel may round differently here. So a mask built by (1 - m) * -1e9 stays without error.
   const bool has_history = inputs.error_max > 0 || has_unseen_history || value.magnitude.is_unrounded || is_narrowed;
@@ -312,9 +313,10 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
 }
 
 // Rounding to steps is off by a uniform error of one step (Widrow and Kollar, Quantization Noise, section 5.3).
-NoiseModel::State NoiseModel::state_of_codes(State state, const Added& value, const Inputs& inputs) const {
-  const State* before =
-      value.before_codes.has_value() ? find(value.before_codes->prefix, value.before_codes->escaped_name) : nullptr;
+NoiseModel::State NoiseModel::state_of_quantized(State state, const Added& value, const Inputs& inputs) const {
+  const State* before = value.before_quantization.has_value()
+                            ? find(value.before_quantization->prefix, value.before_quantization->escaped_name)
+                            : nullptr;
   if (value.is_estimated) state.magnitude.rms = before != nullptr ? before->magnitude.rms : value.held_size;
   const double rms = state.magnitude.rms,
                own = std::min(value.step / std::sqrt(12.0), thresholds::kMostQuantizationError * rms);
@@ -323,10 +325,10 @@ NoiseModel::State NoiseModel::state_of_codes(State state, const Added& value, co
     Inputs floats;
     floats.add(*before, 0);
     inherited = floats.error_max;
-  } else if (!value.is_of_held_codes) {
+  } else if (!value.is_of_held_quantized) {
     inherited = thresholds::kUnknownQuantizationError * rms;
   }
-  state.is_quantised = true;
+  state.is_quantized = true;
   state.is_estimated = value.is_estimated;
   state.coarsest = coarser(coarser(inputs.coarsest, real_part(value.magnitude.dtype)),
                            before == nullptr ? DType::undefined : before->coarsest);
@@ -338,15 +340,15 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
   const double wide_epsilon = std::min(epsilon, epsilon_of(DType::float32));  // narrow types are computed in float32
   const double own = std::sqrt(squared(thresholds::kStoringError * epsilon) + squared(row.own_rounding * wide_epsilon));
   switch (row.spread) {
-    case Spread::moves:
+    case ErrorPropagation::moves:
       return inputs.error_max == 0 ? 0 : std::sqrt(squared(inputs.error_max) + squared(own * output.magnitude.rms));
-    case Spread::scales:
+    case ErrorPropagation::scales:
       return std::sqrt(inputs.relative_squared + squared(own)) * output.magnitude.rms;
-    case Spread::bounded:
+    case ErrorPropagation::bounded:
       return std::sqrt(squared(1.2 * inputs.error_max) + squared(own * output.magnitude.rms));
-    case Spread::gates:
+    case ErrorPropagation::gates:
       return std::sqrt(squared(1.2 * inputs.error_max) + squared(own * std::max(output.magnitude.rms, inputs.rms_max)));
-    case Spread::adds: {
+    case ErrorPropagation::adds: {
       const double terms = std::max(1.0, inputs.count_max / std::max(1.0, output.magnitude.count));
       const double summing = wide_epsilon * std::sqrt(terms) / 8;
       // A mask of -1e9 that is added to scores rounds none of those that it leaves.
@@ -355,24 +357,24 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
       const double rounded = is_masked ? output.magnitude.rms : std::max(output.magnitude.rms, inputs.rms_max);
       return std::sqrt(inputs.error_squared + squared(std::max(own, summing) * rounded));
     }
-    case Spread::dots: {
+    case ErrorPropagation::dots: {
       const double scale = std::max(output.magnitude.rms, std::sqrt(inputs.terms) * inputs.rms_product);
       const double summing = row.own_rounding * wide_epsilon * std::sqrt(inputs.terms) / 8;
       return std::sqrt(inputs.relative_squared + squared(own) + squared(summing)) * scale;
     }
-    case Spread::exponential:
+    case ErrorPropagation::exponential:
       return std::sqrt(squared(2 * inputs.error_max) + squared(own)) * output.magnitude.rms;
-    case Spread::normalizes:
+    case ErrorPropagation::normalizes:
       return std::sqrt(squared(1.5 * inputs.relative_max) + squared(own)) * output.magnitude.rms;
-    case Spread::recurrent:
+    case ErrorPropagation::recurrent:
       return (4 * inputs.relative_max + own) * output.magnitude.rms;
-    case Spread::unknown:
+    case ErrorPropagation::unknown:
       return (2 * std::max(inputs.relative_max, inputs.error_max) + own) * output.magnitude.rms;
   }
   return 0;
 }
 
-int64_t NoiseModel::add(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
+int64_t NoiseModel::add(const std::string& prefix, const std::string& escaped_name, const ValueInfo* value_info,
                         const Magnitude& magnitude) {
   if (!is_counted(magnitude.dtype)) return -1;
   const std::string path = prefix + escaped_name;
@@ -381,7 +383,8 @@ int64_t NoiseModel::add(const std::string& prefix, const std::string& escaped_na
   value.prefix = prefix;
   value.escaped_name = escaped_name;
   value.magnitude = magnitude;
-  if (site != nullptr && site->graph != nullptr) describe(*site, value);  // may add what it is made of
+  if (value_info != nullptr && value_info->graph != nullptr)
+    describe(*value_info, value);  // may add what it is made of
   unresolved_[path] = next_number_;
   added_.emplace(next_number_, std::move(value));
   return next_number_++;
@@ -396,7 +399,7 @@ void NoiseModel::resolve(int64_t number) {
   added_.erase(found);
   unresolved_.erase(value.prefix + value.escaped_name);
   std::vector<Source> sources = value.sources;
-  if (value.before_codes.has_value() && counts_quantisation_) sources.push_back(*value.before_codes);
+  if (value.before_quantization.has_value() && counts_quantization_) sources.push_back(*value.before_quantization);
   for (const Source& source : sources) {
     if (!source.in_body.empty()) {
       while (!added_.empty() && added_.begin()->first < number) resolve(added_.begin()->first);
@@ -415,9 +418,9 @@ void NoiseModel::resolve(int64_t number) {
     state.is_zero = true;
   }
   states_[value.prefix + value.escaped_name] = state;
-  const std::string place = static_path(value.prefix);
-  if (place.empty()) return;
-  State& largest = in_bodies_[place + value.escaped_name];
+  const std::string location = static_path(value.prefix);
+  if (location.empty()) return;
+  State& largest = in_bodies_[location + value.escaped_name];
   if (state.relative() >= largest.relative()) largest = state;
 }
 
@@ -432,7 +435,7 @@ Limit NoiseModel::limit_of(int64_t number, const std::string& path) {
   if (number < 0) return {};
   resolve(number);
   const State& state = states_.at(path);
-  const double margin = state.is_quantised ? thresholds::kQuantizedMargin : noise_margin_of(state.coarsest).margin;
+  const double margin = state.is_quantized ? thresholds::kQuantizedMargin : noise_margin_of(state.coarsest).margin;
   const double rms = state.magnitude.rms;
   const double rtol = rms > 0 ? std::min(margin * state.error / rms, thresholds::kLargestRtol) : 0;
   // Below the least normal number a rounding is a step of fixed size, however small the value; narrow types are summed

@@ -25,7 +25,7 @@ class NoiseModel {
  public:
   // Side A has a floating or complex value: `prefix` are the frames of its path ("" in the main graph), `site` its
   // place, or null where no graph is known. Calls come in A's execution order. Returns a number for limit_of.
-  int64_t add(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
+  int64_t add(const std::string& prefix, const std::string& escaped_name, const ValueInfo* value_info,
               const Magnitude& magnitude);
 
   // From here on a cast to less precision counts as a rounding: of two models in different types only one does it. One
@@ -33,7 +33,7 @@ class NoiseModel {
   void count_casts() { counts_casts_ = true; }
 
   // And the steps of codes are a rounding: of two models only one quantises.
-  void count_quantisation() { counts_quantisation_ = true; }
+  void count_quantization() { counts_quantization_ = true; }
 
   // Data of the main graph that earlier runs have made, such as a decoder's caches: how much it may differ (standard
   // deviation, absolute).
@@ -58,7 +58,7 @@ class NoiseModel {
     bool is_estimated = false;          // so is the magnitude
     bool is_zero = false;               // was never seen, and is made of zeros: nothing for its readers to carry
     DType coarsest = DType::undefined;  // type that has rounded on the way
-    bool is_quantised = false;          // steps of codes have, which are coarser than any rounding
+    bool is_quantized = false;          // steps of codes have, which are coarser than any rounding
     double relative() const { return magnitude.rms > 0 ? carried / magnitude.rms : 0; }
   };
   // Where a value's inputs are found: a site's own data ends with its session, before the last comparison may be made.
@@ -83,24 +83,24 @@ class NoiseModel {
     bool is_product = false;    // of its first two inputs, element by element
     std::vector<Source> sources;
     // Of what a DequantizeLinear makes: the float that was quantised, and the step of the codes, where these are known.
-    bool is_taken_from_codes = false, is_of_held_codes = false;
-    std::optional<Source> before_codes = std::nullopt;
+    bool is_taken_from_quantized = false, is_of_held_quantized = false;
+    std::optional<Source> before_quantization = std::nullopt;
     double step = 0, held_size = 0;
   };
   struct Inputs;
 
-  void describe(const ValueSite& site, Added& value);
+  void describe(const ValueInfo& value_info, Added& value);
   void describe_node(const Graph& graph, const Node& node, Added& value) const;
   void add_inputs(const std::string& prefix, const Graph& graph, const Node& node, Added& value) const;
   void add_unseen(const Added& reader, const Graph& graph, const Node& node, int depth);
-  void add_body_output(const Graph& body, size_t position, const std::string& place, Added& value) const;
+  void add_body_output(const Graph& body, size_t position, const std::string& location, Added& value) const;
   void add_body_outputs(const Node& node, size_t output_index, Added& value) const;
   void add_what_enters(const Graph& body, Added& value) const;
   bool is_known(std::string prefix, const std::string& escaped_name) const;
   void resolve(int64_t number);
   State state_of(const Added& value) const;
   Inputs inputs_of(const Added& value) const;
-  State state_of_codes(State state, const Added& value, const Inputs& inputs) const;
+  State state_of_quantized(State state, const Added& value, const Inputs& inputs) const;
   double error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const;
   const State* find(std::string prefix, const std::string& escaped_name) const;
 
@@ -109,7 +109,7 @@ class NoiseModel {
   std::unordered_map<std::string, int64_t> unresolved_;  // the same by path
   int64_t next_number_ = 0;
   bool counts_casts_ = false;
-  bool counts_quantisation_ = false;
+  bool counts_quantization_ = false;
   std::unordered_map<std::string, State> states_;  // by path
   std::unordered_map<std::string, State>
       in_bodies_;  // by static path: the largest relative error of any iteration so far

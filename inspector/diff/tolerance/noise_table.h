@@ -10,7 +10,7 @@
 namespace parallax::diff {
 
 // How the error of an output follows from the errors of the inputs. Errors are standard deviations, absolute.
-enum class Spread : uint8_t {
+enum class ErrorPropagation : uint8_t {
   moves,    // elements are moved or selected: the largest error of the inputs
   scales,   // products, quotients, powers: relative errors add up (in squares)
   bounded,  // functions whose slope is about 1 at most: the input's absolute error
@@ -25,7 +25,7 @@ enum class Spread : uint8_t {
 
 struct NoiseRow {
   std::string_view op;
-  Spread spread;
+  ErrorPropagation spread;
   double own_rounding;  // what the operator adds beside rounding its result, standard deviation in epsilons of float32
                         // (float64)
 };

@@ -24,11 +24,11 @@ bool is_operator(const Node& node, std::string_view op_type) {
 
 ValueId input_of(const Node& node, size_t port) { return port < node.inputs.size() ? node.inputs[port] : kNoValue; }
 
-struct CodeRange {
+struct QuantizedInterval {
   DType dtype;
   double lowest, highest;
 };
-constexpr CodeRange kRanges[] = {
+constexpr QuantizedInterval kRanges[] = {
     {DType::int4, -8, 7},
     {DType::uint4, 0, 15},
     {DType::int8, -128, 127},
@@ -70,13 +70,13 @@ bool clamps_at_zero(const Graph& graph, const Node& node) {
          element_as_double(*least, 0) == 0;
 }
 
-bool is_quantised(const SiteTable& table) {
-  return std::ranges::any_of(table.sites(), [](const ValueSite& site) {
-    return site.op == "QuantizeLinear" || site.op == "DequantizeLinear";
+bool is_quantized(const ValueTable& table) {
+  return std::ranges::any_of(table.value_infos(), [](const ValueInfo& value_info) {
+    return value_info.op == "QuantizeLinear" || value_info.op == "DequantizeLinear";
   });
 }
 
-ValueId float_before_codes(const Graph& graph, const Node& dequantize) {
+ValueId float_before_quantization(const Graph& graph, const Node& dequantize) {
   ValueId codes = input_of(dequantize, 0);
   for (size_t steps = 0; codes != kNoValue && steps < graph.nodes.size(); ++steps) {
     const NodeId producer = value_at(graph, codes).producer;
@@ -84,7 +84,7 @@ ValueId float_before_codes(const Graph& graph, const Node& dequantize) {
     const Node& node = graph.nodes[static_cast<size_t>(producer)];
     codes = input_of(node, 0);
     if (is_quantize(node)) return codes;
-    if (noise_row_of(node.op_type, node.domain).spread != Spread::moves) return kNoValue;
+    if (noise_row_of(node.op_type, node.domain).spread != ErrorPropagation::moves) return kNoValue;
   }
   return kNoValue;
 }
@@ -95,16 +95,16 @@ NodeId quantize_just_before(const Graph& graph, const Node& dequantize) {
   return producer != kNoNode && is_quantize(graph.nodes[static_cast<size_t>(producer)]) ? producer : kNoNode;
 }
 
-ValueId float_just_before_codes(const Graph& graph, const Node& dequantize) {
+ValueId float_just_before_quantization(const Graph& graph, const Node& dequantize) {
   const NodeId quantize = quantize_just_before(graph, dequantize);
   return quantize == kNoNode ? kNoValue : input_of(graph.nodes[static_cast<size_t>(quantize)], 0);
 }
 
-std::optional<Codes> codes_of(const Graph& graph, const Node& node) {
+std::optional<QuantizedRange> quantized_range_of(const Graph& graph, const Node& node) {
   const Tensor* scale = constant_tensor(graph, input_of(node, 1));
   if (scale == nullptr || !is_floating(scale->dtype()) || scale->element_count() == 0) return std::nullopt;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Codes codes{0, -kInfinity, kInfinity};
+  QuantizedRange codes{0, -kInfinity, kInfinity};
   for (int64_t index = 0; index < scale->element_count(); ++index)
     codes.step = std::max(codes.step, std::abs(element_as_double(*scale, index)));
   const Tensor* zero_point = constant_tensor(graph, input_of(node, 2));
@@ -112,7 +112,7 @@ std::optional<Codes> codes_of(const Graph& graph, const Node& node) {
   if (scale->element_count() != 1 || (!is_omitted && zero_point == nullptr)) return codes;
   const ValueId held = is_dequantize(node) ? input_of(node, 0) : node.outputs.front();
   const DType dtype = zero_point != nullptr ? zero_point->dtype() : value_at(graph, held).type.dtype;
-  const auto* range = std::ranges::find(kRanges, dtype, &CodeRange::dtype);
+  const auto* range = std::ranges::find(kRanges, dtype, &QuantizedInterval::dtype);
   if (range == std::end(kRanges)) return codes;
   const double zero = zero_point == nullptr ? 0 : element_as_double(*zero_point, 0);
   codes.lowest = (range->lowest - zero) * codes.step;
@@ -120,10 +120,10 @@ std::optional<Codes> codes_of(const Graph& graph, const Node& node) {
   return codes;
 }
 
-double size_of_held_codes(const Graph& graph, const Node& dequantize) {
+double size_of_held_quantized(const Graph& graph, const Node& dequantize) {
   constexpr int64_t kMostLookedAt = 4096;
   const Tensor* held = constant_tensor(graph, input_of(dequantize, 0));
-  const std::optional<Codes> codes = codes_of(graph, dequantize);
+  const std::optional<QuantizedRange> codes = quantized_range_of(graph, dequantize);
   if (held == nullptr || !codes.has_value() || held->element_count() == 0) return 0;
   const Tensor* zero_point = constant_tensor(graph, input_of(dequantize, 2));
   const bool has_zero = zero_point != nullptr && zero_point->element_count() > 0;
@@ -135,7 +135,7 @@ double size_of_held_codes(const Graph& graph, const Node& dequantize) {
   return codes->step * std::sqrt(squares / count);
 }
 
-Value as_codes_hold_it(const Value& wide, const Value& held, const Codes& codes) {
+Value as_quantized(const Value& wide, const Value& held, const QuantizedRange& codes) {
   if (!wide.is_tensor() || !held.is_tensor() || !std::isfinite(codes.highest)) return wide;
   const Tensor &floats = wide.tensor(), &ends = held.tensor();
   if (!is_floating(floats.dtype()) || !is_floating(ends.dtype()) || !(floats.shape() == ends.shape())) return wide;

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 #include "inspector/model/ir.h"
 #include "inspector/tensor/value.h"
 
@@ -21,30 +21,30 @@ bool is_dequantize(const Node& node);  // DequantizeLinear
 bool clamps_at_zero(const Graph& graph, const Node& node);
 
 // Whether any of its nodes takes floats to codes or back.
-bool is_quantised(const SiteTable& table);
+bool is_quantized(const ValueTable& table);
 
 // The float that a DequantizeLinear's codes were made of by a QuantizeLinear, and moved since; no value where they were
 // not.
-ValueId float_before_codes(const Graph& graph, const Node& dequantize);
+ValueId float_before_quantization(const Graph& graph, const Node& dequantize);
 // The QuantizeLinear right before a DequantizeLinear, and what it quantises; none where anything is between.
 NodeId quantize_just_before(const Graph& graph, const Node& dequantize);
-ValueId float_just_before_codes(const Graph& graph, const Node& dequantize);
+ValueId float_just_before_quantization(const Graph& graph, const Node& dequantize);
 
 // What a node that quantises or takes codes to floats can tell apart. Of several scales the largest step; then the ends
 // are not known, and infinite.
-struct Codes {
+struct QuantizedRange {
   double step = 0;
   double lowest = 0, highest = 0;
 };
 // Nothing where the scale is not held by the graph itself.
-std::optional<Codes> codes_of(const Graph& graph, const Node& node);
+std::optional<QuantizedRange> quantized_range_of(const Graph& graph, const Node& node);
 
 // About how large the floats are that held codes stand for, as their root mean square; 0 where these are not at hand.
-double size_of_held_codes(const Graph& graph, const Node& dequantize);
+double size_of_held_quantized(const Graph& graph, const Node& dequantize);
 
 // `wide`, but for elements a little beyond what codes can hold where `held` has the end of these: saturation of the
 // few largest is a part of quantisation, while a scale that is too small cuts off more. `wide` itself where there are
 // none.
-Value as_codes_hold_it(const Value& wide, const Value& held, const Codes& codes);
+Value as_quantized(const Value& wide, const Value& held, const QuantizedRange& codes);
 
 }  // namespace parallax::diff

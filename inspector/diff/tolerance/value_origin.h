@@ -7,9 +7,9 @@
 
 namespace parallax::diff {
 
-inline Origin origin_of(const ValueSite& site) {
-  const bool is_constant = site.role == ValueSite::Role::initializer || site.follows_from_constants;
-  const bool is_given = site.role == ValueSite::Role::input && site.scope.empty();
+inline Origin origin_of(const ValueInfo& value_info) {
+  const bool is_constant = value_info.role == ValueInfo::Role::initializer || value_info.follows_from_constants;
+  const bool is_given = value_info.role == ValueInfo::Role::input && value_info.scope.empty();
   return is_constant ? Origin::constant : (is_given ? Origin::input : Origin::computed);
 }
 

@@ -30,7 +30,7 @@ class Checker {
  public:
   explicit Checker(CheckReport& report) : report_(report) {}
 
-  void check_imports(std::span<const OpsetImport> imports, const std::string& place);
+  void check_imports(std::span<const OpsetImport> imports, const std::string& location);
   void check_graph(const CheckedGraph& checked, std::span<const OpsetImport> imports);
   void check_function(const Function& function);
   void check_types(const ModelTypes& types);
@@ -39,15 +39,15 @@ class Checker {
   void check_bodies(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports);
 
   CheckReport& report_;
-  std::map<const Graph*, std::string> places_;  // of the graphs that were checked
+  std::map<const Graph*, std::string> locations_;  // of the graphs that were checked
   std::set<std::tuple<std::string, std::string, std::string>> functions_;
 };
 
-void Checker::check_imports(std::span<const OpsetImport> imports, const std::string& place) {
+void Checker::check_imports(std::span<const OpsetImport> imports, const std::string& location) {
   for (const OpsetImport& import : imports) {
     const std::string_view domain = canonical_domain(import.domain);
     const std::string what =
-        "operator set " + std::to_string(import.version) + " of domain '" + std::string(domain) + "'" + place;
+        "operator set " + std::to_string(import.version) + " of domain '" + std::string(domain) + "'" + location;
     if (import.version < 1) report_.at_model("imports " + what + "; versions begin at 1");
     const int64_t latest = OpsetRegistry::standard().latest_opset(domain);
     if (latest > 0 && import.version > latest) {
@@ -58,7 +58,7 @@ void Checker::check_imports(std::span<const OpsetImport> imports, const std::str
 }
 
 void Checker::check_graph(const CheckedGraph& checked, std::span<const OpsetImport> imports) {
-  places_[&checked.graph] = checked.place;
+  locations_[&checked.graph] = checked.location;
   check_names(checked, report_);
   for (const Node& node : checked.graph.nodes) {
     check_node(checked, node, imports, report_);
@@ -68,8 +68,8 @@ void Checker::check_graph(const CheckedGraph& checked, std::span<const OpsetImpo
 
 void Checker::check_bodies(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports) {
   const auto check_body = [&](const Graph& body, const std::string& name) {
-    const std::string place = " in " + name + " of node '" + node.display_name + "'" + checked.place;
-    check_graph({body, place, &checked, checked.function, &node}, imports);
+    const std::string location = " in " + name + " of node '" + node.display_name + "'" + checked.location;
+    check_graph({body, location, &checked, checked.function, &node}, imports);
   };
   for (const Attribute& attribute : node.attributes) {
     if (const auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) check_body(**body, attribute.name);
@@ -81,14 +81,14 @@ void Checker::check_bodies(const CheckedGraph& checked, const Node& node, std::s
 }
 
 void Checker::check_function(const Function& function) {
-  const std::string place = " in function '" + function.domain + "." + function.name + "'";
-  const CheckedGraph body{function.body, place, nullptr, &function};
+  const std::string location = " in function '" + function.domain + "." + function.name + "'";
+  const CheckedGraph body{function.body, location, nullptr, &function};
   if (function.name.empty()) report_.at_model("has a function without a name");
   const std::string domain(canonical_domain(function.domain));
   if (!functions_.emplace(domain, function.name, function.overload).second) {
     report_.at_model("defines function '" + function.domain + "." + function.name + "' twice");
   }
-  check_imports(function.opset_imports, place);
+  check_imports(function.opset_imports, location);
   check_graph(body, function.opset_imports);
 }
 
@@ -97,7 +97,7 @@ void Checker::check_function(const Function& function) {
 void Checker::check_types(const ModelTypes& types) {
   for (const TypeProblem& problem : types.problems) {
     if (problem.kind != TypeProblem::Kind::type || problem.graph == nullptr || problem.node == kNoNode) continue;
-    const CheckedGraph checked{*problem.graph, places_[problem.graph], nullptr, nullptr};
+    const CheckedGraph checked{*problem.graph, locations_[problem.graph], nullptr, nullptr};
     report_.at_node(checked, problem.graph->nodes[static_cast<size_t>(problem.node)], problem.message);
   }
 }

@@ -84,7 +84,7 @@ void check_shadowing(const CheckedGraph& checked, CheckReport& report) {
       if (hidden == names.end() || source_of(outer->graph, *hidden->second).empty()) continue;
       if (are_one_constant(outer->graph, *hidden->second, checked.graph, value)) continue;
       report.at_value(checked, value.name,
-                      "hides the value of that name that the enclosing graph" + outer->place + " gets from " +
+                      "hides the value of that name that the enclosing graph" + outer->location + " gets from " +
                           source_of(outer->graph, *hidden->second) + ": one of them needs another name");
     }
   }

@@ -64,16 +64,17 @@ void CheckReport::add(ModelProblem problem) {
 void CheckReport::at_model(std::string message, ErrorCode code) { add({"model", std::move(message), "", "", code}); }
 
 void CheckReport::at_graph(const CheckedGraph& graph, std::string message) {
-  add({"graph" + graph.place, std::move(message), "", "", ErrorCode::invalid_model});
+  add({"graph" + graph.location, std::move(message), "", "", ErrorCode::invalid_model});
 }
 
 void CheckReport::at_value(const CheckedGraph& graph, std::string_view value, std::string message) {
-  add({"value '" + std::string(value) + "'" + graph.place, std::move(message), "", "", ErrorCode::invalid_model});
+  add({"value '" + std::string(value) + "'" + graph.location, std::move(message), "", "", ErrorCode::invalid_model});
 }
 
 void CheckReport::at_node(const CheckedGraph& graph, const Node& node, std::string message, ErrorCode code) {
   const std::string op = versioned_op_name(node);
-  add({"node '" + node.display_name + "' (" + op + ")" + graph.place, std::move(message), node.display_name, op, code});
+  add({"node '" + node.display_name + "' (" + op + ")" + graph.location, std::move(message), node.display_name, op,
+       code});
 }
 
 std::string quoted_list(const std::vector<std::string>& names, size_t most) {

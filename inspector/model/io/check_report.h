@@ -15,7 +15,7 @@ namespace parallax {
 // A graph being checked and the graphs around it.
 struct CheckedGraph {
   const Graph& graph;
-  std::string place;  // "", " in then_branch of node 'if_1'", " in function 'my.F'": ends every `where`
+  std::string location;  // "", " in then_branch of node 'if_1'", " in function 'my.F'": ends every `where`
   const CheckedGraph* enclosing = nullptr;  // null for the main graph and for a function's body
   const Function* function = nullptr;       // whose body this is, or lies in
   const Node* owner = nullptr;              // of the enclosing graph: whose attribute this graph is

@@ -29,8 +29,8 @@ bool ExternalWriter::takes(const StoredTensor& stored) const {
   return bytes > threshold_bytes_ || (keep_external_ && bytes > 0 && !stored.external_location.empty());
 }
 
-Result<std::optional<PayloadSink::Place>> ExternalWriter::write(const StoredTensor& stored) {
-  if (!takes(stored)) return std::optional<Place>();
+Result<std::optional<PayloadSink::Location>> ExternalWriter::write(const StoredTensor& stored) {
+  if (!takes(stored)) return std::optional<Location>();
   if (file_ == nullptr) {
     temporary_ = std::make_unique<TemporaryPath>(path_ + ".part" + std::to_string(::getpid()));
     file_.reset(std::fopen(temporary_->path().c_str(), "wb"));
@@ -41,7 +41,7 @@ Result<std::optional<PayloadSink::Place>> ExternalWriter::write(const StoredTens
   if (std::fwrite(kZeros.data(), 1, padding, file_.get()) != padding || !write_payload(stored)) return failed("write");
   const uint64_t offset = size_ + padding;
   size_ = offset + stored.tensor.size_bytes();
-  return std::optional<Place>(Place{name_, offset});
+  return std::optional<Location>(Location{name_, offset});
 }
 
 const Tensor* ExternalWriter::source_of(const StoredTensor& stored) const {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "inspector/base/leftovers.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/tensor_proto.h"
 
@@ -27,7 +27,7 @@ class ExternalWriter : public PayloadSink {
   ExternalWriter(const ExternalWriter&) = delete;
   ExternalWriter& operator=(const ExternalWriter&) = delete;
 
-  Result<std::optional<Place>> write(const StoredTensor& tensor) override;
+  Result<std::optional<Location>> write(const StoredTensor& tensor) override;
   const Tensor* source_of(const StoredTensor& tensor) const override;
   // Whether `tensor` goes to the file.
   bool takes(const StoredTensor& tensor) const;

@@ -160,14 +160,14 @@ std::string hash_of(const MappedFile& file) {
 }
 
 // A file as large as this has its hash taken by another thread.
-constexpr size_t kLeastHashedBeside = size_t{16} << 20;
+constexpr size_t kLeastHashedAlongside = size_t{16} << 20;
 
 }  // namespace
 
 Result<std::shared_ptr<const Model>> import_model(const std::string& path, const ImportOptions& options) {
   const auto file = PX_TRY(MappedFile::open(path));
   std::future<std::string> hash;
-  if (options.hash && file->bytes().size() >= kLeastHashedBeside) {
+  if (options.hash && file->bytes().size() >= kLeastHashedAlongside) {
     const auto policy = std::launch::async | std::launch::deferred;  // where no thread is to be had, by this one
     hash = std::async(policy, [&file] { return hash_of(*file); });
   }

@@ -32,7 +32,7 @@ Result<Shape> shape_of(const proto::TensorProto& message) {
   return shape;
 }
 
-struct ExternalPlace {
+struct ExternalLocation {
   std::string location;
   int64_t offset = 0;
   std::optional<int64_t> length;
@@ -48,18 +48,18 @@ Result<int64_t> parse_size(const std::string& key, const std::string& text) {
 }
 
 // Takes location, offset and length; entries of other keys (a checksum) stay in the message.
-Result<ExternalPlace> take_place(proto::TensorProto& message) {
-  ExternalPlace place;
+Result<ExternalLocation> take_location(proto::TensorProto& message) {
+  ExternalLocation location;
   auto& entries = *message.mutable_external_data();
   for (int i = 0; i < entries.size();) {
     const std::string& key = entries.Get(i).key();
     const std::string& value = entries.Get(i).value();
     if (key == "location") {
-      place.location = value;
+      location.location = value;
     } else if (key == "offset") {
-      place.offset = PX_TRY(parse_size(key, value));
+      location.offset = PX_TRY(parse_size(key, value));
     } else if (key == "length") {
-      place.length = PX_TRY(parse_size(key, value));
+      location.length = PX_TRY(parse_size(key, value));
     } else {
       ++i;
       continue;
@@ -67,22 +67,23 @@ Result<ExternalPlace> take_place(proto::TensorProto& message) {
     entries.DeleteSubrange(i, 1);
   }
   message.clear_data_location();
-  return place;
+  return location;
 }
 
-Result<Tensor> external_payload(DType dtype, const Shape& shape, const ExternalPlace& place, ExternalData& external) {
+Result<Tensor> external_payload(DType dtype, const Shape& shape, const ExternalLocation& location,
+                                ExternalData& external) {
   if (dtype == DType::string) return invalid_model("strings cannot be in external data");
-  const auto file = PX_TRY(external.open(place.location));
+  const auto file = PX_TRY(external.open(location.location));
   const auto needed = static_cast<int64_t>(byte_size(dtype, shape.element_count()));
-  const int64_t length = place.length.value_or(needed);
-  const auto end = checked_add(place.offset, length);
+  const int64_t length = location.length.value_or(needed);
+  const auto end = checked_add(location.offset, length);
   const auto available = static_cast<int64_t>(file->bytes().size());
   if (!end || *end > available) {
-    return invalid_model("external data '" + place.location + "' has " + std::to_string(available) +
+    return invalid_model("external data '" + location.location + "' has " + std::to_string(available) +
                          " bytes, too few for " + std::to_string(length) + " from offset " +
-                         std::to_string(place.offset));
+                         std::to_string(location.offset));
   }
-  const auto bytes = file->bytes().subspan(static_cast<size_t>(place.offset), static_cast<size_t>(length));
+  const auto bytes = file->bytes().subspan(static_cast<size_t>(location.offset), static_cast<size_t>(length));
   return adopt_payload(dtype, shape, bytes, file);
 }
 
@@ -99,9 +100,9 @@ Result<Tensor> take_payload(DType dtype, const Shape& shape, proto::TensorProto&
   const bool typed = has_typed_payload(message);
   if (is_external + typed + message.has_raw_data() > 1) return invalid_model("holds its data in more than one field");
   if (is_external) {
-    const ExternalPlace place = PX_TRY(take_place(message));
-    stored.external_location = place.location;
-    return external_payload(dtype, shape, place, external);
+    const ExternalLocation location = PX_TRY(take_location(message));
+    stored.external_location = location.location;
+    return external_payload(dtype, shape, location, external);
   }
   if (message.has_raw_data()) return raw_payload(dtype, shape, message);
   stored.is_typed = typed;
@@ -146,10 +147,10 @@ Status put_tensor(const StoredTensor& stored, PayloadSink* sink, proto::TensorPr
   if (!stored.doc.empty()) out.set_doc_string(stored.doc);
   put_entries(stored.metadata, *out.mutable_metadata_props());
   if (sink != nullptr) {
-    if (const auto place = PX_TRY(sink->write(stored))) {
+    if (const auto location = PX_TRY(sink->write(stored))) {
       const std::string length = std::to_string(stored.tensor.size_bytes());
       out.set_data_location(proto::TensorProto::EXTERNAL);
-      put_entries({{"location", place->location}, {"offset", std::to_string(place->offset)}, {"length", length}},
+      put_entries({{"location", location->location}, {"offset", std::to_string(location->offset)}, {"length", length}},
                   *out.mutable_external_data());
       return {};
     }

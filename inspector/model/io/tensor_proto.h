@@ -21,13 +21,13 @@ Result<SparseTensor> take_sparse_tensor(proto::SparseTensorProto& message, Exter
 // Where a tensor's payload is to be written.
 class PayloadSink {
  public:
-  struct Place {
+  struct Location {
     std::string location;
     uint64_t offset = 0;
   };
   virtual ~PayloadSink() = default;
   // The place of a payload that was written to an external file; nothing for one that stays in the message.
-  virtual Result<std::optional<Place>> write(const StoredTensor& tensor) = 0;
+  virtual Result<std::optional<Location>> write(const StoredTensor& tensor) = 0;
   // The float32 tensor that `tensor` is to be converted from while it is written; null where it holds its own elements.
   virtual const Tensor* source_of(const StoredTensor& /*tensor*/) const { return nullptr; }
 };

@@ -50,9 +50,9 @@ bool same_facts(const ValueFacts& a, const ValueFacts& b) {
 ValueFacts stacked(const ValueFacts& one, const DimExpression& count, int64_t axis = 0) {
   ValueFacts result = without_contents(one);
   if (!result.shape) return result;
-  const auto place = normalized_axis(axis, result.shape->size() + 1);
-  if (place) {
-    result.shape->insert(result.shape->begin() + static_cast<std::ptrdiff_t>(*place), count);
+  const auto location = normalized_axis(axis, result.shape->size() + 1);
+  if (location) {
+    result.shape->insert(result.shape->begin() + static_cast<std::ptrdiff_t>(*location), count);
   } else {
     result.shape.reset();
   }
@@ -132,14 +132,14 @@ void loop(NodeContext& context) {
 // One slice of a scanned input.
 ValueFacts slice_along(const ValueFacts& facts, int64_t axis, DimExpression& length) {
   ValueFacts slice = without_contents(facts);
-  const auto place = slice.shape ? normalized_axis(axis, slice.shape->size()) : std::nullopt;
-  if (!place) {
+  const auto location = slice.shape ? normalized_axis(axis, slice.shape->size()) : std::nullopt;
+  if (!location) {
     slice.shape.reset();
     return slice;
   }
-  const DimExpression& dim = (*slice.shape)[*place];
+  const DimExpression& dim = (*slice.shape)[*location];
   if (!length.number() && dim.is_known()) length = dim;
-  slice.shape->erase(slice.shape->begin() + static_cast<std::ptrdiff_t>(*place));
+  slice.shape->erase(slice.shape->begin() + static_cast<std::ptrdiff_t>(*location));
   return slice;
 }
 

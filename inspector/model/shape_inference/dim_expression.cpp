@@ -94,8 +94,8 @@ class Reader {
   bool skip_arguments() {
     int open = 0;
     while (position_ < text_.size()) {
-      const char letter = text_[position_++];
-      open += letter == '(' ? 1 : letter == ')' ? -1 : 0;
+      const char pending_event = text_[position_++];
+      open += pending_event == '(' ? 1 : pending_event == ')' ? -1 : 0;
       if (open == 0) return true;
     }
     return false;
@@ -155,12 +155,12 @@ void DimExpression::add_term(const Term& term) {
   const auto before = [](const Term& a, const Term& b) {
     return a.names.size() != b.names.size() ? a.names.size() > b.names.size() : a.names < b.names;
   };
-  const auto place = std::lower_bound(terms_.begin(), terms_.end(), term, before);
-  if (place == terms_.end() || place->names != term.names) {
-    terms_.insert(place, term);
-  } else if (const auto sum = checked_add(place->coefficient, term.coefficient)) {
-    place->coefficient = *sum;
-    if (*sum == 0) terms_.erase(place);
+  const auto location = std::lower_bound(terms_.begin(), terms_.end(), term, before);
+  if (location == terms_.end() || location->names != term.names) {
+    terms_.insert(location, term);
+  } else if (const auto sum = checked_add(location->coefficient, term.coefficient)) {
+    location->coefficient = *sum;
+    if (*sum == 0) terms_.erase(location);
   } else {
     known_ = false;
   }

@@ -279,15 +279,15 @@ ValueFacts Inference::merged(const ValueDef& value, ValueFacts inferred) {
 }
 
 void Inference::report(TypeProblem::Kind kind, std::string message) {
-  const Scope* site = call_site_ != nullptr ? call_site_ : current_;
-  if (site == nullptr || site->node == kNoNode || result_.problems.size() >= kMostProblems) return;
+  const Scope* value_info = call_site_ != nullptr ? call_site_ : current_;
+  if (value_info == nullptr || value_info->node == kNoNode || result_.problems.size() >= kMostProblems) return;
   if (call_site_ != nullptr && current_ != nullptr && current_->node != kNoNode) {
     const Node& inner = current_->graph->nodes[static_cast<size_t>(current_->node)];
     message = "inside the function, node '" + inner.display_name + "' (" + inner.op_type + "): " + message;
   }
   // Iterations of a loop visit a node several times.
-  if (!reported_.insert({site->graph, {site->node, message}}).second) return;
-  result_.problems.push_back({kind, site->graph, site->node, std::move(message)});
+  if (!reported_.insert({value_info->graph, {value_info->node, message}}).second) return;
+  result_.problems.push_back({kind, value_info->graph, value_info->node, std::move(message)});
 }
 
 void Inference::record(const Scope& scope) {

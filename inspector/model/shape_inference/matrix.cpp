@@ -49,8 +49,8 @@ bool add_operand(const Term& term, const DimExpressions& shape, EinsumDims& dims
   const size_t covered = shape.size() - term.letters.size();
   for (size_t index = 0; index < term.letters.size(); ++index) {
     const DimExpression& dim = shape[term.ellipsis && index >= *term.ellipsis ? index + covered : index];
-    const auto [place, is_new] = dims.letters.emplace(term.letters[index], dim);
-    if (!is_new) place->second = broadcast(place->second, dim);
+    const auto [location, is_new] = dims.letters.emplace(term.letters[index], dim);
+    if (!is_new) location->second = broadcast(location->second, dim);
   }
   if (term.ellipsis) {
     const auto begin = shape.begin() + static_cast<std::ptrdiff_t>(*term.ellipsis);
@@ -62,13 +62,13 @@ bool add_operand(const Term& term, const DimExpressions& shape, EinsumDims& dims
 // Without "->" the output has the letters that occur once, in alphabetical order, after the ellipsis.
 Term implicit_output(std::string_view inputs) {
   std::map<char, int> counts;
-  for (const char letter : inputs) {
-    if (letter != '.' && letter != ',' && letter != ' ') ++counts[letter];
+  for (const char pending_event : inputs) {
+    if (pending_event != '.' && pending_event != ',' && pending_event != ' ') ++counts[pending_event];
   }
   Term output;
   if (inputs.find("...") != std::string_view::npos) output.ellipsis = 0;
-  for (const auto& [letter, count] : counts) {
-    if (count == 1) output.letters += letter;
+  for (const auto& [pending_event, count] : counts) {
+    if (count == 1) output.letters += pending_event;
   }
   return output;
 }

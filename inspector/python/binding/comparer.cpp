@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
-#include "inspector/exec/outputs_apart.h"
+#include "inspector/exec/owned_outputs.h"
 #include "inspector/python/binding/comparison.h"
 #include "inspector/python/binding/interruptible.h"
 #include "inspector/python/binding/job_request.h"

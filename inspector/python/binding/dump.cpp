@@ -329,7 +329,7 @@ TypeInfo type_of_containers(nb::handle object) {
 bool write_value(WriterHandle& self, const std::string& path, nb::handle array, const std::optional<std::string>& level,
                  const std::string& role, bool is_graph_output) {
   RecordOptions options;
-  options.role = named<ValueSite::Role>(kRoles, role, "role");
+  options.role = named<ValueInfo::Role>(kRoles, role, "role");
   options.is_graph_output = is_graph_output;
   if (level.has_value()) options.level = named<CaptureLevel>(kLevels, *level, "level");
   const Value value = value_from(array, type_of_containers(array), "value '" + path + "'");

@@ -7,7 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "inspector/exec/outputs_apart.h"
+#include "inspector/exec/owned_outputs.h"
 #include "inspector/executors/default_executors.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/python/binding/comparison.h"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
-#include "inspector/exec/outputs_apart.h"
+#include "inspector/exec/owned_outputs.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/values.h"
 #include "inspector/tensor/channels_last.h"
@@ -19,13 +19,13 @@ struct Site {
   bool is_graph_output = false;
 };
 
-std::string role_name(ValueSite::Role role) {
+std::string role_name(ValueInfo::Role role) {
   switch (role) {
-    case ValueSite::Role::input:
+    case ValueInfo::Role::input:
       return "input";
-    case ValueSite::Role::initializer:
+    case ValueInfo::Role::initializer:
       return "initializer";
-    case ValueSite::Role::node_output:
+    case ValueInfo::Role::node_output:
       break;
   }
   return "node_output";
@@ -39,14 +39,15 @@ Status PythonObserver::failed(nb::python_error& raised) {
   return error;
 }
 
-CaptureLevel PythonObserver::wants(const ValueSite& site) {
+CaptureLevel PythonObserver::wants(const ValueInfo& value_info) {
   const nb::gil_scoped_acquire gil;
   try {
     if (failure_.has_value()) return CaptureLevel::none;
     if (!nb::hasattr(object_, "wants")) return CaptureLevel::all;
-    const nb::object answer = object_.attr("wants")(
-        Site{site.scope + site.escaped_name, std::string(site.name), std::string(site.node), site.op, site.domain,
-             role_name(site.role), site.output_index, site.is_graph_output});
+    const nb::object answer =
+        object_.attr("wants")(Site{value_info.scope + value_info.escaped_name, std::string(value_info.name),
+                                   std::string(value_info.node), value_info.op, value_info.domain,
+                                   role_name(value_info.role), value_info.output_index, value_info.is_graph_output});
     return is_true(answer) ? CaptureLevel::all : CaptureLevel::none;
   } catch (nb::python_error& raised) {
     failure_.emplace(std::move(raised));  // begin_call tells of it
@@ -71,7 +72,7 @@ Status PythonObserver::observe(const Observation& observation) {
   return {};
 }
 
-void bind_sites(nb::module_& module) {
+void bind_value_infos(nb::module_& module) {
   nb::class_<Site>(module, "Site", "A value of an executed model, as an observer is asked about it.")
       .def_ro("path", &Site::path, "Value path with [*] for iterations: \"loop.body[*]//y\".")
       .def_ro("name", &Site::name)

@@ -16,7 +16,7 @@ namespace parallax::python {
 // called with the GIL, from the thread that runs the session. Values are copies: they stay valid.
 class PythonObserver final : public Observer {
  public:
-  CaptureLevel wants(const ValueSite& site) override;
+  CaptureLevel wants(const ValueInfo& value_info) override;
   Status begin_call(const CallInfo& call, std::span<const Value> inputs) override;
   Status observe(const Observation& observation) override;
 
@@ -32,6 +32,6 @@ class PythonObserver final : public Observer {
   std::optional<nb::python_error> failure_;
 };
 
-void bind_sites(nb::module_& module);
+void bind_value_infos(nb::module_& module);
 
 }  // namespace parallax::python

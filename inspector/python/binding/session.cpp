@@ -14,7 +14,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "inspector/exec/executor.h"
-#include "inspector/exec/outputs_apart.h"
+#include "inspector/exec/owned_outputs.h"
 #include "inspector/exec/rewrite_choice.h"
 #include "inspector/exec/session_cloning.h"
 #include "inspector/exec/session_states.h"
@@ -422,7 +422,7 @@ nb::dict run_dict(PythonSession& self, nb::handle inputs, nb::handle kind, nb::h
 }  // namespace
 
 void bind_session(nb::module_& module) {
-  bind_sites(module);
+  bind_value_infos(module);
   nb::class_<PythonSession>(module, "Session", nb::is_weak_referenceable(), "A model made ready on an executor.")
       .def(nb::init<const ModelHandle&, const std::string&, const nb::dict&>(), nb::arg("model"),
            nb::arg("executor") = "cpu", nb::arg("options") = nb::dict(),

@@ -130,8 +130,8 @@ std::vector<BeamSearch::Hypothesis> BeamSearch::go_on(int64_t prompt, const std:
 // Checks whether the best running beam could still exceed the worst finished one.
 void BeamSearch::check_improvement(int64_t prompt) {
   const auto beams = static_cast<size_t>(settings_.beams), first = static_cast<size_t>(prompt) * beams;
-  const bool looks_ahead = settings_.early_stopping == EarlyStopping::never && settings_.length_penalty > 0;
-  const int64_t length = looks_ahead ? settings_.max_new_tokens : generated_;
+  const bool spins_first = settings_.early_stopping == EarlyStopping::never && settings_.length_penalty > 0;
+  const int64_t length = spins_first ? settings_.max_new_tokens : generated_;
   const double best = with_penalty(running_[first].score, length, settings_.length_penalty);
   const std::span<const Hypothesis> kept(finished_.data() + first, beams);
   const double worst = std::ranges::min_element(kept, {}, &Hypothesis::score)->score;

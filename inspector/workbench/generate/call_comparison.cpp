@@ -205,15 +205,16 @@ Status CallComparison::look_into(const ModelSide::Call& a, const ModelSide::Call
   RunRequest request = request_;
   request.policy = policy_for(prefix);
   request.message = {};
-  if (is_apart(seen.comparison)) PX_TRY(blame_sides(request, make_executor_, side_a, side_b, seen.comparison));
-  if (is_apart(seen.comparison)) {
+  if (are_mismatched(seen.comparison)) PX_TRY(blame_sides(request, make_executor_, side_a, side_b, seen.comparison));
+  if (are_mismatched(seen.comparison)) {
     is_blamed_ = true;
     total_.causes = seen.comparison.causes;
     for (Cause& cause : total_.causes) put_before(prefix, cause.path);
     return {};
   }
-  const auto wrong_cache = std::ranges::find_if(
-      comparison.values, [&](const ValueComparison& value) { return is_apart(value) && is_past(*a.part, value); });
+  const auto wrong_cache = std::ranges::find_if(comparison.values, [&](const ValueComparison& value) {
+    return are_mismatched(value) && is_past(*a.part, value);
+  });
   if (wrong_cache == comparison.values.end()) {
     Diagnosis diagnosis;
     accept_diverged(
@@ -316,7 +317,7 @@ Result<CallComparison::Call> CallComparison::run(const ModelSide::Call& a, const
                                                  std::vector<Observer*> watch_a, std::vector<Observer*> watch_b) {
   const std::string prefix = prefix_of_call(a.info);
   Compared compared = PX_TRY(run_together(a, b, std::move(watch_a), std::move(watch_b), prefix, true));
-  if (is_apart(compared.comparison) && !is_blamed_) PX_TRY(look_into(a, b, prefix, compared.comparison));
+  if (are_mismatched(compared.comparison) && !is_blamed_) PX_TRY(look_into(a, b, prefix, compared.comparison));
   remember_outputs(a, compared.comparison);
   drop_repeated(*a.part, compared.comparison);
   conclude(compared.comparison);

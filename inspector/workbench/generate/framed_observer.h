@@ -10,21 +10,23 @@ class FramedObserver final : public Observer {
  public:
   FramedObserver(Observer& target, CallInfo call) : target_(target), call_(std::move(call)) {}
 
-  CaptureLevel wants(const ValueSite& site) override { return target_.wants(site); }
+  CaptureLevel wants(const ValueInfo& value_info) override { return target_.wants(value_info); }
   bool wants_node_times() const override { return target_.wants_node_times(); }
   bool takes_channels_last() const override { return target_.takes_channels_last(); }
   Status begin_call(const CallInfo&, std::span<const Value> inputs) override {
     return target_.begin_call(call_, inputs);
   }
-  Status absent(const ValueSite& site, const Absence& absence) override { return target_.absent(site, absence); }
-  Status enter_body(const NodeSite& node, const Frame& frame) override { return target_.enter_body(node, frame); }
-  Status leave_body(const NodeSite& node, const Frame& frame) override { return target_.leave_body(node, frame); }
+  Status absent(const ValueInfo& value_info, const Absence& absence) override {
+    return target_.absent(value_info, absence);
+  }
+  Status enter_body(const NodeLocation& node, const Frame& frame) override { return target_.enter_body(node, frame); }
+  Status leave_body(const NodeLocation& node, const Frame& frame) override { return target_.leave_body(node, frame); }
   Status observe(const Observation& seen) override {
     const FrameStack frames = framed(seen.frames);
-    return target_.observe({seen.site, frames, seen.value, seen.alias_of, seen.stream, seen.statistics});
+    return target_.observe({seen.value_info, frames, seen.value, seen.alias_of, seen.stream, seen.statistics});
   }
-  Status node_done(const NodeSite& node, double elapsed_ms) override { return target_.node_done(node, elapsed_ms); }
-  Status node_failed(const NodeSite& node, const FrameStack& frames, const Error& error) override {
+  Status node_done(const NodeLocation& node, double elapsed_ms) override { return target_.node_done(node, elapsed_ms); }
+  Status node_failed(const NodeLocation& node, const FrameStack& frames, const Error& error) override {
     return target_.node_failed(node, framed(frames), error);
   }
   Status end_call(const CallInfo&) override { return target_.end_call(call_); }

@@ -25,7 +25,7 @@ struct GenerationModel {
 };
 
 // The step at which the two sides first choose different tokens, or a token is not the expected one.
-struct TokenApart {
+struct TokenDivergence {
   int64_t step = 0;
   int64_t row = 0;
   int64_t a = -1, b = -1;  // of expected tokens: `a` is the expected one; -1: the sequence had ended
@@ -79,7 +79,7 @@ struct Generation {
   int64_t peak_bytes = 0;
   std::vector<GenerationStep> steps;
   std::optional<Comparison> comparison;  // of two sides
-  std::optional<TokenApart> first_token_apart;
+  std::optional<TokenDivergence> first_token_apart;
   std::vector<std::vector<int64_t>> expected;  // as they were compared; empty: nothing was
   bool is_expectation_missed = false;
   std::vector<std::string> notes;

@@ -60,14 +60,14 @@ ordered_json step_json(const GenerationStep& step, bool has_two_sides) {
   return json;
 }
 
-ordered_json apart_json(const std::optional<TokenApart>& apart) {
-  if (!apart.has_value()) return nullptr;
-  return {{"step", apart->step},
-          {"row", apart->row},
-          {"a", apart->a},
-          {"b", apart->b},
-          {"margin", number_json(apart->margin)},
-          {"near_tie", apart->near_tie}};
+ordered_json token_divergence_json(const std::optional<TokenDivergence>& gap_between) {
+  if (!gap_between.has_value()) return nullptr;
+  return {{"step", gap_between->step},
+          {"row", gap_between->row},
+          {"a", gap_between->a},
+          {"b", gap_between->b},
+          {"margin", number_json(gap_between->margin)},
+          {"near_tie", gap_between->near_tie}};
 }
 
 std::string ids_text(const std::vector<int64_t>& ids) {
@@ -93,13 +93,13 @@ std::string remark_of(const GenerationStep& step) {
 // With two sides, the steps that say something, and the worst one.
 std::vector<const GenerationStep*> told_steps(const Generation& generation) {
   constexpr size_t kMost = 12;
-  std::set<const GenerationStep*> told;
+  std::set<const GenerationStep*> reported;
   const auto worst = std::ranges::max_element(generation.steps, {}, &GenerationStep::severity);
   for (const GenerationStep& step : generation.steps) {
-    if ((step.diverged || step.near_tie) && told.size() < kMost) told.insert(&step);
+    if ((step.diverged || step.near_tie) && reported.size() < kMost) reported.insert(&step);
   }
-  if (worst != generation.steps.end()) told.insert(&*worst);
-  return {told.begin(), told.end()};
+  if (worst != generation.steps.end()) reported.insert(&*worst);
+  return {reported.begin(), reported.end()};
 }
 
 std::string steps_text(const Generation& generation) {
@@ -118,13 +118,14 @@ std::string steps_text(const Generation& generation) {
   return text;
 }
 
-std::string apart_text(const Generation& generation) {
+std::string token_divergence_text(const Generation& generation) {
   if (!generation.first_token_apart.has_value()) return "no token apart";
-  const TokenApart& apart = *generation.first_token_apart;
-  const std::string row = generation.sequences.size() > 1 ? fmt::format(", row {}", apart.row) : "";
+  const TokenDivergence& gap_between = *generation.first_token_apart;
+  const std::string row = generation.sequences.size() > 1 ? fmt::format(", row {}", gap_between.row) : "";
   const auto name = [](int64_t token) { return token < 0 ? std::string("none") : std::to_string(token); };
-  return fmt::format("{} apart at step {}{}: {} in A, {} in B, margin {:.4g}", apart.near_tie ? "near tie," : "token",
-                     apart.step, row, name(apart.a), name(apart.b), apart.margin);
+  return fmt::format("{} apart at step {}{}: {} in A, {} in B, margin {:.4g}",
+                     gap_between.near_tie ? "near tie," : "token", gap_between.step, row, name(gap_between.a),
+                     name(gap_between.b), gap_between.margin);
 }
 
 std::string causes_text(const Comparison& comparison) {
@@ -137,11 +138,11 @@ std::string causes_text(const Comparison& comparison) {
 std::string expectation_text(const Generation& generation) {
   if (!generation.is_expectation_missed)
     return fmt::format("as expected: {}\n", plural(generation.expected.size(), "sequence"));
-  const auto& apart = generation.first_token_apart;
-  if (!apart.has_value()) return "not as expected\n";
+  const auto& gap_between = generation.first_token_apart;
+  if (!gap_between.has_value()) return "not as expected\n";
   const auto name = [](int64_t token) { return token < 0 ? std::string("no token") : fmt::format("token {}", token); };
-  return fmt::format("not as expected at step {} of row {}: {} and not {} (margin {:.4g})\n", apart->step, apart->row,
-                     name(apart->b), name(apart->a), apart->margin);
+  return fmt::format("not as expected at step {} of row {}: {} and not {} (margin {:.4g})\n", gap_between->step,
+                     gap_between->row, name(gap_between->b), name(gap_between->a), gap_between->margin);
 }
 
 std::string speed_text(const Generation& generation) {
@@ -194,7 +195,7 @@ std::string generation_to_json(const Generation& generation, const Error* failur
     json["steps"].push_back(step_json(step, generation.comparison.has_value()));
   if (!generation.expected.empty()) json["expected"] = generation.expected;
   const bool compares = generation.comparison.has_value() || !generation.expected.empty();
-  if (compares) json["first_token_apart"] = apart_json(generation.first_token_apart);
+  if (compares) json["first_token_apart"] = token_divergence_json(generation.first_token_apart);
   if (generation.comparison.has_value()) {
     ordered_json comparison = comparison_json(*generation.comparison);
     for (const char* key : {"verdict", "reason", "summary", "first_divergence", "causes", "values", "error"}) {
@@ -230,7 +231,7 @@ std::string generation_to_text(const Generation& generation) {
   const bool diverged = comparison.verdict == OverallVerdict::pass && !generation.passed();
   text += fmt::format("{}: {} values in {}; {}\n", diverged ? "diverged" : name_of(comparison.verdict),
                       fmt::group_digits(comparison.summary.compared), plural(generation.steps.size(), "step"),
-                      apart_text(generation));
+                      token_divergence_text(generation));
   if (comparison.first_divergence.has_value())
     text += fmt::format("first divergence: {} ({} {})\n", comparison.first_divergence->path,
                         comparison.first_divergence->op, comparison.first_divergence->node);

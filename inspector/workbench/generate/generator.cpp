@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "inspector/base/leftovers.h"
 #include "inspector/base/memory_limit.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/workbench/generate/language_model.h"
 #include "inspector/workbench/generate/runner.h"
 #include "inspector/workbench/generate/settings.h"
@@ -58,9 +58,9 @@ void add_times(const std::vector<GenerationStep>& steps, size_t tokens, Generati
 }
 
 // The first token that is not the expected one.
-std::optional<TokenApart> first_unexpected(const Generation& generation) {
+std::optional<TokenDivergence> first_unexpected(const Generation& generation) {
   constexpr double kTie = 1e-3;  // of logits of ordinary size, in float32
-  std::optional<TokenApart> first;
+  std::optional<TokenDivergence> first;
   const size_t rows = std::min(generation.sequences.size(), generation.expected.size());
   for (size_t row = 0; row < rows; ++row) {
     const auto &made = generation.sequences[row], &expected = generation.expected[row];
@@ -70,13 +70,13 @@ std::optional<TokenApart> first_unexpected(const Generation& generation) {
       if (a == b) continue;
       const bool has_margin = generation.settings.beams == 1 && step < generation.steps.size();
       const double margin = has_margin ? generation.steps[step].margin[row] : 0;
-      const TokenApart apart{static_cast<int64_t>(step),
-                             static_cast<int64_t>(row),
-                             a,
-                             b,
-                             margin,
-                             has_margin && a >= 0 && b >= 0 && margin <= kTie};
-      if (!first.has_value() || apart.step < first->step) first = apart;
+      const TokenDivergence gap_between{static_cast<int64_t>(step),
+                                        static_cast<int64_t>(row),
+                                        a,
+                                        b,
+                                        margin,
+                                        has_margin && a >= 0 && b >= 0 && margin <= kTie};
+      if (!first.has_value() || gap_between.step < first->step) first = gap_between;
       break;
     }
   }
@@ -200,9 +200,9 @@ Result<Dumps> Generator::Impl::make_dumps(const GenerationRequest& request, cons
   DumpWriterOptions options;
   options.level = request.capture.value_or(CaptureLevel::all);
   options.only = request.only;
-  const auto make = [&](const ModelSide& side, const char* letter) -> Result<std::unique_ptr<DumpWriter>> {
+  const auto make = [&](const ModelSide& side, const char* pending_event) -> Result<std::unique_ptr<DumpWriter>> {
     const std::string path =
-        fmt::format("{}/{}{}.plx", request.dump_directory, letter, side.stepping().executor->name());
+        fmt::format("{}/{}{}.plx", request.dump_directory, pending_event, side.stepping().executor->name());
     auto writer = PX_TRY(DumpWriter::create(path, options));
     generation.written.push_back(path);
     PX_TRY(writer->begin_run(side.stepping().info));

@@ -19,18 +19,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Place {
+struct Location {
   std::string_view role;
   std::array<std::string_view, 3> files;  // the first that exists
 };
 
-constexpr std::array kPlaces = {
-    Place{"encoder", {"encoder/model.onnx", "encoder_model.onnx", "onnx/encoder_model.onnx"}},
-    Place{"merged", {"merged/model.onnx", "decoder_model_merged.onnx", "onnx/decoder_model_merged.onnx"}},
-    Place{"decoder", {"decoder/model.onnx", "decoder_model.onnx", "onnx/decoder_model.onnx"}},
-    Place{"decoder_with_past",
-          {"decoder_with_past/model.onnx", "decoder_with_past_model.onnx", "onnx/decoder_with_past_model.onnx"}},
-    Place{"model", {"model.onnx", "onnx/model.onnx", "model.textproto"}},
+constexpr std::array kPositions = {
+    Location{"encoder", {"encoder/model.onnx", "encoder_model.onnx", "onnx/encoder_model.onnx"}},
+    Location{"merged", {"merged/model.onnx", "decoder_model_merged.onnx", "onnx/decoder_model_merged.onnx"}},
+    Location{"decoder", {"decoder/model.onnx", "decoder_model.onnx", "onnx/decoder_model.onnx"}},
+    Location{"decoder_with_past",
+             {"decoder_with_past/model.onnx", "decoder_with_past_model.onnx", "onnx/decoder_with_past_model.onnx"}},
+    Location{"model", {"model.onnx", "onnx/model.onnx", "model.textproto"}},
 };
 
 using Paths = std::map<std::string, std::string>;  // role -> file
@@ -42,11 +42,11 @@ bool is_file(const std::string& path) {
 
 Result<Paths> find_files(const std::string& folder, const ModelConfig& config) {
   Paths paths;
-  for (const Place& place : kPlaces) {
-    for (const std::string_view file : place.files) {
+  for (const Location& location : kPositions) {
+    for (const std::string_view file : location.files) {
       const std::string path = fmt::format("{}/{}", folder, file);
-      if (paths.contains(std::string(place.role)) || !is_file(path)) continue;
-      paths[std::string(place.role)] = path;
+      if (paths.contains(std::string(location.role)) || !is_file(path)) continue;
+      paths[std::string(location.role)] = path;
     }
   }
   if (!config.decoder_file.empty()) paths["model"] = fmt::format("{}/{}", folder, config.decoder_file);

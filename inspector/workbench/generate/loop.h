@@ -42,7 +42,7 @@ struct LoopResult {
   std::vector<double> scores;
   std::vector<std::string> stopped;
   std::vector<GenerationStep> steps;
-  std::optional<TokenApart> first_token_apart;
+  std::optional<TokenDivergence> first_token_apart;
 };
 
 Result<LoopResult> run_loop(StepRunner& runner, const LoopRequest& request);

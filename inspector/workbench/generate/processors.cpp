@@ -93,10 +93,10 @@ void keep_top_p(const ProcessorContext& context, std::span<double> scores) {
   const std::vector<double> probability = probabilities(scores);
   const std::vector<size_t> order = ascending(scores);
   double sum = 0;
-  for (size_t place = 0; place + least_kept(context.settings) < order.size(); ++place) {
-    sum += probability[order[place]];
+  for (size_t location = 0; location + least_kept(context.settings) < order.size(); ++location) {
+    sum += probability[order[location]];
     if (sum > 1 - context.settings.top_p) break;
-    scores[order[place]] = kNever;
+    scores[order[location]] = kNever;
   }
 }
 
@@ -105,8 +105,8 @@ void keep_min_p(const ProcessorContext& context, std::span<double> scores) {
   const std::vector<double> probability = probabilities(scores);
   const double least = context.settings.min_p * *std::ranges::max_element(probability);
   const std::vector<size_t> order = ascending(scores);
-  for (size_t place = 0; place + least_kept(context.settings) < order.size(); ++place) {
-    if (probability[order[place]] < least) scores[order[place]] = kNever;
+  for (size_t location = 0; location + least_kept(context.settings) < order.size(); ++location) {
+    if (probability[order[location]] < least) scores[order[location]] = kNever;
   }
 }
 

@@ -157,8 +157,8 @@ class Audit {
     });
     for (Feeder& feeder : feeders_) PX_TRY(run_feeder(feeder, of_feeders, request));
     InputSet set = PX_TRY(make_inputs(*model_, request));
-    if (!told_) tell(set.notes);
-    told_ = true;
+    if (!reported_) tell(set.notes);
+    reported_ = true;
     return std::move(set.values);
   }
 
@@ -176,7 +176,7 @@ class Audit {
       }
     }
     const InputSet set = PX_TRY_CONTEXT(feeder.feed->model, make_inputs(*feeder.model, own));
-    if (!told_) tell(set.notes);
+    if (!reported_) tell(set.notes);
     NullObserver observer;
     const auto outputs = PX_TRY_CONTEXT(feeder.feed->model, feeder.session->run(set.values, observer));
     for (const auto& [output, input] : feeder.feed->edges) {
@@ -221,7 +221,7 @@ class Audit {
   std::vector<Feeder> feeders_;
   std::vector<AuditSet> sets_;
   HalfAudit result_;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace

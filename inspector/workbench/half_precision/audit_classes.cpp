@@ -59,26 +59,26 @@ class AuditGraph::Builder {
  public:
   explicit Builder(AuditGraph& audit) : audit_(audit) {}
 
-  void add(const GraphSites& sites) {
-    const Graph& graph = *sites.graph;
+  void add(const GraphValues& value_infos) {
+    const Graph& graph = *value_infos.graph;
     const ScopeTree scopes = build_scope_tree(graph);
-    add_stored(sites);
+    add_stored(value_infos);
     for (const NodeId id : graph.order) {
-      add_node(sites, id, scopes);
-      for (const GraphSites::Child& child : sites.children) {
-        if (child.node == id) add(*child.sites);
+      add_node(value_infos, id, scopes);
+      for (const GraphValues::Child& child : value_infos.children) {
+        if (child.node == id) add(*child.value_infos);
       }
     }
   }
 
  private:
-  static const ValueSite* slot_of(const GraphSites& sites, ValueId id) {
-    const auto outer = sites.outer.find(id);
-    if (outer != sites.outer.end()) return outer->second;
-    return sites.values[static_cast<size_t>(id)];
+  static const ValueInfo* slot_of(const GraphValues& value_infos, ValueId id) {
+    const auto outer = value_infos.outer.find(id);
+    if (outer != value_infos.outer.end()) return outer->second;
+    return value_infos.values[static_cast<size_t>(id)];
   }
 
-  static bool is_float32(const Graph& graph, const ValueSite* slot, ValueId id) {
+  static bool is_float32(const Graph& graph, const ValueInfo* slot, ValueId id) {
     const ValueDef& value =
         slot != nullptr && slot->graph != nullptr ? value_at(*slot->graph, slot->value) : value_at(graph, id);
     // The types in bodies of functions are known only at a call: they are taken for float32 until a tensor is seen.
@@ -86,17 +86,18 @@ class AuditGraph::Builder {
            (value.type.kind == TypeInfo::Kind::tensor && value.type.dtype == DType::float32);
   }
 
-  NodeValue value_of(const GraphSites& sites, ValueId id) const {
-    const ValueSite* slot = slot_of(sites, id);
-    return {slot == nullptr ? -1 : slot->id, value_at(*sites.graph, id).name, leads_to_mask(*sites.graph, id)};
+  NodeValue value_of(const GraphValues& value_infos, ValueId id) const {
+    const ValueInfo* slot = slot_of(value_infos, id);
+    return {slot == nullptr ? -1 : slot->id, value_at(*value_infos.graph, id).name,
+            leads_to_mask(*value_infos.graph, id)};
   }
 
   void want(int32_t slot, uint8_t what) {
     if (slot >= 0) audit_.wanted_[static_cast<size_t>(slot)] |= what;
   }
 
-  void add_node(const GraphSites& sites, NodeId id, const ScopeTree& scopes) {
-    const Graph& graph = *sites.graph;
+  void add_node(const GraphValues& value_infos, NodeId id, const ScopeTree& scopes) {
+    const Graph& graph = *value_infos.graph;
     const Node& node = graph.nodes[static_cast<size_t>(id)];
     AuditNode entry;
     entry.node = &node;
@@ -105,17 +106,17 @@ class AuditGraph::Builder {
     const bool computes = rule != PrecisionRule::casts && rule != PrecisionRule::reads_shape;
     for (size_t index = 0; index < node.inputs.size(); ++index) {
       const ValueId input = node.inputs[index];
-      if (input == kNoValue || !is_float32(graph, slot_of(sites, input), input)) {
+      if (input == kNoValue || !is_float32(graph, slot_of(value_infos, input), input)) {
         entry.inputs.emplace_back();  // keeps the position
         continue;
       }
       entry.reads_float = true;
-      entry.inputs.push_back(computes ? value_of(sites, input) : NodeValue{});
+      entry.inputs.push_back(computes ? value_of(value_infos, input) : NodeValue{});
       if (node.function == nullptr) want(entry.inputs.back().slot, wanted_for_sums(node, index));
     }
     for (const ValueId output : node.outputs) {
-      if (output == kNoValue || !is_float32(graph, slot_of(sites, output), output)) continue;
-      entry.outputs.push_back(value_of(sites, output));
+      if (output == kNoValue || !is_float32(graph, slot_of(value_infos, output), output)) continue;
+      entry.outputs.push_back(value_of(value_infos, output));
       entry.counts = entry.counts || is_one_of(node, {"Range", "CumSum"}) || casts_integers(graph, node) ||
                      becomes_index(graph, output);
     }
@@ -123,7 +124,7 @@ class AuditGraph::Builder {
       for (const NodeValue& output : entry.outputs) want(output.slot, kIntegers);
     }
     NodeAudit result;
-    result.path = sites.scope + escape_name(node.display_name);
+    result.path = value_infos.scope + escape_name(node.display_name);
     result.op = node.op_type;
     result.source = source_of(node);
     result.scope = scopes.scopes[static_cast<size_t>(scopes.scope_of_node[static_cast<size_t>(id)])].path;
@@ -137,10 +138,10 @@ class AuditGraph::Builder {
   }
 
   // Initializers and Constants, whose ranges no run has to take.
-  void add_stored(const GraphSites& sites) {
-    const Graph& graph = *sites.graph;
+  void add_stored(const GraphValues& value_infos) {
+    const Graph& graph = *value_infos.graph;
     const auto add = [&](ValueId id, const Tensor& tensor) {
-      const ValueSite* slot = sites.values[static_cast<size_t>(id)];
+      const ValueInfo* slot = value_infos.values[static_cast<size_t>(id)];
       if (slot == nullptr || tensor.dtype() != DType::float32) return;
       audit_.stored_tensors_.emplace_back(static_cast<size_t>(slot->id), tensor);
     };
@@ -160,17 +161,17 @@ Result<AuditGraph> AuditGraph::build(const std::shared_ptr<const Model>& model, 
   AuditGraph audit;
   audit.model_ = model;
   audit.to_ = to;
-  audit.sites_ = std::make_unique<SiteTable>(PX_TRY(SiteTable::build(model)));
-  audit.wanted_.assign(audit.sites_->sites().size(), kNothingElse);
-  Builder(audit).add(audit.sites_->main());
+  audit.value_infos_ = std::make_unique<ValueTable>(PX_TRY(ValueTable::build(model)));
+  audit.wanted_.assign(audit.value_infos_->value_infos().size(), kNothingElse);
+  Builder(audit).add(audit.value_infos_->main());
   audit.stored_.resize(audit.wanted_.size());
   for (const auto& [slot, tensor] : audit.stored_tensors_)
     add_tensor(tensor.view(), limits_of(to), audit.wanted_[slot], audit.stored_[slot]);
   audit.figures_.resize(audit.nodes_.size());
-  const GraphSites& main = audit.sites_->main();
+  const GraphValues& main = audit.value_infos_->main();
   for (const auto* ids : {&main.graph->inputs, &main.graph->outputs}) {
     for (const ValueId id : *ids) {
-      const ValueSite* slot = main.values[static_cast<size_t>(id)];
+      const ValueInfo* slot = main.values[static_cast<size_t>(id)];
       if (slot != nullptr) audit.edges_.push_back(slot->id);
     }
   }

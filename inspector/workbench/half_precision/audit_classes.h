@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 #include "inspector/workbench/half_precision/audit.h"
 #include "inspector/workbench/half_precision/audit_ranges.h"
 
@@ -44,8 +44,8 @@ class AuditGraph {
   std::vector<NodeAudit> take_results() { return std::move(results_); }
   // The path of a slot, iterations written [*].
   std::string path_of(int32_t slot) const {
-    const ValueSite& site = sites_->sites()[static_cast<size_t>(slot)];
-    return site.scope + site.escaped_name;
+    const ValueInfo& value_info = value_infos_->value_infos()[static_cast<size_t>(slot)];
+    return value_info.scope + value_info.escaped_name;
   }
   // True where an input or output of the model has left the range in any set.
   bool edge_overflows() const { return edge_overflows_; }
@@ -64,7 +64,7 @@ class AuditGraph {
   void add_figures(size_t index, const std::vector<ValueRange>& ranges);
 
   std::shared_ptr<const Model> model_;
-  std::unique_ptr<SiteTable> sites_;
+  std::unique_ptr<ValueTable> value_infos_;
   DType to_ = DType::float16;
   std::vector<AuditNode> nodes_;
   std::vector<NodeAudit> results_;

@@ -15,17 +15,17 @@
 namespace parallax::audit {
 namespace {
 
-std::string static_path(const ValueSite& site) { return site.scope + site.escaped_name; }
+std::string static_path(const ValueInfo& value_info) { return value_info.scope + value_info.escaped_name; }
 
-bool is_watched(const ValueSite& site) { return site.role == ValueSite::Role::node_output; }
+bool is_watched(const ValueInfo& value_info) { return value_info.role == ValueInfo::Role::node_output; }
 
 bool is_float_tensor(const Value& value) { return value.is_tensor() && is_floating(value.tensor().dtype()); }
 
 // Keeps every floating tensor that a node gives, by its path.
 class ValueKeeper final : public Observer {
  public:
-  CaptureLevel wants(const ValueSite& site) override {
-    return is_watched(site) ? CaptureLevel::all : CaptureLevel::none;
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    return is_watched(value_info) ? CaptureLevel::all : CaptureLevel::none;
   }
   Status observe(const Observation& observation) override {
     if (!is_float_tensor(observation.value)) return {};
@@ -45,14 +45,14 @@ class ValueKeeper final : public Observer {
 class ErrorMeter final : public Observer {
  public:
   explicit ErrorMeter(const ValueKeeper& original) : original_(original) {}
-  CaptureLevel wants(const ValueSite& site) override {
-    return is_watched(site) ? CaptureLevel::all : CaptureLevel::none;
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    return is_watched(value_info) ? CaptureLevel::all : CaptureLevel::none;
   }
   Status observe(const Observation& observation) override {
     if (!is_float_tensor(observation.value)) return {};
     const Tensor* kept = original_.find(observation.path());
     if (kept == nullptr) return {};
-    double& error = errors[static_path(observation.site)];
+    double& error = errors[static_path(observation.value_info)];
     error = std::max(error, relative_error(Value(*kept), observation.value));
     return {};
   }

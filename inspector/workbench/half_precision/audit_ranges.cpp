@@ -106,12 +106,12 @@ void add_tensor(const TensorView& tensor, const RangeLimits& limits, uint8_t wan
                 length, range);
 }
 
-CaptureLevel RangeObserver::wants(const ValueSite& site) {
-  return site.role == ValueSite::Role::initializer ? CaptureLevel::none : CaptureLevel::stats;
+CaptureLevel RangeObserver::wants(const ValueInfo& value_info) {
+  return value_info.role == ValueInfo::Role::initializer ? CaptureLevel::none : CaptureLevel::stats;
 }
 
 Status RangeObserver::observe(const Observation& observation) {
-  const auto id = static_cast<size_t>(observation.site.id);
+  const auto id = static_cast<size_t>(observation.value_info.id);
   if (id >= ranges_.size() || !observation.value.is_tensor()) return {};
   ValueRange& range = ranges_[id];
   const TensorView& tensor = observation.value.tensor().view();

@@ -41,7 +41,7 @@ class RangeObserver final : public Observer {
   RangeObserver(RangeLimits limits, std::vector<uint8_t> wanted)
       : limits_(limits), wanted_(std::move(wanted)), ranges_(wanted_.size()) {}
 
-  CaptureLevel wants(const ValueSite& site) override;
+  CaptureLevel wants(const ValueInfo& value_info) override;
   Status observe(const Observation& observation) override;
 
   // By slot id, of the runs since the last call.

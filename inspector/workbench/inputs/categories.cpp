@@ -113,13 +113,13 @@ class CategoryWalk {
     if (slot > 0 && node.op_type != "Concat") return;
     const Categories listed = listed_by(node, is_text_);
     if (!listed.empty()) return remember(node, listed, standing);
-    const auto next = behind(node, slot, standing);
+    const auto next = after(node, slot, standing);
     if (next.has_value() && !node.outputs.empty() && node.outputs[0] != kNoValue)
       follow(node.outputs[0], *next, steps + 1);
   }
 
   // The columns after the node; nothing where it computes something else from them.
-  std::optional<Standing> behind(const Node& node, size_t slot, Standing standing) const {
+  std::optional<Standing> after(const Node& node, size_t slot, Standing standing) const {
     if (node.op_type == "Tokenizer" || node.op_type == "StringSplit") {
       standing.is_prose = true;
       return standing;

@@ -205,8 +205,8 @@ Result<std::vector<int64_t>> concrete_shape(const ValueDef& input, const DimSize
     if (dims[axis].is_known()) {
       shape.push_back(dims[axis].value);
     } else if (dims[axis].name.empty()) {
-      const bool is_image_axis = dims.size() == 4 && is_floating(input.type.dtype) && axis >= 2;
-      shape.push_back(is_image_axis ? 64 : 1);
+      const bool is_spatial_axis = dims.size() == 4 && is_floating(input.type.dtype) && axis >= 2;
+      shape.push_back(is_spatial_axis ? 64 : 1);
     } else {
       // A name that is no expression we read stands for itself.
       const auto by_name = sizes.find(dims[axis].name);

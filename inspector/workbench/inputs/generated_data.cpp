@@ -219,7 +219,7 @@ std::string fill(Tensor& tensor, const InputUse& use, const std::string& name, R
       return fill_shape(tensor, use.limit == 1);
     case InputUse::Kind::positions:
       return fill_positions(tensor, use.limit);
-    case InputUse::Kind::places:
+    case InputUse::Kind::locations:
       return fill_places(tensor, use);
     case InputUse::Kind::tuples:
       return fill_tuples(tensor, use.limit);

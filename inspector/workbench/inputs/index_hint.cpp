@@ -125,7 +125,7 @@ class Walk {
 };
 
 bool is_index(const InputUse& use) {
-  return use.kind == InputUse::Kind::indices || use.kind == InputUse::Kind::places ||
+  return use.kind == InputUse::Kind::indices || use.kind == InputUse::Kind::locations ||
          use.kind == InputUse::Kind::tuples;
 }
 

@@ -13,9 +13,9 @@ namespace parallax {
 // Remembers which node failed.
 class FailureWatcher final : public Observer {
  public:
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::none; }
+  CaptureLevel wants(const ValueInfo&) override { return CaptureLevel::none; }
   bool takes_channels_last() const override { return true; }
-  Status node_failed(const NodeSite& node, const FrameStack&, const Error&) override {
+  Status node_failed(const NodeLocation& node, const FrameStack&, const Error&) override {
     graph_ = node.graph;
     nodes_.assign(node.sources.begin(), node.sources.end());
     if (nodes_.empty()) nodes_.push_back(node.id);

@@ -84,9 +84,9 @@ InputUse squeezed_axes_of(const Graph& graph, const Node& node) {
   return use.elements.empty() ? axes_of(graph, node) : use;
 }
 
-InputUse places_of(const Graph& graph, const Node& node) {
+InputUse locations_of(const Graph& graph, const Node& node) {
   InputUse use = indices_of(graph, node.inputs[0], int_attribute(node, "axis", 0));
-  use.kind = InputUse::Kind::places;
+  use.kind = InputUse::Kind::locations;
   use.axis = int_attribute(node, "axis", 0);
   return use;
 }
@@ -172,8 +172,8 @@ constexpr std::array<SlotMeaning, 61> kMeanings = {{
     {"Gather", 1, indices_along_axis},
     {"GatherElements", 1, indices_along_axis},
     {"GatherND", 1, gathered_tuples_of},
-    {"Scatter", 1, places_of},
-    {"ScatterElements", 1, places_of},
+    {"Scatter", 1, locations_of},
+    {"ScatterElements", 1, locations_of},
     {"ScatterND", 1, scattered_tuples_of},
     {"GatherBlockQuantized", 1, indices_along_axis},
     {"ArrayFeatureExtractor", 1, features_of},

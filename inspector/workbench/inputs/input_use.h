@@ -22,7 +22,7 @@ struct InputUse {
     lengths,     // of sequences, at most `limit`
     shape,       // of a Reshape, Expand, ConstantOfShape, Tile
     positions,   // 0, 1, 2, ... along the last axis
-    places,      // 0, 1, 2, ... along `axis`, below `limit`: no index of a scattered axis twice
+    locations,   // 0, 1, 2, ... along `axis`, below `limit`: no index of a scattered axis twice
     tuples,      // rows 0 0, 1 1, 2 2, ... below `limit`: no element of several axes twice
     positive,    // small and not 0: divisors, steps
     parts,       // nearly equal, `limit` together

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "inspector/base/hash.h"
-#include "inspector/base/leftovers.h"
 #include "inspector/base/log.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/model/link.h"
 #include "inspector/transform/reduce.h"
 #include "inspector/workbench/reduce/reduce_criteria.h"
@@ -22,14 +22,14 @@ namespace parallax {
 namespace {
 
 namespace fs = std::filesystem;
+using transform::Location;
 using transform::Part;
-using transform::Place;
 
 // The largest number of locations where a difference is first searched.
 constexpr size_t kMostSuspects = 16;
 
 struct Suspect {
-  Place place;
+  Location location;
   NodeId node = kNoNode;
 };
 
@@ -39,26 +39,26 @@ std::optional<Suspect> suspect_at(const std::shared_ptr<const Model>& model, con
                                   const std::string& node_name) {
   auto located = transform::locate_value(model, path);
   if (!located.ok()) return std::nullopt;
-  const Graph& graph = located->place.graph();
+  const Graph& graph = located->location.graph();
   const ValueDef& value = graph.values[static_cast<size_t>(located->id)];
   NodeId node = graph.find_node(node_name);
   if (node == kNoNode) node = value.producer;
   if (node == kNoNode && !value.readers.empty()) node = value.readers.front();
   if (node == kNoNode) return std::nullopt;
-  return Suspect{std::move(located->place), node};
+  return Suspect{std::move(located->location), node};
 }
 
 std::string key_of(const Part& part) {
-  std::string text = part.place.prefix();
-  for (const NodeId id : part.nodes) text += "\n" + part.place.graph().nodes[static_cast<size_t>(id)].display_name;
+  std::string text = part.location.prefix();
+  for (const NodeId id : part.nodes) text += "\n" + part.location.graph().nodes[static_cast<size_t>(id)].display_name;
   const Hash128 hash = hash128(text.data(), text.size());
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }
 
-Part whole_of(const Place& place) {
+Part whole_of(const Location& location) {
   std::vector<NodeId> nodes;
-  for (size_t id = 0; id < place.graph().nodes.size(); ++id) nodes.push_back(static_cast<NodeId>(id));
-  return transform::part_of_nodes(place, std::move(nodes));
+  for (size_t id = 0; id < location.graph().nodes.size(); ++id) nodes.push_back(static_cast<NodeId>(id));
+  return transform::part_of_nodes(location, std::move(nodes));
 }
 
 class Reduction {
@@ -81,10 +81,10 @@ class Reduction {
     *part = PX_TRY(transform::shrink_part(std::move(*part), check()));
     *part = PX_TRY(look_into_bodies(std::move(*part)));
     std::vector<std::string> written = PX_TRY(criterion_->write(*part));
-    result_.part = summarise_part(*part);
+    result_.part = summarize_part(*part);
     result_.part.directory = request_.directory;
     result_.part.written = std::move(written);
-    result_.place = part->place.prefix();
+    result_.location = part->location.prefix();
     return std::move(result_);
   }
 
@@ -94,7 +94,7 @@ class Reduction {
     context_.model_a = PX_TRY(load_model(request_.run));
     context_.model_b = PX_TRY(load_against(request_.run));
     name_ = request_.run.model.empty() ? context_.model_a->path : request_.run.model;
-    InputSet inputs = PX_TRY(make_told_inputs(*context_.model_a, request_.run, context_.model_b.get()));
+    InputSet inputs = PX_TRY(make_reported_inputs(*context_.model_a, request_.run, context_.model_b.get()));
     result_.notes = inputs.notes;
     inputs_ = std::move(inputs.values);
     std::error_code error;
@@ -160,7 +160,7 @@ class Reduction {
     if (run.executors.size() == 1) run.executors.push_back(run.executors.front());
     const RunResult ran = PX_TRY(run_models(run, context_.make_executor));
     comparison_ = *ran.comparison;
-    if (!is_apart(comparison_)) {
+    if (!are_mismatched(comparison_)) {
       const bool is_pass = comparison_.verdict == OverallVerdict::pass;
       const std::string why =
           comparison_.reason.empty() ? "outputs are not as the data set expects" : comparison_.reason;
@@ -177,14 +177,14 @@ class Reduction {
     criterion_ = context_.model_b == nullptr ? executors_differ(context_) : models_differ(context_);
     const std::vector<Suspect> suspects = find_suspects();
     for (const Suspect& suspect : suspects) {
-      Part alone = transform::part_of_nodes(suspect.place, {suspect.node});
+      Part alone = transform::part_of_nodes(suspect.location, {suspect.node});
       if (PX_TRY(judge(alone))) return std::optional(std::move(alone));
     }
     for (const Suspect& suspect : suspects) {
-      auto found = PX_TRY(transform::find_failing_part(suspect.place, suspect.node, sound_, check()));
+      auto found = PX_TRY(transform::find_failing_part(suspect.location, suspect.node, sound_, check()));
       if (found.has_value()) return found;
     }
-    Part whole = whole_of(PX_TRY(transform::find_place(context_.model_a, {})));
+    Part whole = whole_of(PX_TRY(transform::find_location(context_.model_a, {})));
     if (PX_TRY(judge(whole))) return std::optional(std::move(whole));
     return nothing(fmt::format("'{}' fails as a whole, but no part of it fails on its own", name_));
   }
@@ -196,12 +196,12 @@ class Reduction {
     const auto add = [&](const std::string& path, const std::string& node) {
       if (suspects.size() >= kMostSuspects) return;
       auto suspect = suspect_at(context_.model_a, path, node);
-      if (suspect.has_value() && known.emplace(suspect->place.prefix(), suspect->node).second)
+      if (suspect.has_value() && known.emplace(suspect->location.prefix(), suspect->node).second)
         suspects.push_back(std::move(*suspect));
     };
     for (const Cause& cause : comparison_.causes) add(cause.path, cause.node);
     for (const ValueComparison& value : comparison_.values) {
-      if (is_apart(value)) add(value.path, value.node);
+      if (are_mismatched(value)) add(value.path, value.node);
     }
     return suspects;
   }
@@ -211,7 +211,7 @@ class Reduction {
   Result<std::optional<Part>> find_by_command() {
     PX_TRY(capture_sides());
     criterion_ = command_fails(context_);
-    Part whole = whole_of(PX_TRY(transform::find_place(context_.model_a, {})));
+    Part whole = whole_of(PX_TRY(transform::find_location(context_.model_a, {})));
     if (!PX_TRY(command_fails_on_model(context_, whole)))
       return nothing(fmt::format("'{}' does not fail: the command passes on it, or takes too long", name_));
     if (PX_TRY(judge(whole))) return std::optional(std::move(whole));
@@ -224,7 +224,7 @@ class Reduction {
   Result<std::optional<Part>> find_by_candidate_check() {
     PX_TRY(capture_sides());
     criterion_ = candidate_check_fails(context_);
-    Part whole = whole_of(PX_TRY(transform::find_place(context_.model_a, {})));
+    Part whole = whole_of(PX_TRY(transform::find_location(context_.model_a, {})));
     if (!PX_TRY(candidate_check_fails_on_model(context_, whole)))
       return nothing(fmt::format("'{}' does not fail: the check passes on it", name_));
     if (PX_TRY(judge(whole))) return std::optional(std::move(whole));
@@ -266,11 +266,11 @@ class Reduction {
     for (bool is_smaller = true; is_smaller && part.nodes.size() == 1;) {
       is_smaller = false;
       for (const Frame& frame : frames_below(part)) {
-        ValuePath path = PX_TRY(parse_value_path(part.place.prefix() + "inside"));
+        ValuePath path = PX_TRY(parse_value_path(part.location.prefix() + "inside"));
         path.frames.push_back(frame);
-        const auto place = transform::find_place(context_.model_a, path.frames);
-        if (!place.ok()) continue;
-        Part body = whole_of(*place);
+        const auto location = transform::find_location(context_.model_a, path.frames);
+        if (!location.ok()) continue;
+        Part body = whole_of(*location);
         if (body.nodes.empty() || !PX_TRY(judge(body))) continue;
         part = PX_TRY(transform::shrink_part(std::move(body), check()));
         is_smaller = true;
@@ -282,7 +282,7 @@ class Reduction {
 
   // The executions of the node's bodies: one where values diverged, the first, the last.
   std::vector<Frame> frames_below(const Part& part) const {
-    const Node& node = part.place.graph().nodes[static_cast<size_t>(part.nodes.front())];
+    const Node& node = part.location.graph().nodes[static_cast<size_t>(part.nodes.front())];
     std::vector<Frame> all, chosen;
     if (node.function == nullptr && bodies_of(node).empty()) return chosen;
     for (const DumpEvent& event : context_.values->events()) {
@@ -294,9 +294,9 @@ class Reduction {
       if (std::ranges::find(chosen, frame) == chosen.end()) chosen.push_back(frame);
     };
     for (const Frame& frame : all) {
-      const std::string prefix = part.place.prefix() + to_string(frame) + "//";
+      const std::string prefix = part.location.prefix() + to_string(frame) + "//";
       const auto is_inside = [&](const ValueComparison& value) {
-        return is_apart(value) && value.path.starts_with(prefix);
+        return are_mismatched(value) && value.path.starts_with(prefix);
       };
       if (std::ranges::any_of(comparison_.values, is_inside)) {
         add(frame);

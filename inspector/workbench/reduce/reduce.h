@@ -38,7 +38,7 @@ struct ReduceResult {
   bool fails = true;    // false: the model as it is does not fail, and nothing was written
   std::string why_not;  // then: a sentence
   PartSummary part;
-  std::string place;       // frames that lead to the part: "loop.body[3]//", "" in the main graph
+  std::string location;    // frames that lead to the part: "loop.body[3]//", "" in the main graph
   int64_t checks = 0;      // candidates that were judged
   int64_t remembered = 0;  // of these, by the journal
   bool is_minimal = true;  // false: max_checks was reached

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <regex.h>
 
-#include "inspector/base/leftovers.h"
 #include "inspector/base/shell.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/base/text.h"
 #include "inspector/transform/part_files.h"
 #include "inspector/workbench/reduce/reduce_criteria.h"
@@ -65,11 +65,11 @@ class Pattern {
 Result<bool> means_failure(const CheckCommand& check, const ShellOutcome& outcome) {
   if (outcome.timed_out) return false;
   const auto& codes = check.fail_codes;
-  const bool by_code =
+  const bool by_quantized_value =
       codes.empty() ? outcome.exit_code != 0 : std::find(codes.begin(), codes.end(), outcome.exit_code) != codes.end();
-  if (check.fail_regex.empty()) return by_code;
+  if (check.fail_regex.empty()) return by_quantized_value;
   const auto pattern = PX_TRY(Pattern::compile(check.fail_regex));
-  return pattern->matches(outcome.output) && (codes.empty() || by_code);
+  return pattern->matches(outcome.output) && (codes.empty() || by_quantized_value);
 }
 
 class CommandFails final : public FailureCriterion {

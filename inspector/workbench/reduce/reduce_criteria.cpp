@@ -68,7 +68,7 @@ class ComparingCriterion : public FailureCriterion {
     RunSide b = PX_TRY(prepare_side(run, run.executors.back(), std::move(model_b), inputs_b, context_.make_executor));
     StreamComparer comparer(run.policy, std::move(stream));
     PX_TRY(run_both(a, b, comparer));
-    return is_apart(comparer.finish());
+    return are_mismatched(comparer.finish());
   }
 
   // `parallax run` on the files, with the options that were given.

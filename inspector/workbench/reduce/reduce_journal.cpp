@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "inspector/base/leftovers.h"
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/base/text.h"
 
 namespace parallax {

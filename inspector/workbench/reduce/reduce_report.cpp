@@ -13,7 +13,7 @@ std::string reduce_to_json(const ReduceResult& result) {
     json["error"] = {{"code", 1}, {"message", result.why_not}, {"node", nullptr}, {"op", nullptr}};
   } else {
     json = {{"written", result.part.written}, {"nodes", result.part.nodes.size()}, {"names", result.part.nodes},
-            {"place", result.place},          {"inputs", result.part.inputs},      {"outputs", result.part.outputs},
+            {"place", result.location},       {"inputs", result.part.inputs},      {"outputs", result.part.outputs},
             {"checks", result.checks},        {"remembered", result.remembered},   {"minimal", result.is_minimal}};
   }
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -23,7 +23,7 @@ std::string reduce_to_text(const ReduceResult& result) {
   const PartSummary& part = result.part;
   std::string text = fmt::format("{} node{} left, still failing: {}\n", part.nodes.size(),
                                  part.nodes.size() == 1 ? "" : "s", fmt::join(part.nodes, ", "));
-  if (!result.place.empty()) text += fmt::format("they stand in {}\n", result.place);
+  if (!result.location.empty()) text += fmt::format("they stand in {}\n", result.location);
   text += fmt::format("{} candidate{} judged{}{}\n", result.checks, result.checks == 1 ? "" : "s",
                       result.remembered > 0 ? fmt::format(", {} of them by the journal", result.remembered) : "",
                       result.is_minimal ? "" : "; the search ended at its limit, fewer nodes may do");

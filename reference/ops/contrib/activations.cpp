@@ -25,22 +25,22 @@ Status map_biased(OpContext& op, const F& f) {
 }  // namespace
 
 // ContribOperators.md, com.microsoft.Gelu: x * Phi(x) with the error function.
-Status op_ms_gelu(OpContext& op) { return map_floats(op, gelu_exact); }
+Status op_contrib_gelu(OpContext& op) { return map_floats(op, gelu_exact); }
 
 // com.microsoft.BiasGelu: Gelu(A + B).
-Status op_ms_bias_gelu(OpContext& op) { return map_biased(op, gelu_exact); }
+Status op_contrib_bias_gelu(OpContext& op) { return map_biased(op, gelu_exact); }
 
 // com.microsoft.FastGelu: the tanh approximation of Gelu(X + bias).
-Status op_ms_fast_gelu(OpContext& op) { return map_biased(op, gelu_tanh); }
+Status op_contrib_fast_gelu(OpContext& op) { return map_biased(op, gelu_tanh); }
 
 // com.microsoft.QuickGelu: x * sigmoid(alpha * x).
-Status op_ms_quick_gelu(OpContext& op) {
+Status op_contrib_quick_gelu(OpContext& op) {
   const double alpha = op.float_attribute("alpha");
   return map_floats(op, [&](double x) { return x * sigmoid(alpha * x); });
 }
 
 // com.microsoft.BiasSplitGelu: X + bias cut in two along the last axis; the left part times Gelu of the right.
-Status op_ms_bias_split_gelu(OpContext& op) {
+Status op_contrib_bias_split_gelu(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   if (shape.rank() != 3 || shape[2] % 2 != 0) {
     return execution_error(fmt::format("X must be [N, S, D] with an even D, its shape is {}", shape.to_string()));
@@ -58,7 +58,7 @@ Status op_ms_bias_split_gelu(OpContext& op) {
 }
 
 // com.microsoft.BiasAdd: X + bias + skip.
-Status op_ms_bias_add(OpContext& op) {
+Status op_contrib_bias_add(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   if (shape.rank() != 3) return execution_error("X must be [N, S, C]");
   PX_TRY(expect_shape(op, 1, Shape{shape[2]}));
@@ -72,7 +72,7 @@ Status op_ms_bias_add(OpContext& op) {
 // com.microsoft.BiasSoftmax: softmax of data + bias over all axes from `axis` on, seen as one. The bias has the shape
 // of the softmax's part and is repeated in front of it: with is_inner_broadcast each of its batches over a run of the
 // data's, else the whole over all.
-Status op_ms_bias_softmax(OpContext& op) {
+Status op_contrib_bias_softmax(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), shape.rank()));
   const int64_t rows = count_of(shape, 0, axis);
@@ -97,7 +97,7 @@ Status op_ms_bias_softmax(OpContext& op) {
 }
 
 // com.microsoft.BiasDropout in inference: data + bias + residual; the mask is all true.
-Status op_ms_bias_dropout(OpContext& op) {
+Status op_contrib_bias_dropout(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   if (op.has_input(4) && PX_TRY(op.int64_of_input(4)) != 0) {
     const double ratio = op.has_input(3) ? PX_TRY(op.double_of_input(3)) : 0.5;

@@ -231,13 +231,13 @@ Status attend(OpContext& op, const ProjectedInputs& inputs, bool unidirectional)
 
 // ContribOperators.md, com.microsoft.Attention. Masked keys get mask_filter_value (-10000) added to their score; keys
 // after a unidirectional query are not seen at all, as in onnxruntime.
-Status op_ms_attention(OpContext& op) {
+Status op_contrib_attention(OpContext& op) {
   const Tensor projected = PX_TRY(project(op, op.input(0), op.input(1), 2));
   return attend_projected(op, projected, op.input(0).dtype(), 4, {3, 5});
 }
 
 // com.microsoft.QAttention: Attention of the dequantized input and weights. Its zero points default to 0.
-Status op_ms_q_attention(OpContext& op) {
+Status op_contrib_q_attention(OpContext& op) {
   constexpr size_t kNone = 99;  // QAttention has no attention_bias
   const Tensor input = PX_TRY(dequantized(op, 0, 3, 6));
   const Tensor weights = PX_TRY(dequantized(op, 1, 4, 7));
@@ -246,13 +246,13 @@ Status op_ms_q_attention(OpContext& op) {
 
 // com.microsoft.MultiHeadAttention. The page calls the fourth output "normalized Q * K"; onnxruntime gives the scaled
 // products with mask and bias, before the softmax, and so it is here.
-Status op_ms_multi_head_attention(OpContext& op) {
+Status op_contrib_multi_head_attention(OpContext& op) {
   if (op.has_input(8) || op.has_input(9)) return unsupported("shared past buffers and beams (cache_indirection)");
   return attend(op, {3, 6, 7, {4, 5}}, op.int_attribute("unidirectional") != 0);
 }
 
 // com.microsoft.DecoderMaskedMultiHeadAttention without shared buffers and beams: one query a sequence.
-Status op_ms_decoder_masked_multi_head_attention(OpContext& op) {
+Status op_contrib_decoder_masked_multi_head_attention(OpContext& op) {
   if (op.has_input(7) || op.has_input(8) || op.has_input(9) ||
       op.find_int("past_present_share_buffer").value_or(0) != 0) {
     return unsupported("shared past buffers and beams (cache_indirection)");

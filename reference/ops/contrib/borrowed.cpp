@@ -16,7 +16,7 @@ namespace parallax::reference {
 namespace {
 
 // The coordinate of a corner-aligned sample of `count` between `low` and `high`, which are parts of `length` - 1.
-double sample_place(double low, double high, int64_t length, int64_t count, int64_t index) {
+double sample_coordinate(double low, double high, int64_t length, int64_t count, int64_t index) {
   const auto span = static_cast<double>(length - 1);
   if (count == 1) return 0.5 * (low + high) * span;
   return low * span + static_cast<double>(index) * (high - low) * span / static_cast<double>(count - 1);
@@ -43,7 +43,7 @@ struct Plane {
 }  // namespace
 
 // ContribOperators.md, com.microsoft.Pad: pads may also be [1, 2 * rank].
-Status op_ms_pad(OpContext& op) {
+Status op_contrib_pad(OpContext& op) {
   const Tensor& pads = op.input(1);
   if (pads.shape().rank() > 2 || (pads.shape().rank() == 2 && pads.shape()[0] != 1)) {
     return execution_error(fmt::format("pads has shape {}", pads.shape().to_string()));
@@ -58,7 +58,7 @@ Status op_ms_pad(OpContext& op) {
 }
 
 // com.microsoft.Range: delta is 1 where it is absent; each input may be [1].
-Status op_ms_range(OpContext& op) {
+Status op_contrib_range(OpContext& op) {
   const DType dtype = op.input(0).dtype();
   std::vector<Value> inputs;
   for (size_t index = 0; index < 3; ++index) {
@@ -78,7 +78,7 @@ Status op_ms_range(OpContext& op) {
 }
 
 // com.microsoft.GridSample: that of ai.onnx 16.
-Status op_ms_grid_sample(OpContext& op) {
+Status op_contrib_grid_sample(OpContext& op) {
   if (!is_floating(op.input(0).dtype())) return unsupported("images that are no floats");
   const InnerOp sample{"GridSample",
                        16,
@@ -90,7 +90,7 @@ Status op_ms_grid_sample(OpContext& op) {
 }
 
 // com.microsoft.ReduceSumInteger: the sum as 32 bits, signed or not as the input is.
-Status op_ms_reduce_sum_integer(OpContext& op) {
+Status op_contrib_reduce_sum_integer(OpContext& op) {
   const Tensor& data = op.input(0);
   Tensor wide = PX_TRY(Tensor::allocate(DType::int64, data.shape()));
   load_int64s(data, 0, wide.mutable_as<int64_t>());
@@ -103,7 +103,7 @@ Status op_ms_reduce_sum_integer(OpContext& op) {
 
 // com.microsoft.UnfoldTensor: all slices of `size` elements, `step` elements from each other, along `dim`; the slice is
 // a new last axis.
-Status op_ms_unfold_tensor(OpContext& op) {
+Status op_contrib_unfold_tensor(OpContext& op) {
   const Tensor& input = op.input(0);
   const size_t dim = PX_TRY(normalize_axis(op.int_attribute("dim"), input.shape().rank()));
   const int64_t size = op.int_attribute("size");
@@ -126,7 +126,7 @@ Status op_ms_unfold_tensor(OpContext& op) {
 
 // com.microsoft.CropAndResize: samples at the corners of each box and evenly between; a box of one sample is sampled in
 // its middle. Samples outside the feature map are the extrapolation value.
-Status op_ms_crop_and_resize(OpContext& op) {
+Status op_contrib_crop_and_resize(OpContext& op) {
   const Shape& image = op.input(0).shape();
   const Shape& rois = op.input(1).shape();
   const std::vector<int64_t> batches = to_int64s(op.input(2));
@@ -150,8 +150,8 @@ Status op_ms_crop_and_resize(OpContext& op) {
     const int64_t channel = batch * image[1] + at / size[1] / size[0] % image[1];
     const auto area = static_cast<size_t>(image[2] * image[3]);
     const Plane plane{x.span().subspan(static_cast<size_t>(channel) * area, area), image[2], image[3]};
-    const double row = sample_place(boxes[roi * 4], boxes[roi * 4 + 2], image[2], size[0], at / size[1] % size[0]);
-    const double column = sample_place(boxes[roi * 4 + 1], boxes[roi * 4 + 3], image[3], size[1], at % size[1]);
+    const double row = sample_coordinate(boxes[roi * 4], boxes[roi * 4 + 2], image[2], size[0], at / size[1] % size[0]);
+    const double column = sample_coordinate(boxes[roi * 4 + 1], boxes[roi * 4 + 3], image[3], size[1], at % size[1]);
     const bool inside = row >= 0 && row <= static_cast<double>(image[2] - 1) && column >= 0 &&
                         column <= static_cast<double>(image[3] - 1);
     double value = outside;
@@ -165,6 +165,6 @@ Status op_ms_crop_and_resize(OpContext& op) {
 }
 
 // com.microsoft.SampleOp: the identity.
-Status op_ms_sample_op(OpContext& op) { return op.set_output(0, op.value(0)); }
+Status op_contrib_sample_op(OpContext& op) { return op.set_output(0, op.value(0)); }
 
 }  // namespace parallax::reference

@@ -34,19 +34,19 @@ Result<CacheFormat> CacheFormat::create(const OpContext& op, size_t past, size_t
   }
   const Numbers<double> scales(op.input(scale));
   format.scales_.assign(scales.span().begin(), scales.span().end());
-  format.nibbles_ = format.dtype_ == DType::uint8;
-  const int64_t bits = op.find_int("kv_cache_bit_width").value_or(format.nibbles_ ? 4 : 8);
-  if (bits != (format.nibbles_ ? 4 : 8)) {
+  format.int4_values_ = format.dtype_ == DType::uint8;
+  const int64_t bits = op.find_int("kv_cache_bit_width").value_or(format.int4_values_ ? 4 : 8);
+  if (bits != (format.int4_values_ ? 4 : 8)) {
     return execution_error(fmt::format("kv_cache_bit_width {} for a cache of {}", bits, name_of(format.dtype_)));
   }
-  if (format.nibbles_ && size % 2 != 0)
+  if (format.int4_values_ && size % 2 != 0)
     return execution_error("two numbers of 4 bits share a byte: heads must be even");
   return format;
 }
 
 Result<HeadBlock> CacheFormat::read(const OpContext& op, size_t past) const {
   HeadBlock block = PX_TRY(read_head_block(op, past));
-  if (!nibbles_) return block;
+  if (!int4_values_) return block;
   const auto bytes = op.input(past).as<uint8_t>();
   block.numbers.clear();
   for (unsigned byte : bytes) {
@@ -72,7 +72,7 @@ void CacheFormat::to_cache(HeadBlock& block) const {
     if (is_floating(dtype_)) {
       value = round_to_dtype(dtype_, std::clamp(value, -kGreatestFloat8, kGreatestFloat8));
     } else {
-      value = static_cast<double>(quantize_number(value, 0, nibbles_ ? DType::int4 : DType::int8));
+      value = static_cast<double>(quantize_number(value, 0, int4_values_ ? DType::int4 : DType::int8));
     }
   }
 }
@@ -89,11 +89,11 @@ Status CacheFormat::set_output(OpContext& op, size_t index, const HeadBlock& cac
     return op.set_output(index, dtype_, cache.shape(), std::span<const double>(cache.numbers));
   }
   std::vector<int64_t> numbers;
-  for (size_t at = 0; at < cache.numbers.size(); at += nibbles_ ? 2 : 1) {
+  for (size_t at = 0; at < cache.numbers.size(); at += int4_values_ ? 2 : 1) {
     const auto value = static_cast<int64_t>(cache.numbers[at]);
-    numbers.push_back(nibbles_ ? (value + 8) + 16 * (static_cast<int64_t>(cache.numbers[at + 1]) + 8) : value);
+    numbers.push_back(int4_values_ ? (value + 8) + 16 * (static_cast<int64_t>(cache.numbers[at + 1]) + 8) : value);
   }
-  const Shape shape{cache.batch, cache.heads, cache.sequence, nibbles_ ? cache.size / 2 : cache.size};
+  const Shape shape{cache.batch, cache.heads, cache.sequence, int4_values_ ? cache.size / 2 : cache.size};
   return op.set_output(index, dtype_, shape, std::span<const int64_t>(numbers));
 }
 

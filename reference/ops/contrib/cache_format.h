@@ -29,7 +29,7 @@ class CacheFormat {
   double scale_of(int64_t position, const HeadBlock& block) const;
 
   DType dtype_ = DType::float32;
-  bool nibbles_ = false;
+  bool int4_values_ = false;
   std::vector<double> scales_;  // [heads * size], or one for all; empty: numbers as they are
   int64_t size_ = 0;
 };

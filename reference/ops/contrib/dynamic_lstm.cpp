@@ -14,7 +14,7 @@ namespace parallax::reference {
 namespace {
 
 // The values after a round trip through dynamic quantization.
-Result<Tensor> requantised(const OpContext& op, const Tensor& values) {
+Result<Tensor> requantized(const OpContext& op, const Tensor& values) {
   const std::vector<Value> parts = PX_TRY(run_inner(op, {"DynamicQuantizeLinear", 11}, {values}, 3));
   const double scale = element_as_double(parts[1].tensor(), 0), zero = element_as_double(parts[2].tensor(), 0);
   Tensor real = PX_TRY(Tensor::allocate(DType::float64, values.shape()));
@@ -151,17 +151,17 @@ Status run_direction(OpContext& op, const Sizes& sizes, const Tensor& x, int64_t
       const auto from = given.subspan(static_cast<size_t>(time * sizes.batch + sample) * inputs, inputs);
       std::ranges::copy(from, now.mutable_as<double>().subspan(static_cast<size_t>(sample) * inputs, inputs).begin());
     }
-    const Tensor h = PX_TRY(requantised(op, Tensor::from<double>(state, course.h)));
+    const Tensor h = PX_TRY(requantized(op, Tensor::from<double>(state, course.h)));
     const std::vector<Value> next =
         PX_TRY(run_inner(op, lstm, {now, w, r, b, Value(), h, Tensor::from<double>(state, course.c), p}, 3));
     for (int64_t sample = 0; sample < sizes.batch; ++sample) {
       const int64_t time = sizes.time_of(direction, step, sample);
       if (time < 0) continue;
       const auto at = static_cast<ptrdiff_t>(static_cast<size_t>(sample) * hidden);
-      const auto place = ((time * sizes.directions + direction) * sizes.batch + sample) * sizes.hidden;
+      const auto location = ((time * sizes.directions + direction) * sizes.batch + sample) * sizes.hidden;
       const auto new_h = next[1].tensor().as<double>().begin() + at, new_c = next[2].tensor().as<double>().begin() + at;
       std::copy_n(new_h, hidden, course.h.begin() + at);
-      std::copy_n(new_h, hidden, course.y.begin() + place);
+      std::copy_n(new_h, hidden, course.y.begin() + location);
       std::copy_n(new_c, hidden, course.c.begin() + at);
     }
   }
@@ -170,9 +170,9 @@ Status run_direction(OpContext& op, const Sizes& sizes, const Tensor& x, int64_t
 
 }  // namespace
 
-Status op_ms_dynamic_quantize_lstm(OpContext& op) {
+Status op_contrib_dynamic_quantize_lstm(OpContext& op) {
   const Sizes sizes = PX_TRY(read_sizes(op));
-  const Tensor x = sizes.steps == 0 ? op.input(0) : PX_TRY(requantised(op, op.input(0)));
+  const Tensor x = sizes.steps == 0 ? op.input(0) : PX_TRY(requantized(op, op.input(0)));
   const DType dtype = op.input(0).dtype();
   const Shape of_y{sizes.steps, sizes.directions, sizes.batch, sizes.hidden};
   const Shape of_state{sizes.directions, sizes.batch, sizes.hidden};

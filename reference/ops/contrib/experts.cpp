@@ -41,10 +41,10 @@ struct Layer {
   std::vector<double> operator()(size_t expert, std::span<const double> x) const {
     std::vector<double> y;
     for (size_t row = 0; row < static_cast<size_t>(out); ++row) {
-      const size_t place = expert * static_cast<size_t>(out) + row;
+      const size_t location = expert * static_cast<size_t>(out) + row;
       double sum = 0;
-      for (size_t k = 0; k < x.size(); ++k) sum += weights[place * x.size() + k] * x[k];
-      y.push_back(sum + (bias.empty() ? 0.0 : bias[place]));
+      for (size_t k = 0; k < x.size(); ++k) sum += weights[location * x.size() + k] * x[k];
+      y.push_back(sum + (bias.empty() ? 0.0 : bias[location]));
     }
     return y;
   }
@@ -145,7 +145,7 @@ std::vector<Choice> choose(std::span<const double> row, size_t k, bool normalize
 // ContribOperators.md, com.microsoft.MoE. The page calls the router's input probabilities; the kernels take it for
 // logits and apply a softmax before they choose. fc3, where it is given without SwiGLU, multiplies the activated fc1.
 // "gelu" is com.microsoft.Gelu; onnxruntime's kernels take its tanh approximation.
-Status op_ms_moe(OpContext& op) {
+Status op_contrib_moe(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   if (shape.rank() < 2 || shape.rank() > 3)
     return execution_error(fmt::format("input has shape {}", shape.to_string()));

@@ -96,16 +96,18 @@ Status nhwc_convolution(OpContext& op) {
 }  // namespace
 
 // ContribOperators.md, com.microsoft.FusedMatMul (and its older name TransposeMatMul): alpha * A' * B'.
-Status op_ms_fused_matmul(OpContext& op) { return set_rounded(op, 0, op.input(0).dtype(), PX_TRY(fused_matmul(op))); }
+Status op_contrib_fused_matmul(OpContext& op) {
+  return set_rounded(op, 0, op.input(0).dtype(), PX_TRY(fused_matmul(op)));
+}
 
 // com.microsoft.FusedMatMulActivation
-Status op_ms_fused_matmul_activation(OpContext& op) {
+Status op_contrib_fused_matmul_activation(OpContext& op) {
   const Tensor product = PX_TRY(fused_matmul(op));
   return set_rounded(op, 0, op.input(0).dtype(), PX_TRY(activate(op, product)));
 }
 
 // com.microsoft.FusedGemm
-Status op_ms_fused_gemm(OpContext& op) {
+Status op_contrib_fused_gemm(OpContext& op) {
   std::vector<Value> inputs{op.value(0), op.value(1)};
   if (op.has_input(2)) inputs.push_back(op.value(2));
   const InnerOp gemm{"Gemm", kOpset, passed_on(op, {"alpha", "beta", "transA", "transB"})};
@@ -114,7 +116,7 @@ Status op_ms_fused_gemm(OpContext& op) {
 }
 
 // com.microsoft.GemmFastGelu: FastGelu(X * W + bias).
-Status op_ms_gemm_fast_gelu(OpContext& op) {
+Status op_contrib_gemm_fast_gelu(OpContext& op) {
   Tensor y = PX_TRY(run_inner(op, {"MatMul", kOpset}, {op.value(0), op.value(1)}));
   if (op.has_input(2)) {
     PX_TRY(expect_shape(op, 2, Shape{y.shape().rank() == 0 ? 1 : y.shape()[y.shape().rank() - 1]}));
@@ -126,7 +128,7 @@ Status op_ms_gemm_fast_gelu(OpContext& op) {
 
 // com.microsoft.FusedConv: activation(Conv(X, W, B) + Z); the page does not name Z, onnxruntime adds it before the
 // activation.
-Status op_ms_fused_conv(OpContext& op) {
+Status op_contrib_fused_conv(OpContext& op) {
   std::vector<Value> inputs{op.value(0), op.value(1)};
   if (op.has_input(2)) inputs.push_back(op.value(2));
   Tensor y = PX_TRY(run_inner(op, {"Conv", kOpset, convolution_attributes(op)}, std::move(inputs)));
@@ -139,10 +141,10 @@ Status op_ms_fused_conv(OpContext& op) {
 
 // com.microsoft.NhwcConv and NhwcFusedConv: X and Y are [N, D1, ..., C], W is [M, C / group, k1, ...] as for Conv (so
 // the page, and the kernels).
-Status op_ms_nhwc_conv(OpContext& op) { return nhwc_convolution(op); }
+Status op_contrib_nhwc_conv(OpContext& op) { return nhwc_convolution(op); }
 
 // com.microsoft.ConvTransposeWithDynamicPads: ConvTranspose whose pads are an input.
-Status op_ms_conv_transpose_with_dynamic_pads(OpContext& op) {
+Status op_contrib_conv_transpose_with_dynamic_pads(OpContext& op) {
   std::vector<Attribute> attributes = convolution_attributes(op);
   if (op.has_input(2)) attributes.push_back(ints_attribute("pads", PX_TRY(op.int64s_of_input(2))));
   std::vector<Value> inputs{op.value(0), op.value(1)};

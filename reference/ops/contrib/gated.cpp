@@ -66,7 +66,7 @@ Result<Tensor> project(const OpContext& op, const Tensor& a, size_t first, int64
 }  // namespace
 
 // ContribOperators.md, com.microsoft.GatedAdd: X + Y * gate, the product rounded before the sum, as the page has it.
-Status op_ms_gated_add(OpContext& op) {
+Status op_contrib_gated_add(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   PX_TRY(expect_shape(op, 1, shape));
   if (shape.rank() == 0) return execution_error("X must have an axis");
@@ -83,7 +83,7 @@ Status op_ms_gated_add(OpContext& op) {
 }
 
 // com.microsoft.GatedRMSNorm: each run of C elements normalized and scaled, times the activated gate.
-Status op_ms_gated_rms_norm(OpContext& op) {
+Status op_contrib_gated_rms_norm(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const Shape& scale = op.input(1).shape();
   PX_TRY(expect_shape(op, 2, shape));
@@ -102,7 +102,7 @@ Status op_ms_gated_rms_norm(OpContext& op) {
 }
 
 // com.microsoft.BranchwiseRMSNorm: each branch (..., C, H), or of (..., C * H) with num_branches, by itself.
-Status op_ms_branchwise_rms_norm(OpContext& op) {
+Status op_contrib_branchwise_rms_norm(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const int64_t branches = op.int_attribute("num_branches");
   if (shape.rank() == 0 || branches < 0 || (branches == 0 && shape.rank() < 2)) {
@@ -125,7 +125,7 @@ Status op_ms_branchwise_rms_norm(OpContext& op) {
 }
 
 // com.microsoft.ScaledSiLU, with the roundings its page lists: of the scaled input, and of the sigmoid.
-Status op_ms_scaled_silu(OpContext& op) {
+Status op_contrib_scaled_silu(OpContext& op) {
   const DType carried = op.carried(op.input(0).dtype());
   const double scale = op.has_input(1) ? PX_TRY(op.double_of_input(1)) : op.float_attribute("alpha");
   return map_floats(op, [&](double x) {
@@ -135,7 +135,7 @@ Status op_ms_scaled_silu(OpContext& op) {
 }
 
 // com.microsoft.MatMulNBitsMlp: activation(gate) * up, both projections of the same input.
-Status op_ms_matmul_nbits_mlp(OpContext& op) {
+Status op_contrib_matmul_nbits_mlp(OpContext& op) {
   const Function activate = PX_TRY(activation_of(op));
   const Tensor a = PX_TRY(projected_input(op, 1));
   const int64_t columns = op.int_attribute("N");
@@ -147,7 +147,7 @@ Status op_ms_matmul_nbits_mlp(OpContext& op) {
 }
 
 // com.microsoft.MatMulNBitsQkv: three projections of the normalized input.
-Status op_ms_matmul_nbits_qkv(OpContext& op) {
+Status op_contrib_matmul_nbits_qkv(OpContext& op) {
   const Tensor a = PX_TRY(projected_input(op, 3));
   const int64_t narrow = op.int_attribute("Nkv");
   const int64_t columns[] = {op.int_attribute("Nq"), narrow, narrow};

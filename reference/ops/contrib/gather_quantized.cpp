@@ -31,8 +31,8 @@ double QuantizedTable::at(int64_t position) const {
   for (size_t axis = shape.rank(); axis-- > 0;) {
     const int64_t index = rest % shape[axis];
     rest /= shape[axis];
-    const int64_t place = axis == quantize_axis ? index / block : index;
-    if (scales[axis] > 1) scale += place * stride;
+    const int64_t location = axis == quantize_axis ? index / block : index;
+    if (scales[axis] > 1) scale += location * stride;
     stride *= scales[axis];
   }
   const auto which = static_cast<size_t>(scale);
@@ -114,7 +114,7 @@ Result<QuantizedTable> read_table(const OpContext& op) {
 
 // ContribOperators.md, com.microsoft.GatherBlockQuantized: Gather, then (number - zero point) * scale of its block. An
 // index out of range gives zeros, as the page has it; negative ones count from the end.
-Status op_ms_gather_block_quantized(OpContext& op) {
+Status op_contrib_gather_block_quantized(OpContext& op) {
   const QuantizedTable table = PX_TRY(read_table(op));
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("gather_axis"), table.shape.rank()));
   if (table.packed && axis + 1 == table.shape.rank()) {

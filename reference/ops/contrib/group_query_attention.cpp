@@ -41,7 +41,7 @@ struct Tokens {
 
 // The range of a sample's new tokens in its sequence: it ends at `total` unless this is the first prompt, whose tokens
 // begin at 0 and may be padded after `total`.
-struct Place {
+struct Location {
   int64_t past = 0;
   int64_t total = 0;
 };
@@ -70,15 +70,15 @@ Result<Tokens> read_tokens(const OpContext& op, int64_t heads, int64_t kv_heads)
   return Tokens{PX_TRY(part(0, heads)), PX_TRY(split(keys)), PX_TRY(split(values))};
 }
 
-Result<std::vector<Place>> read_places(const OpContext& op, int64_t batch, int64_t sequence, int64_t longest,
-                                       int64_t cached) {
+Result<std::vector<Location>> read_locations(const OpContext& op, int64_t batch, int64_t sequence, int64_t longest,
+                                             int64_t cached) {
   if (longest < 1 || longest > cached + sequence) {
     return execution_error(
         fmt::format("total_sequence_length is {} with {} cached and {} new tokens", longest, cached, sequence));
   }
   const std::vector<int64_t> lengths = to_int64s(op.input(kSeqlensK));
   if (static_cast<int64_t>(lengths.size()) != batch) return execution_error("seqlens_k needs one length for a sample");
-  std::vector<Place> places;
+  std::vector<Location> locations;
   for (int64_t length : lengths) {
     const int64_t total = length + 1;  // "equivalent to total_sequence_lengths - 1"
     const int64_t past = sequence == longest ? 0 : total - sequence;
@@ -86,14 +86,14 @@ Result<std::vector<Place>> read_places(const OpContext& op, int64_t batch, int64
       return execution_error(fmt::format("seqlens_k {} with {} new tokens, {} cached and total_sequence_length {}",
                                          length, sequence, cached, longest));
     }
-    places.push_back({past, total});
+    locations.push_back({past, total});
   }
-  return places;
+  return locations;
 }
 
 // The cache after the new tokens: for each sample its past rows, then its new ones, then zeros up to `capacity`.
 Result<HeadBlock> extend_cache(const OpContext& op, size_t past_input, const CacheFormat& format,
-                               const HeadBlock& fresh, const std::vector<Place>& places, int64_t capacity) {
+                               const HeadBlock& fresh, const std::vector<Location>& locations, int64_t capacity) {
   HeadBlock cache = PX_TRY(HeadBlock::create(fresh.batch, fresh.heads, capacity, fresh.size));
   HeadBlock past;
   if (op.has_input(past_input)) {
@@ -104,7 +104,7 @@ Result<HeadBlock> extend_cache(const OpContext& op, size_t past_input, const Cac
     }
   }
   for (int64_t b = 0; b < fresh.batch; ++b) {
-    const int64_t kept = places[static_cast<size_t>(b)].past;
+    const int64_t kept = locations[static_cast<size_t>(b)].past;
     for (int64_t h = 0; h < fresh.heads; ++h) {
       for (int64_t k = 0; k < fresh.size; ++k) {
         for (int64_t s = 0; s < kept; ++s) cache.at(b, h, s, k) = past.at(b, h, s, k);
@@ -130,15 +130,15 @@ Status normalize_heads(const OpContext& op, size_t weight, HeadBlock& block) {
   return {};
 }
 
-Status rotate(const OpContext& op, Tokens& tokens, const std::vector<Place>& places) {
+Status rotate(const OpContext& op, Tokens& tokens, const std::vector<Location>& locations) {
   if (!op.has_input(kCosCache) || !op.has_input(kSinCache)) return execution_error("do_rotary needs the two caches");
   const bool interleaved = op.find_int("rotary_interleaved").value_or(0) != 0;
   const Rotation rotation = PX_TRY(Rotation::create(op, kCosCache, kSinCache, interleaved));
   const int64_t sequence = tokens.queries.sequence;
   std::vector<int64_t> rows;
-  for (const Place& place : places) {
+  for (const Location& location : locations) {
     // The padding after a shorter prompt has no position; onnxruntime leaves it at 0.
-    for (int64_t s = 0; s < sequence; ++s) rows.push_back(place.past + s < place.total ? place.past + s : 0);
+    for (int64_t s = 0; s < sequence; ++s) rows.push_back(location.past + s < location.total ? location.past + s : 0);
   }
   if (op.has_input(kPositionIds)) {
     PX_TRY(expect_shape(op, kPositionIds, Shape{tokens.queries.batch, sequence}));
@@ -156,17 +156,17 @@ Status refuse_what_is_left_open(const OpContext& op) {
 }
 
 // Which keys a query sees: those of its sample up to itself, within the window; all of the sample's if not causal.
-Result<Weighing> plan_weighing(const OpContext& op, const std::vector<Place>& places, const Shape& scores,
+Result<Weighing> plan_weighing(const OpContext& op, const std::vector<Location>& locations, const Shape& scores,
                                const AttentionBias& bias) {
   const bool causal = op.int_attribute("causal") != 0;
   const int64_t window = op.int_attribute("local_window_size");
   Weighing how;
   how.softcap = op.find_float("softcap").value_or(0.0);
-  how.adjust = [=, &places, &bias](int64_t batch, int64_t head, int64_t query, std::span<double> row) {
-    const Place& place = places[static_cast<size_t>(batch)];
+  how.adjust = [=, &locations, &bias](int64_t batch, int64_t head, int64_t query, std::span<double> row) {
+    const Location& location = locations[static_cast<size_t>(batch)];
     bias.add(batch, head, query, row.first(static_cast<size_t>(scores[3])));
-    const int64_t own = place.past + query;
-    const int64_t last = causal ? std::min(own, place.total - 1) : place.total - 1;
+    const int64_t own = location.past + query;
+    const int64_t last = causal ? std::min(own, location.total - 1) : location.total - 1;
     const int64_t first = window > 0 ? own - window + 1 : 0;
     for (int64_t key = 0; key < static_cast<int64_t>(row.size()); ++key) {
       if (key < first || key > last) row[static_cast<size_t>(key)] = -std::numeric_limits<double>::infinity();
@@ -188,7 +188,7 @@ Result<Weighing> plan_weighing(const OpContext& op, const std::vector<Place>& pl
 // first prompt is recognized by sequence_length equal to total_sequence_length and takes nothing from the past; present
 // has max(total_sequence_length, past length) rows, those after a sample's last being zeros; smooth_softmax is a
 // head_sink of zeros.
-Status op_ms_group_query_attention(OpContext& op) {
+Status op_contrib_group_query_attention(OpContext& op) {
   PX_TRY(refuse_what_is_left_open(op));
   const int64_t heads = op.int_attribute("num_heads");
   const int64_t kv_heads = op.int_attribute("kv_num_heads");
@@ -201,12 +201,12 @@ Status op_ms_group_query_attention(OpContext& op) {
   const int64_t longest = PX_TRY(op.int64_of_input(kTotalLength));
   const int64_t cached =
       op.has_input(kPastKey) && op.input(kPastKey).shape().rank() == 4 ? op.input(kPastKey).shape()[2] : 0;
-  const auto places = PX_TRY(read_places(op, tokens.queries.batch, sequence, longest, cached));
+  const auto locations = PX_TRY(read_locations(op, tokens.queries.batch, sequence, longest, cached));
   if (op.has_input(kQNorm)) {
     PX_TRY(normalize_heads(op, kQNorm, tokens.queries));
     PX_TRY(normalize_heads(op, kKNorm, tokens.keys));
   }
-  if (op.find_int("do_rotary").value_or(0) != 0) PX_TRY(rotate(op, tokens, places));
+  if (op.find_int("do_rotary").value_or(0) != 0) PX_TRY(rotate(op, tokens, locations));
   const int64_t capacity = std::max({longest, cached, sequence});
   const int64_t size = tokens.queries.size;
   const std::string key_type = op.string_attribute("k_quant_type");
@@ -215,15 +215,15 @@ Status op_ms_group_query_attention(OpContext& op) {
   const auto value_format = PX_TRY(CacheFormat::create(op, kPastValue, kVScale, value_type, kv_heads, size));
   key_format.to_cache(tokens.keys);
   value_format.to_cache(tokens.values);
-  HeadBlock keys = PX_TRY(extend_cache(op, kPastKey, key_format, tokens.keys, places, capacity));
-  HeadBlock values = PX_TRY(extend_cache(op, kPastValue, value_format, tokens.values, places, capacity));
+  HeadBlock keys = PX_TRY(extend_cache(op, kPastKey, key_format, tokens.keys, locations, capacity));
+  HeadBlock values = PX_TRY(extend_cache(op, kPastValue, value_format, tokens.values, locations, capacity));
   PX_TRY(key_format.set_output(op, 1, keys));
   PX_TRY(value_format.set_output(op, 2, values));
   key_format.from_cache(keys);
   value_format.from_cache(values);
   const Shape scores{tokens.queries.batch, heads, sequence, longest};
   const AttentionBias bias = PX_TRY(AttentionBias::create(op, kAttentionBias, scores));
-  Weighing how = PX_TRY(plan_weighing(op, places, scores, bias));
+  Weighing how = PX_TRY(plan_weighing(op, locations, scores, bias));
   how.scale = score_scale(op, tokens.queries.size);
   const int64_t shown = op.int_attribute("qk_output");
   Answer answer = PX_TRY(weigh(tokens.queries, keys, values, how, op.wants_output(3) && shown != 0));

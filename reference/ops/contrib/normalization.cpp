@@ -127,15 +127,15 @@ Result<Tensor> sums_tensor(const Shape& shape, std::span<const double> values) {
 }  // namespace
 
 // ContribOperators.md, com.microsoft.SkipLayerNormalization.
-Status op_ms_skip_layer_normalization(OpContext& op) { return skip_normalize(op, {.centered = true}, 3, 4); }
+Status op_contrib_skip_layer_normalization(OpContext& op) { return skip_normalize(op, {.centered = true}, 3, 4); }
 
 // com.microsoft.SkipSimplifiedLayerNormalization: the same without means.
-Status op_ms_skip_simplified_layer_normalization(OpContext& op) {
+Status op_contrib_skip_simplified_layer_normalization(OpContext& op) {
   return skip_normalize(op, {.centered = false}, std::nullopt, 3);
 }
 
 // SimplifiedLayerNormalization-1 of onnxruntime in ai.onnx: x / sqrt(mean(x^2) + epsilon) * scale from `axis` on.
-Status op_ms_simplified_layer_normalization(OpContext& op) {
+Status op_contrib_simplified_layer_normalization(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), shape.rank()));
   const Shape part(shape.dims().subspan(axis));
@@ -154,7 +154,7 @@ Status op_ms_simplified_layer_normalization(OpContext& op) {
 // position_ids a token's position is its index in the sequence. The sum, which the page calls that of words and
 // positions, holds the segments too, as in onnxruntime. The mask index is the number of ones in a row of the mask, 0
 // without a mask.
-Status op_ms_embed_layer_normalization(OpContext& op) {
+Status op_contrib_embed_layer_normalization(OpContext& op) {
   const Shape& ids = op.input(0).shape();
   if (ids.rank() != 2) return execution_error(fmt::format("input_ids has shape {}", ids.to_string()));
   const Shape& table = op.input(2).shape();
@@ -178,7 +178,7 @@ Status op_ms_embed_layer_normalization(OpContext& op) {
   };
   PX_TRY(add_rows(2, to_int64s(op.input(0))));
   std::vector<int64_t> positions;
-  for (int64_t place = 0; place < ids[1]; ++place) positions.push_back(place);
+  for (int64_t location = 0; location < ids[1]; ++location) positions.push_back(location);
   if (op.has_input(8)) {
     if (op.input(8).shape().rank() == 2 && op.input(8).shape()[0] == 1) {
       PX_TRY(expect_shape(op, 8, Shape{1, ids[1]}));
@@ -209,7 +209,7 @@ Status op_ms_embed_layer_normalization(OpContext& op) {
 }
 
 // com.microsoft.GroupNorm.
-Status op_ms_group_norm(OpContext& op) {
+Status op_contrib_group_norm(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   if (shape.rank() != 4) return execution_error(fmt::format("X has shape {}", shape.to_string()));
   const std::vector<double> x = PX_TRY(broadcast_input(op, 0, shape));
@@ -218,7 +218,7 @@ Status op_ms_group_norm(OpContext& op) {
 
 // com.microsoft.SkipGroupNorm: GroupNorm of X + skip + bias. A skip of [N, C] or [N, 1, 1, C] is repeated over the
 // feature map.
-Status op_ms_skip_group_norm(OpContext& op) {
+Status op_contrib_skip_group_norm(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const Shape& skip = op.input(3).shape();
   if (shape.rank() != 4) return execution_error(fmt::format("X has shape {}", shape.to_string()));

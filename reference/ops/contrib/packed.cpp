@@ -88,7 +88,7 @@ void add_bias(HeadBlock& block, std::span<const double> bias) {
 
 // ContribOperators.md, com.microsoft.RemovePadding: the first sequence_token_count tokens of each sequence, and where
 // they came from: the offsets of the tokens kept, then those of the padding.
-Status op_ms_remove_padding(OpContext& op) {
+Status op_contrib_remove_padding(OpContext& op) {
   const Tensor& input = op.input(0);
   const Shape& shape = input.shape();
   if (shape.rank() != 3) return execution_error(fmt::format("the input has shape {}", shape.to_string()));
@@ -99,8 +99,8 @@ Status op_ms_remove_padding(OpContext& op) {
   for (int64_t batch = 0; batch < shape[0]; ++batch) {
     const int64_t count = counts[static_cast<size_t>(batch)];
     if (count < 0 || count > shape[1]) return execution_error(fmt::format("{} tokens of {}", count, shape[1]));
-    for (int64_t place = 0; place < shape[1]; ++place) {
-      (place < count ? kept : padding).push_back(batch * shape[1] + place);
+    for (int64_t location = 0; location < shape[1]; ++location) {
+      (location < count ? kept : padding).push_back(batch * shape[1] + location);
     }
     cumulated.push_back(cumulated.back() + count);
     longest = std::max(longest, count);
@@ -116,7 +116,7 @@ Status op_ms_remove_padding(OpContext& op) {
 }
 
 // com.microsoft.RestorePadding: tokens back at their offsets, zeros between them.
-Status op_ms_restore_padding(OpContext& op) {
+Status op_contrib_restore_padding(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const Shape& offsets = op.input(1).shape();
   if (shape.rank() != 2 || offsets.rank() != 2 || shape[0] > offsets.element_count()) {
@@ -126,19 +126,20 @@ Status op_ms_restore_padding(OpContext& op) {
   const Shape padded = PX_TRY(Shape::create(dims));
   const Numbers<double> numbers(op.input(0));
   std::vector<double> results(static_cast<size_t>(padded.element_count()), 0.0);
-  const std::vector<int64_t> places = to_int64s(op.input(1));
+  const std::vector<int64_t> locations = to_int64s(op.input(1));
   for (int64_t token = 0; token < shape[0]; ++token) {
-    const int64_t place = places[static_cast<size_t>(token)];
-    if (place < 0 || place >= offsets.element_count()) return execution_error(fmt::format("token offset {}", place));
+    const int64_t location = locations[static_cast<size_t>(token)];
+    if (location < 0 || location >= offsets.element_count())
+      return execution_error(fmt::format("token offset {}", location));
     for (int64_t k = 0; k < shape[1]; ++k) {
-      results[static_cast<size_t>(place * shape[1] + k)] = numbers[token * shape[1] + k];
+      results[static_cast<size_t>(location * shape[1] + k)] = numbers[token * shape[1] + k];
     }
   }
   return op.set_output(0, op.input(0).dtype(), padded, std::span<const double>(results));
 }
 
 // com.microsoft.PackedAttention: Attention within each sequence of packed tokens.
-Status op_ms_packed_attention(OpContext& op) {
+Status op_contrib_packed_attention(OpContext& op) {
   const Shape& weights = op.input(1).shape();
   if (op.input(0).shape().rank() != 2 || weights.rank() != 2)
     return execution_error("input and weights must be matrices");
@@ -164,15 +165,15 @@ Status op_ms_packed_attention(OpContext& op) {
 }
 
 // com.microsoft.PackedMultiHeadAttention: queries, keys and values separate, or in one [tokens, heads, 3, size].
-Status op_ms_packed_multi_head_attention(OpContext& op) {
+Status op_contrib_packed_multi_head_attention(OpContext& op) {
   const Shape& query = op.input(0).shape();
   const int64_t heads = op.int_attribute("num_heads");
   PackedTokens in;
   if (query.rank() == 4) {
     if (query[1] != heads || query[2] != 3)
       return execution_error(fmt::format("query has shape {}", query.to_string()));
-    const Tensor apart = PX_TRY(transpose(op, op.input(0), {0, 2, 1, 3}));  // [tokens, 3, heads, size]
-    const Numbers<double> numbers(apart);
+    const Tensor gap_between = PX_TRY(transpose(op, op.input(0), {0, 2, 1, 3}));  // [tokens, 3, heads, size]
+    const Numbers<double> numbers(gap_between);
     const int64_t hidden = heads * query[3];
     in.queries = PX_TRY(columns_of(numbers.span(), query[0], 3 * hidden, 0, hidden, heads));
     in.keys = PX_TRY(columns_of(numbers.span(), query[0], 3 * hidden, hidden, hidden, heads));

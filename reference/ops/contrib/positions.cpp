@@ -47,7 +47,7 @@ Result<Value> real_input(const OpContext& op, size_t numbers, size_t scale, size
 
 // ContribOperators.md, com.microsoft.RelativePositionBias: [1, heads, queries, keys] from the table, whose page says
 // column-major: the buckets of a head are adjacent.
-Status op_ms_relative_position_bias(OpContext& op) {
+Status op_contrib_relative_position_bias(OpContext& op) {
   const Shape& table = op.input(0).shape();
   const int64_t queries = PX_TRY(op.int64_of_input(1));
   const int64_t keys = PX_TRY(op.int64_of_input(2));
@@ -73,7 +73,7 @@ Status op_ms_relative_position_bias(OpContext& op) {
 }
 
 // com.microsoft.GatedRelativePositionBias, as the page's lines of PyTorch have it.
-Status op_ms_gated_relative_position_bias(OpContext& op) {
+Status op_contrib_gated_relative_position_bias(OpContext& op) {
   if (op.has_input(6)) return unsupported("packed tokens (token_offset)");
   const Shape& query = op.input(0).shape();
   const Shape& weight = op.input(3).shape();
@@ -92,7 +92,7 @@ Status op_ms_gated_relative_position_bias(OpContext& op) {
   const Numbers<double> x(op.input(0)), bias(op.input(1)), w(op.input(3)), wb(op.input(4)), eco(op.input(5));
   std::vector<double> results;
   for (int64_t at = 0; at < query[0] * heads * query[1]; ++at) {
-    const int64_t place = at % query[1];
+    const int64_t location = at % query[1];
     const int64_t head = at / query[1] % heads;
     const int64_t batch = at / query[1] / heads;
     double gates[2] = {0, 0};
@@ -100,7 +100,7 @@ Status op_ms_gated_relative_position_bias(OpContext& op) {
       double sum = wb[column];
       for (int64_t k = 0; k < size; ++k) {
         const int64_t element = head * size + k;
-        sum += (x[(batch * query[1] + place) * query[2] + element] + bias[element]) * w[k * weight[1] + column];
+        sum += (x[(batch * query[1] + location) * query[2] + element] + bias[element]) * w[k * weight[1] + column];
       }
       gates[column / half] += sum;
     }
@@ -113,7 +113,7 @@ Status op_ms_gated_relative_position_bias(OpContext& op) {
 }
 
 // com.microsoft.NGramRepeatBlock: a token that would complete an n-gram the sequence already holds gets -inf.
-Status op_ms_ngram_repeat_block(OpContext& op) {
+Status op_contrib_ngram_repeat_block(OpContext& op) {
   const Shape& ids = op.input(0).shape();
   const Shape& scores = op.input(1).shape();
   const int64_t n = op.int_attribute("ngram_size");
@@ -137,7 +137,7 @@ Status op_ms_ngram_repeat_block(OpContext& op) {
 }
 
 // com.microsoft.QEmbedLayerNormalization: EmbedLayerNormalization of the dequantized tables and factors.
-Status op_ms_q_embed_layer_normalization(OpContext& op) {
+Status op_contrib_q_embed_layer_normalization(OpContext& op) {
   std::vector<Value> inputs{op.value(0), op.value(1)};
   for (size_t part = 0; part < 5; ++part) inputs.push_back(PX_TRY(real_input(op, 2 + part, 8 + part, 13 + part)));
   if (op.has_input(7)) inputs.push_back(op.value(7));

@@ -91,11 +91,11 @@ Status set_quantized(OpContext& op, const Tensor& y, size_t scale, size_t zero_p
 }
 
 // ContribOperators.md, com.microsoft.QLinearAdd, QLinearMul.
-Status op_ms_qlinear_add(OpContext& op) { return combine(op, "Add"); }
-Status op_ms_qlinear_mul(OpContext& op) { return combine(op, "Mul"); }
+Status op_contrib_qlinear_add(OpContext& op) { return combine(op, "Add"); }
+Status op_contrib_qlinear_mul(OpContext& op) { return combine(op, "Mul"); }
 
 // com.microsoft.QLinearWhere
-Status op_ms_qlinear_where(OpContext& op) {
+Status op_contrib_qlinear_where(OpContext& op) {
   const Tensor x = PX_TRY(dequantize(op, {1, 2, 3}));
   const Tensor y = PX_TRY(dequantize(op, {4, 5, 6}));
   const Tensor z = PX_TRY(run_inner(op, {"Where", 13}, {op.value(0), x, y}));
@@ -103,7 +103,7 @@ Status op_ms_qlinear_where(OpContext& op) {
 }
 
 // com.microsoft.QLinearConcat: after Y's scale and zero point, three inputs for each tensor.
-Status op_ms_qlinear_concat(OpContext& op) {
+Status op_contrib_qlinear_concat(OpContext& op) {
   std::vector<Value> parts;
   if (op.input_count() < 5 || op.input_count() % 3 != 2)
     return invalid_model("each tensor needs a scale and a zero point");
@@ -118,7 +118,7 @@ Status op_ms_qlinear_concat(OpContext& op) {
 }
 
 // com.microsoft.QLinearLeakyRelu
-Status op_ms_qlinear_leaky_relu(OpContext& op) {
+Status op_contrib_qlinear_leaky_relu(OpContext& op) {
   const double alpha = op.float_attribute("alpha");
   return map_quantized(op, [&](Tensor x) -> Result<Tensor> {
     for (double& value : x.mutable_as<double>()) value = value < 0 ? alpha * value : value;
@@ -127,7 +127,7 @@ Status op_ms_qlinear_leaky_relu(OpContext& op) {
 }
 
 // com.microsoft.QLinearSigmoid
-Status op_ms_qlinear_sigmoid(OpContext& op) {
+Status op_contrib_qlinear_sigmoid(OpContext& op) {
   return map_quantized(op, [](Tensor x) -> Result<Tensor> {
     for (double& value : x.mutable_as<double>()) value = sigmoid(value);
     return x;
@@ -135,19 +135,19 @@ Status op_ms_qlinear_sigmoid(OpContext& op) {
 }
 
 // com.microsoft.QLinearSoftmax: Softmax as operator set `opset` of ai.onnx has it.
-Status op_ms_qlinear_softmax(OpContext& op) {
+Status op_contrib_qlinear_softmax(OpContext& op) {
   const InnerOp softmax{"Softmax", op.int_attribute("opset"), {int_attribute("axis", op.int_attribute("axis"))}};
   return map_quantized(op, [&](Tensor x) { return run_inner(op, softmax, {std::move(x)}); });
 }
 
 // com.microsoft.QLinearReduceMean
-Status op_ms_qlinear_reduce_mean(OpContext& op) {
+Status op_contrib_qlinear_reduce_mean(OpContext& op) {
   const InnerOp mean{"ReduceMean", 13, pool_attributes(op, {"axes", "keepdims"})};
   return map_quantized(op, [&](Tensor x) { return run_inner(op, mean, {std::move(x)}); });
 }
 
 // com.microsoft.QLinearAveragePool
-Status op_ms_qlinear_average_pool(OpContext& op) {
+Status op_contrib_qlinear_average_pool(OpContext& op) {
   const bool last = op.int_attribute("channels_last") != 0;
   const InnerOp pool{
       "AveragePool", 11,
@@ -156,7 +156,7 @@ Status op_ms_qlinear_average_pool(OpContext& op) {
 }
 
 // com.microsoft.QLinearGlobalAveragePool
-Status op_ms_qlinear_global_average_pool(OpContext& op) {
+Status op_contrib_qlinear_global_average_pool(OpContext& op) {
   const bool last = op.int_attribute("channels_last") != 0;
   return map_quantized(op, [&](const Tensor& x) {
     return with_channels_first(op, last, {"GlobalAveragePool", 13}, x);
@@ -164,7 +164,7 @@ Status op_ms_qlinear_global_average_pool(OpContext& op) {
 }
 
 // com.microsoft.QLinearConv: that of ai.onnx, with its channels last on request.
-Status op_ms_qlinear_conv(OpContext& op) {
+Status op_contrib_qlinear_conv(OpContext& op) {
   const bool last = op.int_attribute("channels_last") != 0;
   const InnerOp conv{"QLinearConv", 10,
                      pool_attributes(op, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})};
@@ -174,14 +174,14 @@ Status op_ms_qlinear_conv(OpContext& op) {
 }
 
 // com.microsoft.NhwcMaxPool
-Status op_ms_nhwc_max_pool(OpContext& op) {
+Status op_contrib_nhwc_max_pool(OpContext& op) {
   const InnerOp pool{"MaxPool", 12,
                      pool_attributes(op, {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"})};
   return op.set_output(0, PX_TRY(with_channels_first(op, true, pool, op.input(0))));
 }
 
 // com.microsoft.MulInteger: (A - A_zero_point) * (B - B_zero_point).
-Status op_ms_mul_integer(OpContext& op) {
+Status op_contrib_mul_integer(OpContext& op) {
   const Tensor a = PX_TRY(less_zero_point(op, 0, 1));
   const Tensor b = PX_TRY(less_zero_point(op, 2, 3));
   const Tensor product = PX_TRY(run_inner(op, {"Mul", 13}, {a, b}));

@@ -130,10 +130,10 @@ std::vector<double> BlockedWeights::dequantize(const OpContext& op) const {
   parallel_for(n, 4 * k, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       for (int64_t column = 0; column < k; ++column) {
-        const int64_t place = row * blocks + group[static_cast<size_t>(column)];
+        const int64_t location = row * blocks + group[static_cast<size_t>(column)];
         const double quantized = packed_number(bytes, row * row_bytes, column, bits);
         weights[static_cast<size_t>(row * k + column)] =
-            (quantized - zeros[static_cast<size_t>(place)]) * scales[place];
+            (quantized - zeros[static_cast<size_t>(location)]) * scales[location];
       }
     }
   });
@@ -169,7 +169,7 @@ constexpr std::array<double, 16> kNf4 = {-1.0,
 // ContribOperators.md, com.microsoft.MatMulNBits. accuracy_level allows a kernel to round A and changes nothing here.
 // The page calls g_idx deprecated and says no more; as GPTQ defines it, it names the block whose scale and zero point
 // belong to each k.
-Status op_ms_matmul_nbits(OpContext& op) {
+Status op_contrib_matmul_nbits(OpContext& op) {
   const BlockedWeights weights = PX_TRY(BlockedWeights::create(op));
   Tensor y = PX_TRY(times_transposed(op.input(0), weights.dequantize(op), weights.n, weights.k));
   y = PX_TRY(with_bias(op, std::move(y), 5));
@@ -177,7 +177,7 @@ Status op_ms_matmul_nbits(OpContext& op) {
 }
 
 // com.microsoft.MatMulBnb4: blocks run over the flattened [N, K]; of two weights in a byte the first has the high bits.
-Status op_ms_matmul_bnb4(OpContext& op) {
+Status op_contrib_matmul_bnb4(OpContext& op) {
   const int64_t n = op.int_attribute("N");
   const int64_t k = op.int_attribute("K");
   const int64_t block = op.int_attribute("block_size");
@@ -208,7 +208,7 @@ Status op_ms_matmul_bnb4(OpContext& op) {
 
 // com.microsoft.DynamicQuantizeMatMul: A quantized as DynamicQuantizeLinear does it, multiplied as integers, scaled
 // back; bias added.
-Status op_ms_dynamic_quantize_matmul(OpContext& op) {
+Status op_contrib_dynamic_quantize_matmul(OpContext& op) {
   const std::vector<Value> quantized = PX_TRY(run_inner(op, {"DynamicQuantizeLinear", 11}, {op.value(0)}, 3));
   Tensor a = PX_TRY(Tensor::allocate(DType::float64, op.input(0).shape()));
   load_doubles(quantized[0].tensor(), 0, a.mutable_as<double>());
@@ -223,7 +223,7 @@ Status op_ms_dynamic_quantize_matmul(OpContext& op) {
 
 // com.microsoft.MatMulIntegerToFloat. The page offers A one scale a column, which no product of integers has;
 // onnxruntime takes one number.
-Status op_ms_matmul_integer_to_float(OpContext& op) {
+Status op_contrib_matmul_integer_to_float(OpContext& op) {
   if (op.input(2).element_count() != 1) return execution_error("a_scale must be one number");
   if (op.has_input(4) && op.input(4).element_count() != 1) return execution_error("a_zero_point must be one number");
   const Tensor a = PX_TRY(dequantize(op, {0, 2, 4}));
@@ -234,7 +234,7 @@ Status op_ms_matmul_integer_to_float(OpContext& op) {
 }
 
 // com.microsoft.MatMulInteger16: unsigned where both factors are.
-Status op_ms_matmul_integer16(OpContext& op) {
+Status op_contrib_matmul_integer16(OpContext& op) {
   const auto widened = [&](size_t index) -> Result<Tensor> {
     Tensor wide = PX_TRY(Tensor::allocate(DType::int64, op.input(index).shape()));
     load_int64s(op.input(index), 0, wide.mutable_as<int64_t>());
@@ -249,7 +249,7 @@ Status op_ms_matmul_integer16(OpContext& op) {
 
 // com.microsoft.QGemm: alpha * a_scale * b_scale * (A' * B' + C), since C has the scale of the product; quantized where
 // y_scale is given.
-Status op_ms_q_gemm(OpContext& op) {
+Status op_contrib_q_gemm(OpContext& op) {
   if (op.input(0).shape().rank() != 2 || op.input(3).shape().rank() != 2)
     return execution_error("A and B must be matrices");
   Tensor a = PX_TRY(less_zero_point(op, 0, 2));

@@ -38,9 +38,9 @@ Status Rotation::apply(HeadBlock& block, const std::vector<int64_t>& rows) const
           const auto cached = static_cast<size_t>(row * pairs + pair);
           double& a = block.at(b, h, s, interleaved ? 2 * pair : pair);
           double& c = block.at(b, h, s, interleaved ? 2 * pair + 1 : pair + pairs);
-          const double turned = a * cosines[cached] - c * sines[cached];
+          const double permuted = a * cosines[cached] - c * sines[cached];
           c = c * cosines[cached] + a * sines[cached];
-          a = turned;
+          a = permuted;
         }
       }
     }
@@ -78,7 +78,7 @@ Result<std::vector<int64_t>> rows_of(const OpContext& op, int64_t batch, int64_t
 
 // ContribOperators.md, com.microsoft.RotaryEmbedding. The page has an attribute `scale` that no kernel of onnxruntime
 // reads; another value than 1 is refused. is_packed_batching changes only which shapes onnxruntime lets through.
-Status op_ms_rotary_embedding(OpContext& op) {
+Status op_contrib_rotary_embedding(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   if (op.find_float("scale").value_or(1.0) != 1.0) return unsupported("a scale: the page does not say what it scales");
   const Rotation rotation = PX_TRY(Rotation::create(op, 2, 3, op.find_int("interleaved").value_or(0) != 0));

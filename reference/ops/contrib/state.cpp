@@ -27,7 +27,7 @@ Status run_as_standard(OpContext& op, const InnerOp& inner, DType state) {
 
 // ContribOperators.md, com.microsoft.CausalConvWithState: that of ai.onnx 27, which has one dimension, channels first,
 // no dilation, and the last state alone.
-Status op_ms_causal_conv_with_state(OpContext& op) {
+Status op_contrib_causal_conv_with_state(OpContext& op) {
   PX_TRY(expect_default(op, "ndim", 1));
   PX_TRY(expect_default(op, "channels_last", 0));
   PX_TRY(expect_default(op, "dilation", 1));
@@ -37,7 +37,7 @@ Status op_ms_causal_conv_with_state(OpContext& op) {
 }
 
 // com.microsoft.LinearAttention: that of ai.onnx 27, which gives the last state alone.
-Status op_ms_linear_attention(OpContext& op) {
+Status op_contrib_linear_attention(OpContext& op) {
   PX_TRY(expect_default(op, "state_window", 0));
   const InnerOp attention{"LinearAttention",
                           27,

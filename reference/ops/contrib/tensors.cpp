@@ -132,7 +132,7 @@ Status multiply_complex(OpContext& op, double sign) {
 }  // namespace
 
 // ContribOperators.md, com.microsoft.CDist: the distance of every row of A to every row of B.
-Status op_ms_cdist(OpContext& op) {
+Status op_contrib_cdist(OpContext& op) {
   const Shape& a = op.input(0).shape();
   const Shape& b = op.input(1).shape();
   const std::string name = op.string_attribute("metric");
@@ -155,11 +155,11 @@ Status op_ms_cdist(OpContext& op) {
 }
 
 // com.microsoft.ComplexMul, ComplexMulConj
-Status op_ms_complex_mul(OpContext& op) { return multiply_complex(op, 1.0); }
-Status op_ms_complex_mul_conj(OpContext& op) { return multiply_complex(op, -1.0); }
+Status op_contrib_complex_mul(OpContext& op) { return multiply_complex(op, 1.0); }
+Status op_contrib_complex_mul_conj(OpContext& op) { return multiply_complex(op, -1.0); }
 
 // com.microsoft.ExpandDims: a new axis of 1 at `axis`, which may count from the end.
-Status op_ms_expand_dims(OpContext& op) {
+Status op_contrib_expand_dims(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const int64_t given = PX_TRY(op.int64_of_input(1));
   const size_t axis = PX_TRY(normalize_axis(given, shape.rank() + 1));
@@ -169,7 +169,7 @@ Status op_ms_expand_dims(OpContext& op) {
 }
 
 // com.microsoft.Inverse: of every matrix of [*, M, M].
-Status op_ms_inverse(OpContext& op) {
+Status op_contrib_inverse(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const size_t rank = shape.rank();
   if (rank < 2 || shape[rank - 1] != shape[rank - 2]) {
@@ -185,7 +185,7 @@ Status op_ms_inverse(OpContext& op) {
 }
 
 // com.microsoft.Rfft: [..., n] to [..., n / 2 + 1, 2].
-Status op_ms_rfft(OpContext& op) {
+Status op_contrib_rfft(OpContext& op) {
   PX_TRY(expect_plain_fft(op));
   const Tensor& x = op.input(0);
   const size_t rank = x.shape().rank();
@@ -200,7 +200,7 @@ Status op_ms_rfft(OpContext& op) {
 }
 
 // com.microsoft.Irfft: the inverse of Rfft for an even n, so divided by n: [..., n / 2 + 1, 2] to [..., n].
-Status op_ms_irfft(OpContext& op) {
+Status op_contrib_irfft(OpContext& op) {
   PX_TRY(expect_plain_fft(op));
   const Shape& shape = op.input(0).shape();
   const size_t rank = shape.rank();
@@ -231,7 +231,7 @@ Status op_ms_irfft(OpContext& op) {
 }
 
 // com.microsoft.IsAllFinite: whether no element of any input is infinite or NaN, or only of the one kind asked for.
-Status op_ms_is_all_finite(OpContext& op) {
+Status op_contrib_is_all_finite(OpContext& op) {
   const bool infinities = op.int_attribute("isnan_only") == 0;
   const bool nans = op.int_attribute("isinf_only") == 0;
   if (!infinities && !nans) return invalid_model("isinf_only and isnan_only are both set");
@@ -246,14 +246,14 @@ Status op_ms_is_all_finite(OpContext& op) {
 }
 
 // com.microsoft.TorchEmbedding: rows of the weight; the padding index and the scaling are relevant to training alone.
-Status op_ms_torch_embedding(OpContext& op) {
+Status op_contrib_torch_embedding(OpContext& op) {
   if (op.input(0).shape().rank() != 2) return execution_error("weight must be a matrix");
   const Tensor rows = PX_TRY(run_inner(op, {"Gather", 13, {int_attribute("axis", 0)}}, {op.value(0), op.value(1)}));
   return set_rounded(op, 0, op.input(0).dtype(), rows);
 }
 
 // com.microsoft.Unique: the values in the order in which they first occur, where each element's value is, and counts.
-Status op_ms_unique(OpContext& op) {
+Status op_contrib_unique(OpContext& op) {
   if (op.input(0).shape().rank() != 1) return execution_error("x must be a vector");
   const std::vector<Value> found =
       PX_TRY(run_inner(op, {"Unique", 11, {int_attribute("sorted", 0)}}, {op.value(0)}, 4));

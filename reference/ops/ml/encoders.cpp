@@ -20,15 +20,15 @@ std::vector<int64_t> positions_of(std::span<const Key> x, std::span<const Key> k
     if constexpr (std::is_same_v<Key, double>) return std::isnan(key);
     return false;
   };
-  std::map<Key, int64_t> places;
-  int64_t place_of_nan = otherwise;
+  std::map<Key, int64_t> locations;
+  int64_t index_of_nan = otherwise;
   for (size_t index = 0; index < keys.size(); ++index) {
-    (is_nan(keys[index]) ? place_of_nan : places[keys[index]]) = static_cast<int64_t>(index);
+    (is_nan(keys[index]) ? index_of_nan : locations[keys[index]]) = static_cast<int64_t>(index);
   }
   std::vector<int64_t> positions;
   for (const Key& element : x) {
-    const auto found = is_nan(element) ? places.end() : places.find(element);
-    positions.push_back(is_nan(element) ? place_of_nan : found == places.end() ? otherwise : found->second);
+    const auto found = is_nan(element) ? locations.end() : locations.find(element);
+    positions.push_back(is_nan(element) ? index_of_nan : found == locations.end() ? otherwise : found->second);
   }
   return positions;
 }

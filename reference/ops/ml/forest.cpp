@@ -67,7 +67,7 @@ Status find_roots(Forest& forest, const std::vector<int64_t>& trees) {
   return {};
 }
 
-Status read_votes(const OpContext& op, const std::string& kind, const NodeIndex& places, Forest& forest) {
+Status read_votes(const OpContext& op, const std::string& kind, const NodeIndex& locations, Forest& forest) {
   const auto ids = ints_or_empty(op, kind + "_ids");
   const auto nodes = ints_or_empty(op, kind + "_nodeids");
   const auto trees = ints_or_empty(op, kind + "_treeids");
@@ -77,14 +77,14 @@ Status read_votes(const OpContext& op, const std::string& kind, const NodeIndex&
   PX_TRY(expect_count(kind + "_treeids", trees.size(), count));
   PX_TRY(expect_count(kind + "_weights", weights.size(), count));
   for (size_t index = 0; index < ids.size(); ++index) {
-    const auto place = places.find({trees[index], nodes[index]});
-    if (place == places.end()) {
+    const auto location = locations.find({trees[index], nodes[index]});
+    if (location == locations.end()) {
       return invalid_model(fmt::format("a vote is for node {} of tree {}, which is none", nodes[index], trees[index]));
     }
     if (ids[index] < 0 || ids[index] >= forest.targets) {
       return invalid_model(fmt::format("'{}_ids' holds {}, there are {} targets", kind, ids[index], forest.targets));
     }
-    forest.nodes[place->second].votes.push_back({ids[index], weights[index]});
+    forest.nodes[location->second].votes.push_back({ids[index], weights[index]});
   }
   return {};
 }
@@ -139,9 +139,9 @@ Result<Forest> Forest::from_tuples(const OpContext& op, const std::string& votes
                         ids.size()));
   Forest forest;
   forest.targets = targets;
-  NodeIndex places;
+  NodeIndex locations;
   for (size_t index = 0; index < ids.size(); ++index) {
-    if (places.try_emplace({trees[index], ids[index]}, index).second) continue;
+    if (locations.try_emplace({trees[index], ids[index]}, index).second) continue;
     return invalid_model(fmt::format("node {} of tree {} is given twice", ids[index], trees[index]));
   }
   for (size_t index = 0; index < ids.size(); ++index) {
@@ -149,10 +149,10 @@ Result<Forest> Forest::from_tuples(const OpContext& op, const std::string& votes
     node.is_leaf = modes[index] == "LEAF";
     if (!node.is_leaf) {
       const auto* mode = std::find(kModeNames.begin(), kModeNames.end(), modes[index]);
-      const auto when_true = places.find({trees[index], true_ids[index]});
-      const auto when_false = places.find({trees[index], false_ids[index]});
+      const auto when_true = locations.find({trees[index], true_ids[index]});
+      const auto when_false = locations.find({trees[index], false_ids[index]});
       if (mode == kModeNames.end()) return invalid_model(fmt::format("'nodes_modes' holds '{}'", modes[index]));
-      if (when_true == places.end() || when_false == places.end()) {
+      if (when_true == locations.end() || when_false == locations.end()) {
         return invalid_model(fmt::format("a child of node {} of tree {} is missing", ids[index], trees[index]));
       }
       node.mode = static_cast<BranchMode>(mode - kModeNames.begin());
@@ -165,7 +165,7 @@ Result<Forest> Forest::from_tuples(const OpContext& op, const std::string& votes
     forest.nodes.push_back(std::move(node));
   }
   PX_TRY(find_roots(forest, trees));
-  PX_TRY(read_votes(op, votes, places, forest));
+  PX_TRY(read_votes(op, votes, locations, forest));
   return forest;
 }
 

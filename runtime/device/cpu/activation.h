@@ -95,7 +95,7 @@ void visit_activation(const Activation& activation, const Visit& visit) {
 // One row: y = apply(x + bias) + residual, where bias and residual may be null, and y may be x.
 template <class C, class Apply>
 void finish_row(int64_t columns, const C* x, const C* bias, const C* residual, const Apply& apply, C* y) {
-  vectorised(0, columns, [=](int64_t first, int64_t last) {
+  vectorized(0, columns, [=](int64_t first, int64_t last) {
     if (bias != nullptr && residual != nullptr) {
       PX_INDEPENDENT_ITERATIONS
       for (int64_t i = first; i < last; ++i) y[i] = apply(x[i] + bias[i]) + residual[i];
@@ -126,7 +126,7 @@ void finish_rows(int64_t rows, int64_t columns, const C* bias, const C* residual
 
 // The same of x, which becomes x + bias, and y = activation(x + bias) + residual.
 template <class C>
-void finish_rows_beside(int64_t rows, int64_t columns, const C* bias, const C* residual, const Activation& activation,
+void finish_rows_across(int64_t rows, int64_t columns, const C* bias, const C* residual, const Activation& activation,
                         C* x, C* y) {
   const C* const none = nullptr;
   const auto same = [](C sum) { return sum; };
@@ -145,7 +145,7 @@ template <class C>
 void finish_sum(int64_t count, const C* residual, const Activation& activation, C* y) {
   visit_activation(activation, [&](auto apply) {
     parallel_for(count, 4, [&](int64_t begin, int64_t end) {
-      vectorised(begin, end, [=](int64_t first, int64_t last) {
+      vectorized(begin, end, [=](int64_t first, int64_t last) {
         PX_INDEPENDENT_ITERATIONS
         for (int64_t i = first; i < last; ++i) y[i] = apply(y[i] + residual[i]);
       });

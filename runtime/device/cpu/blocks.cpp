@@ -24,14 +24,14 @@ using storage::visit_storage;
 #if defined(__x86_64__)
 // Float16 by the processor's own conversion (F16C), which rounds as ONNX does; the loops that storage.h's formulas make
 // take three times as long. Eight or sixteen at a time; returns where it ended.
-__attribute__((target("avx2,f16c"))) int64_t load_halves(const Float16* source, float* out, int64_t count) {
+__attribute__((target("avx2,f16c"))) int64_t load_float16(const Float16* source, float* out, int64_t count) {
   int64_t i = 0;
   for (; i + 8 <= count; i += 8) {
     _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i))));
   }
   return i;
 }
-__attribute__((target("avx2,f16c"))) int64_t store_halves(Float16* target, const float* values, int64_t count) {
+__attribute__((target("avx2,f16c"))) int64_t store_float16(Float16* target, const float* values, int64_t count) {
   const __m256 quiet_nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));  // whose half is 7E00
   const __m256 sign = _mm256_set1_ps(-0.0F);
   int64_t i = 0;
@@ -45,7 +45,7 @@ __attribute__((target("avx2,f16c"))) int64_t store_halves(Float16* target, const
 }
 #define PX_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl")))
 constexpr __mmask16 kAllSixteen = 0xFFFF;  // GCC 12 warns of what the forms without a mask leave undefined
-PX_AVX512 int64_t load_sixteen_halves(const Float16* source, float* out, int64_t count) {
+PX_AVX512 int64_t load_16_float16(const Float16* source, float* out, int64_t count) {
   int64_t i = 0;
   for (; i + 16 <= count; i += 16) {
     _mm512_storeu_ps(
@@ -53,7 +53,7 @@ PX_AVX512 int64_t load_sixteen_halves(const Float16* source, float* out, int64_t
   }
   return i;
 }
-PX_AVX512 int64_t store_sixteen_halves(Float16* target, const float* values, int64_t count) {
+PX_AVX512 int64_t store_16_float16(Float16* target, const float* values, int64_t count) {
   const __m512i quiet_nan = _mm512_set1_epi32(0x7FC00000), sign = _mm512_set1_epi32(INT32_MIN);
   int64_t i = 0;
   for (; i + 16 <= count; i += 16) {
@@ -67,21 +67,21 @@ PX_AVX512 int64_t store_sixteen_halves(Float16* target, const float* values, int
   return i;
 }
 
-int64_t load_many_halves(const Float16* source, float* out, int64_t count) {
-  if (vector_level() == VectorLevel::avx512) return load_sixteen_halves(source, out, count);
-  return vector_level() == VectorLevel::avx2 ? load_halves(source, out, count) : 0;
+int64_t load_many_float16(const Float16* source, float* out, int64_t count) {
+  if (vector_level() == VectorLevel::avx512) return load_16_float16(source, out, count);
+  return vector_level() == VectorLevel::avx2 ? load_float16(source, out, count) : 0;
 }
-int64_t store_many_halves(Float16* target, const float* values, int64_t count) {
-  if (vector_level() == VectorLevel::avx512) return store_sixteen_halves(target, values, count);
-  return vector_level() == VectorLevel::avx2 ? store_halves(target, values, count) : 0;
+int64_t store_many_float16(Float16* target, const float* values, int64_t count) {
+  if (vector_level() == VectorLevel::avx512) return store_16_float16(target, values, count);
+  return vector_level() == VectorLevel::avx2 ? store_float16(target, values, count) : 0;
 }
 #else
-int64_t load_many_halves(const Float16*, float*, int64_t) { return 0; }
-int64_t store_many_halves(Float16*, const float*, int64_t) { return 0; }
+int64_t load_many_float16(const Float16*, float*, int64_t) { return 0; }
+int64_t store_many_float16(Float16*, const float*, int64_t) { return 0; }
 #endif
 
 template <class S, class C>
-constexpr bool kHalvesAndFloats = std::is_same_v<S, Float16>&& std::is_same_v<C, float>;
+constexpr bool kHalfAndSinglePrecision = std::is_same_v<S, Float16>&& std::is_same_v<C, float>;
 
 template <class S, class C>
 void load_as(const std::byte* data, int64_t index, int64_t stride, int64_t count, C* out) {
@@ -93,8 +93,8 @@ void load_as(const std::byte* data, int64_t index, int64_t stride, int64_t count
     return;
   }
   int64_t done = 0;
-  if constexpr (kHalvesAndFloats<S, C>) done = load_many_halves(source, out, count);
-  vectorised(done, count, [=](int64_t begin, int64_t end) {
+  if constexpr (kHalfAndSinglePrecision<S, C>) done = load_many_float16(source, out, count);
+  vectorized(done, count, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) out[i] = from_storage<C>(source[i]);
   });
 }
@@ -103,8 +103,8 @@ template <class S, class C>
 void store_as(std::byte* data, int64_t index, int64_t count, const C* values) {
   S* target = reinterpret_cast<S*>(data) + index;
   int64_t done = 0;
-  if constexpr (kHalvesAndFloats<S, C>) done = store_many_halves(target, values, count);
-  vectorised(done, count, [=](int64_t begin, int64_t end) {
+  if constexpr (kHalfAndSinglePrecision<S, C>) done = store_many_float16(target, values, count);
+  vectorized(done, count, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) target[i] = to_storage<S>(values[i]);
   });
 }

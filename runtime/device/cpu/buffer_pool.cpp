@@ -45,7 +45,7 @@ BufferPool::~BufferPool() {
 }
 
 Result<std::shared_ptr<std::byte>> BufferPool::allocate(size_t bytes) {
-  if (auto planned = runs_->place(bytes)) return planned;
+  if (auto planned = runs_->location(bytes)) return planned;
   const size_t rounded = size_class(bytes);
   std::byte* memory = nullptr;
   {

@@ -35,7 +35,7 @@ Tensor marked_channels_last(const Tensor& tensor) {
 Result<Tensor> to_row_major(Queue<Cpu>& queue, const Tensor& tensor) {
   if (!is_channels_last(tensor)) return tensor;
   Tensor made = PX_TRY(queue.allocate(tensor.dtype(), tensor.shape()));
-  TurningReader(tensor).read_all(made.storage().get());
+  TransposingReader(tensor).read_all(made.storage().get());
   return made;
 }
 
@@ -43,10 +43,10 @@ Result<Tensor> to_channels_last(Queue<Cpu>& queue, const Tensor& tensor) {
   if (is_channels_last(tensor)) return tensor;
   const Ints dims(tensor.shape());
   Tensor made = PX_TRY(queue.allocate(tensor.dtype(), tensor.shape()));
-  const int64_t channels = dims[1], places = product(dims, 2, dims.size());
-  const Ints order{dims[0], places, channels};
+  const int64_t channels = dims[1], locations = product(dims, 2, dims.size());
+  const Ints order{dims[0], locations, channels};
   copy_strided(queue, element_bytes(tensor.dtype()), order, {made.storage().get(), row_major_strides(order), 0},
-               {tensor.view().data, {channels * places, 1, places}, 0});
+               {tensor.view().data, {channels * locations, 1, locations}, 0});
   return Tensor::wrap(made.dtype(), made.shape(), made.storage(), kChannelsLast);
 }
 

@@ -50,7 +50,7 @@ void choose_as(const MutableView& out, const std::array<TensorView, 3>& in) {
       const T* x = run_of(in[1], offsets[1], plan.strides[1].back(), count, first);
       const T* y = run_of(in[2], offsets[2], plan.strides[2].back(), count, second);
       T* target = reinterpret_cast<T*>(out.data) + index;
-      vectorised(0, count, [c, x, y, target](int64_t from, int64_t to) {
+      vectorized(0, count, [c, x, y, target](int64_t from, int64_t to) {
         const uint8_t* const condition = c;  // copies of its own: no store can change them
         const T *const own_x = x, *const own_y = y;
         T* const own_target = target;

@@ -91,11 +91,11 @@ void copy_transposed(const Walk& walk, T* target, const T* source) {
   const int64_t columns = walk.dims[axes + 1];
   const int64_t target_stride = walk.target[axes];
   const int64_t source_stride = walk.source[axes + 1];
-  const int64_t strips = (rows + kTile - 1) / kTile;
-  parallel_for(product(walk.dims, 0, axes) * strips, kTile * columns / 8, [&](int64_t begin, int64_t end) {
+  const int64_t row_tiles = (rows + kTile - 1) / kTile;
+  parallel_for(product(walk.dims, 0, axes) * row_tiles, kTile * columns / 8, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index) {
-      const Offsets at = offsets_of(walk, axes, index / strips);
-      const int64_t first = index % strips * kTile;
+      const Offsets at = offsets_of(walk, axes, index / row_tiles);
+      const int64_t first = index % row_tiles * kTile;
       const int64_t count = std::min(rows - first, kTile);
       T* const to = target + at.target + first * target_stride;
       const T* const from = source + at.source + first;

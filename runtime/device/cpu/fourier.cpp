@@ -82,29 +82,29 @@ inline void radix_four(const Stage& stage, int64_t p, const Parts& in, const Par
   const double turn = stage.sine(m);  // of a quarter: -1, or 1 for the inverse
   const double* const real = in.real + p * run;
   const double* const imaginary = in.imaginary + p * run;
-  const int64_t apart = m * run;
+  const int64_t gap_between = m * run;
   double* const to_real = out.real + 4 * p * run;
   double* const to_imaginary = out.imaginary + 4 * p * run;
   const double cosines[] = {stage.cosine(p), stage.cosine(2 * p), stage.cosine(3 * p)};
   const double sines[] = {stage.sine(p), stage.sine(2 * p), stage.sine(3 * p)};
   PX_INDEPENDENT_ITERATIONS
   for (int64_t q = 0; q < run; ++q) {
-    const double even_real = real[q] + real[q + 2 * apart];
-    const double even_imaginary = imaginary[q] + imaginary[q + 2 * apart];
-    const double odd_real = real[q] - real[q + 2 * apart];
-    const double odd_imaginary = imaginary[q] - imaginary[q + 2 * apart];
-    const double sum_real = real[q + apart] + real[q + 3 * apart];
-    const double sum_imaginary = imaginary[q + apart] + imaginary[q + 3 * apart];
-    const double turned_real = -turn * (imaginary[q + apart] - imaginary[q + 3 * apart]);
-    const double turned_imaginary = turn * (real[q + apart] - real[q + 3 * apart]);
+    const double even_real = real[q] + real[q + 2 * gap_between];
+    const double even_imaginary = imaginary[q] + imaginary[q + 2 * gap_between];
+    const double odd_real = real[q] - real[q + 2 * gap_between];
+    const double odd_imaginary = imaginary[q] - imaginary[q + 2 * gap_between];
+    const double sum_real = real[q + gap_between] + real[q + 3 * gap_between];
+    const double sum_imaginary = imaginary[q + gap_between] + imaginary[q + 3 * gap_between];
+    const double rotated_real = -turn * (imaginary[q + gap_between] - imaginary[q + 3 * gap_between]);
+    const double rotated_imaginary = turn * (real[q + gap_between] - real[q + 3 * gap_between]);
     to_real[q] = even_real + sum_real;
     to_imaginary[q] = even_imaginary + sum_imaginary;
-    store_product(odd_real + turned_real, odd_imaginary + turned_imaginary, cosines[0], sines[0], to_real + q + run,
+    store_product(odd_real + rotated_real, odd_imaginary + rotated_imaginary, cosines[0], sines[0], to_real + q + run,
                   to_imaginary + q + run);
     store_product(even_real - sum_real, even_imaginary - sum_imaginary, cosines[1], sines[1], to_real + q + 2 * run,
                   to_imaginary + q + 2 * run);
-    store_product(odd_real - turned_real, odd_imaginary - turned_imaginary, cosines[2], sines[2], to_real + q + 3 * run,
-                  to_imaginary + q + 3 * run);
+    store_product(odd_real - rotated_real, odd_imaginary - rotated_imaginary, cosines[2], sines[2],
+                  to_real + q + 3 * run, to_imaginary + q + 3 * run);
   }
 }
 
@@ -137,9 +137,9 @@ struct Fourier::Chirp {
       const double cosine = fine[2 * square], sine = fine[2 * square + 1];
       roots[static_cast<size_t>(2 * k)] = cosine;
       roots[static_cast<size_t>(2 * k + 1)] = sine;
-      for (const int64_t place : {k, (length - k) % length}) {
-        filter[static_cast<size_t>(place)] = cosine / static_cast<double>(length);
-        filter[static_cast<size_t>(length + place)] = -sine / static_cast<double>(length);
+      for (const int64_t location : {k, (length - k) % length}) {
+        filter[static_cast<size_t>(location)] = cosine / static_cast<double>(length);
+        filter[static_cast<size_t>(length + location)] = -sine / static_cast<double>(length);
       }
     }
     std::vector<double> scratch(static_cast<size_t>(whole.scratch_size(1)));
@@ -179,7 +179,7 @@ void Fourier::run_stages(int64_t signals, const Parts& values, double* scratch) 
   Stage stage{n_, 1, signals, roots_.data(), 1};
   for (const int64_t radix : radices_) {
     stage.radix = radix;
-    vectorised(0, stage.m(), [stage, in, out](int64_t begin, int64_t end) {
+    vectorized(0, stage.m(), [stage, in, out](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         if (stage.radix == 4) {
           radix_four(stage, p, in, out);

@@ -17,8 +17,9 @@ namespace {
 bool picks_bytes() { return has_feature(CpuFeature::avx512_vbmi); }
 
 // 64 at a time; returns where it ended.
-__attribute__((target("avx512f,avx512bw,avx512vbmi"))) int64_t look_up_registers(const ByteTable& table, int64_t count,
-                                                                                 const uint8_t* x, uint8_t* y) {
+__attribute__((target("avx512f,avx512bw,avx512vbmi"))) int64_t look_up_registers(const Int8LookupTable& table,
+                                                                                 int64_t count, const uint8_t* x,
+                                                                                 uint8_t* y) {
   const __m512i first = _mm512_loadu_si512(table.data()), second = _mm512_loadu_si512(table.data() + 64);
   const __m512i third = _mm512_loadu_si512(table.data() + 128), fourth = _mm512_loadu_si512(table.data() + 192);
   int64_t i = 0;
@@ -32,12 +33,12 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) int64_t look_up_registers
 }
 #else
 bool picks_bytes() { return false; }
-int64_t look_up_registers(const ByteTable&, int64_t, const uint8_t*, uint8_t*) { return 0; }
+int64_t look_up_registers(const Int8LookupTable&, int64_t, const uint8_t*, uint8_t*) { return 0; }
 #endif
 
 }  // namespace
 
-void look_up_bytes(const ByteTable& table, int64_t count, const std::byte* x, std::byte* y) {
+void look_up_bytes(const Int8LookupTable& table, int64_t count, const std::byte* x, std::byte* y) {
   parallel_for(count, 1, [&](int64_t begin, int64_t end) {
     const auto* const from = reinterpret_cast<const uint8_t*>(x);
     auto* const to = reinterpret_cast<uint8_t*>(y);

@@ -9,7 +9,7 @@
 namespace parallax::runtime {
 
 // y[i] = table[x[i] as an unsigned number]; x and y may be the same.
-using ByteTable = std::array<uint8_t, 256>;
-void look_up_bytes(const ByteTable& table, int64_t count, const std::byte* x, std::byte* y);
+using Int8LookupTable = std::array<uint8_t, 256>;
+void look_up_bytes(const Int8LookupTable& table, int64_t count, const std::byte* x, std::byte* y);
 
 }  // namespace parallax::runtime

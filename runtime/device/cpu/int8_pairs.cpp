@@ -28,12 +28,12 @@ bool none_marked(const uint8_t* marks) {
 }
 
 // The most that the quotient before it is rounded can be.
-double most_of(const CodePairs& pairs) {
+double most_of(const QuantizedPairs& pairs) {
   const double a = 255.0 * pairs.a.scale, b = 255.0 * pairs.b.scale;
   return (pairs.is_product ? a * b : a + b) / pairs.y.scale;
 }
 // By which float may err: five roundings at most, each of half a unit of 2^-23.
-double error_of(const CodePairs& pairs) { return most_of(pairs) * 0x1p-21; }
+double error_of(const QuantizedPairs& pairs) { return most_of(pairs) * 0x1p-21; }
 
 // The scales of a and b over y's; of a product a has both.
 struct PairFactors {
@@ -41,7 +41,7 @@ struct PairFactors {
 };
 
 template <class T>
-PairFactors factors_of(const CodePairs& pairs) {
+PairFactors factors_of(const QuantizedPairs& pairs) {
   const double low = static_cast<double>(std::numeric_limits<T>::lowest()) - pairs.y.zero;
   const auto narrow = [](double value) { return static_cast<float>(value); };
   const double both = pairs.is_product ? pairs.b.scale : 1.0;
@@ -62,7 +62,7 @@ float quotient_of(float a, float b, const PairFactors& factors) {
 }
 
 template <class T>
-T in_double(const CodePairs& pairs, T a, T b) {
+T in_double(const QuantizedPairs& pairs, T a, T b) {
   const double left = (static_cast<double>(a) - pairs.a.zero) * pairs.a.scale;
   const double right = (static_cast<double>(b) - pairs.b.zero) * pairs.b.scale;
   const double number = (pairs.is_product ? left * right : left + right) / pairs.y.scale;
@@ -75,7 +75,7 @@ T in_double(const CodePairs& pairs, T a, T b) {
 template <class T, bool kProduct, bool kOne>
 int32_t combine_block(const PairFactors& given, int64_t count, const T* a, const T* b, T* y, uint8_t* marks) {
   int32_t near = 0;
-  vectorised(0, count, [=, &near](int64_t begin, int64_t end) {
+  vectorized(0, count, [=, &near](int64_t begin, int64_t end) {
     const PairFactors factors = given;
     const T *const left = a, *const right = b;
     T* const to = y;
@@ -102,7 +102,7 @@ int32_t combine_block(const PairFactors& given, int64_t count, const T* a, const
 }
 
 template <class T, bool kProduct, bool kOne>
-void combine_all(const CodePairs& pairs, const T* a, const T* b, T* y) {
+void combine_all(const QuantizedPairs& pairs, const T* a, const T* b, T* y) {
   const PairFactors factors = factors_of<T>(pairs);
   parallel_for(pairs.count, 1, [&](int64_t begin, int64_t end) {
     T codes[kPairs];
@@ -123,7 +123,7 @@ void combine_all(const CodePairs& pairs, const T* a, const T* b, T* y) {
 }
 
 template <class T>
-void combine_as(const CodePairs& pairs, const std::byte* a, const std::byte* b, std::byte* y) {
+void combine_as(const QuantizedPairs& pairs, const std::byte* a, const std::byte* b, std::byte* y) {
   const auto *const left = reinterpret_cast<const T*>(a), *const right = reinterpret_cast<const T*>(b);
   auto* const to = reinterpret_cast<T*>(y);
   if (pairs.is_product && pairs.b_is_one) return combine_all<T, true, true>(pairs, left, right, to);
@@ -134,14 +134,14 @@ void combine_as(const CodePairs& pairs, const std::byte* a, const std::byte* b, 
 
 }  // namespace
 
-bool suits_code_pairs(const CodePairs& pairs) {
-  const auto is_ordinary = [](const CodeScale& codes) { return codes.scale > 1e-30 && codes.scale < 1e30; };
+bool suits_quantized_pairs(const QuantizedPairs& pairs) {
+  const auto is_ordinary = [](const QuantizedScale& codes) { return codes.scale > 1e-30 && codes.scale < 1e30; };
   const bool are_ordinary = is_ordinary(pairs.a) && is_ordinary(pairs.b) && is_ordinary(pairs.y);
   // A product of small scales must not leave float's normal numbers.
   return are_ordinary && pairs.a.scale * pairs.b.scale > 1e-30 && error_of(pairs) < 0.01;
 }
 
-void combine_codes(const CodePairs& pairs, DType codes, const std::byte* a, const std::byte* b, std::byte* y) {
+void combine_quantized(const QuantizedPairs& pairs, DType codes, const std::byte* a, const std::byte* b, std::byte* y) {
   if (codes == DType::int8) return combine_as<int8_t>(pairs, a, b, y);
   combine_as<uint8_t>(pairs, a, b, y);
 }

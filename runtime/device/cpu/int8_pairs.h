@@ -9,22 +9,22 @@
 namespace parallax::runtime {
 
 // What codes stand for: (code - zero) * scale.
-struct CodeScale {
+struct QuantizedScale {
   double scale = 1, zero = 0;
 };
 
-struct CodePairs {
+struct QuantizedPairs {
   bool is_product = false;
-  CodeScale a, b, y;
+  QuantizedScale a, b, y;
   int64_t count = 0;
   bool b_is_one = false;  // one code for all of a
 };
 
 // Whether these scales suit the way it is done: in float, and once more in double where a result lies so near to half
 // way between two codes that float may have rounded to the wrong side. All results are those of double.
-bool suits_code_pairs(const CodePairs& pairs);
+bool suits_quantized_pairs(const QuantizedPairs& pairs);
 
 // y = saturate(round to even((a's number + or * b's) / y's scale) + zero), of int8 or uint8 all three.
-void combine_codes(const CodePairs& pairs, DType codes, const std::byte* a, const std::byte* b, std::byte* y);
+void combine_quantized(const QuantizedPairs& pairs, DType codes, const std::byte* a, const std::byte* b, std::byte* y);
 
 }  // namespace parallax::runtime

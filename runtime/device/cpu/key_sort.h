@@ -22,7 +22,7 @@ class KeySort {
   static bool takes(int64_t length) { return sizeof(Key) == sizeof(int64_t) || length <= int64_t{UINT32_MAX}; }
 
   // The places of the first k of a row, k <= length.
-  void operator()(const C* row, int64_t length, int64_t k, int64_t* places) {
+  void operator()(const C* row, int64_t length, int64_t k, int64_t* locations) {
     if (k == 0) return;
     if (k < length / kManyOf) {
       pick_few(row, length, k);
@@ -36,14 +36,14 @@ class KeySort {
         sort_by_digits();
       }
     }
-    for (int64_t i = 0; i < k; ++i) places[i] = static_cast<int64_t>(entries_.data()[i].place);
+    for (int64_t i = 0; i < k; ++i) locations[i] = static_cast<int64_t>(entries_.data()[i].location);
   }
 
  private:
   using Key = decltype(gpu::sort_key(C{}, NumberOrder::ascending));
   struct Entry {
     Key key;
-    Key place;
+    Key location;
   };
   static constexpr int64_t kManyOf = 8;
   static constexpr int64_t kBlock = 16;
@@ -51,16 +51,18 @@ class KeySort {
   static constexpr size_t kDigits = sizeof(Key);
 
   struct Precedes {
-    bool operator()(const Entry& a, const Entry& b) const { return a.key != b.key ? a.key < b.key : a.place < b.place; }
+    bool operator()(const Entry& a, const Entry& b) const {
+      return a.key != b.key ? a.key < b.key : a.location < b.location;
+    }
   };
-  Entry entry(const C* row, int64_t place) const {
-    return {gpu::sort_key(row[place], order_), static_cast<Key>(place)};
+  Entry entry(const C* row, int64_t location) const {
+    return {gpu::sort_key(row[location], order_), static_cast<Key>(location)};
   }
 
   void note_least_keys(const C* row, int64_t blocks) {
     least_.resize(static_cast<size_t>(blocks));
     Key* least = least_.data();
-    vectorised(0, blocks, [=, order = order_](int64_t begin, int64_t end) {
+    vectorized(0, blocks, [=, order = order_](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {
         Key key = ~Key{0};
         for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {

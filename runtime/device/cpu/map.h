@@ -65,22 +65,22 @@ const C* operand_block(const TensorView& view, int64_t index, int64_t stride, in
 // Of a functor with a branch that is hardly ever taken, the other side of it, free of branches: what f gives where
 // f.is_tame says so.
 template <class F>
-struct TameSide {
+struct FastRange {
   F f;
-  PX_HD float operator()(float x) const { return f.tame(x); }
+  PX_HD float operator()(float x) const { return f.in_fast_range(x); }
 };
 template <class C, class F, size_t N>
-concept HasTameSide = N == 1 && std::is_same_v<C, float>&& requires(const F& f, float x) {
-  { f.is_tame(x) } -> std::same_as<bool>;
-  { f.tame(x) } -> std::same_as<float>;
+concept HasFastRange = N == 1 && std::is_same_v<C, float>&& requires(const F& f, float x) {
+  { f.is_in_fast_range(x) } -> std::same_as<bool>;
+  { f.in_fast_range(x) } -> std::same_as<float>;
 };
 
 template <class F>
-bool all_tame(const F& f, const float* in, int64_t count) {
+bool all_in_fast_range(const F& f, const float* in, int64_t count) {
   int32_t wild = 0;
-  vectorised(0, count, [f, in, &wild](int64_t begin, int64_t end) {
+  vectorized(0, count, [f, in, &wild](int64_t begin, int64_t end) {
     int32_t found = 0;
-    for (int64_t i = begin; i < end; ++i) found += f.is_tame(in[i]) ? 0 : 1;
+    for (int64_t i = begin; i < end; ++i) found += f.is_in_fast_range(in[i]) ? 0 : 1;
     wild = found;
   });
   return wild == 0;
@@ -99,10 +99,11 @@ struct Bound {
 
 template <class C, class R, class F, size_t N, size_t... I>
 void apply(const F& f, const std::array<const C*, N>& in, R* out, int64_t count, std::index_sequence<I...>) {
-  if constexpr (HasTameSide<C, F, N>) {
-    if (all_tame(f, in[0], count)) return apply<C, R>(TameSide<F>{f}, in, out, count, std::index_sequence<I...>());
+  if constexpr (HasFastRange<C, F, N>) {
+    if (all_in_fast_range(f, in[0], count))
+      return apply<C, R>(FastRange<F>{f}, in, out, count, std::index_sequence<I...>());
   }
-  vectorised(0, count, [f, in, out](int64_t begin, int64_t end) {
+  vectorized(0, count, [f, in, out](int64_t begin, int64_t end) {
     const std::array<const C*, N> local = in;  // copies of its own: no store, of bytes above all, can change them
     const F its = f;
     R* const to = out;

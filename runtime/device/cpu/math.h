@@ -220,12 +220,12 @@ PX_HD inline float atan(float x) {
 PX_HD inline double atan(double x) { return std::atan(x); }
 
 // Magnitudes up to which sin_turned holds.
-inline constexpr float kMostTurned = 0x1p20F;
+inline constexpr float kMostTransposed = 0x1p20F;
 
 // sin(x + quarters * pi/2) for |x| <= kMostTurned: in double, so that x less the nearest multiple of pi/2, whose first
 // part has 33 bits and times 20 of them is exact, keeps its digits; then Taylor's series on [-pi/4, pi/4], cut off
 // where they err by 2e-9 and 2e-10.
-PX_HD inline float sin_turned(float x, int32_t quarters) {
+PX_HD inline float sin_reduced(float x, int32_t quarters) {
   constexpr double kTwoOverPi = 0.63661977236758134308, kRounding = 0x1.8p52;
   constexpr double kHigh = 0x1.921fb544p0, kLow = 0x1.0b4611a626331p-34;
   constexpr double kSine[] = {1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880};

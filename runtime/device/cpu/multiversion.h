@@ -40,7 +40,7 @@ void run_avx2(const Body& body, int64_t begin, int64_t end) {
 }
 
 template <class Body>
-void vectorised(int64_t begin, int64_t end, const Body& body) {
+void vectorized(int64_t begin, int64_t end, const Body& body) {
   switch (vector_level()) {
     case VectorLevel::avx512:
       return run_avx512(body, begin, end);

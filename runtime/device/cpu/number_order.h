@@ -16,12 +16,12 @@ struct TopFirst {
   bool largest;
   NumberOrder number_order() const { return largest ? NumberOrder::descending : NumberOrder::ascending; }
   template <class C>
-  PX_HD bool operator()(C x, int64_t place_x, C y, int64_t place_y) const {
+  PX_HD bool operator()(C x, int64_t location_x, C y, int64_t location_y) const {
     const bool x_nan = x != x;
     const bool y_nan = y != y;
     if (x_nan != y_nan) return largest ? x_nan : y_nan;
     if (x != y && !x_nan) return largest ? x > y : x < y;
-    return place_x < place_y;
+    return location_x < location_y;
   }
 };
 

@@ -79,7 +79,7 @@ void merge_lanes(const Fold& fold, C* lanes) {
 template <class C, class Fold>
 C fold_row(const Fold& fold, const C* values, int64_t length) {
   C result;
-  vectorised(0, length, [&fold, &result, values](int64_t begin, int64_t end) {
+  vectorized(0, length, [&fold, &result, values](int64_t begin, int64_t end) {
     C lanes[kLanes];
     for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = fold.template init<C>();
     const int64_t whole = end / kLanes * kLanes;
@@ -94,26 +94,26 @@ C fold_row(const Fold& fold, const C* values, int64_t length) {
 }
 
 // Short rows, some of them side by side: each in the order of fold_row.
-constexpr int64_t kRowsBeside = 16, kShortRow = 256;
+constexpr int64_t kRowsAcross = 16, kShortRow = 256;
 
 template <class C, class Fold>
-void fold_rows_beside(const Fold& fold, const C* in, int64_t length, int64_t count, C* out) {
-  alignas(64) C lanes[kLanes * kRowsBeside], values[kLanes * kRowsBeside];
+void fold_rows_across(const Fold& fold, const C* in, int64_t length, int64_t count, C* out) {
+  alignas(64) C lanes[kLanes * kRowsAcross], values[kLanes * kRowsAcross];
   const int64_t used = std::min(kLanes, length);
-  std::fill_n(lanes, used * kRowsBeside, fold.template init<C>());
-  if (count < kRowsBeside) std::fill_n(values, used * kRowsBeside, C(0));
+  std::fill_n(lanes, used * kRowsAcross, fold.template init<C>());
+  if (count < kRowsAcross) std::fill_n(values, used * kRowsAcross, C(0));
   for (int64_t first = 0; first < length; first += kLanes) {
     const int64_t steps = std::min(kLanes, length - first);
-    turn(values, kRowsBeside, in + first, length, steps, count);
-    vectorised(0, steps * kRowsBeside, [&](int64_t begin, int64_t end) {
+    turn(values, kRowsAcross, in + first, length, steps, count);
+    vectorized(0, steps * kRowsAcross, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) lanes[i] = fold.step(lanes[i], values[i]);
     });
   }
   // Lanes that no value went to hold what changes nothing.
-  vectorised(0, used, [&](int64_t, int64_t end) {
+  vectorized(0, used, [&](int64_t, int64_t end) {
     for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-      const C* const upper = lanes + width * kRowsBeside;
-      const int64_t merged = std::clamp<int64_t>(end - width, 0, width) * kRowsBeside;
+      const C* const upper = lanes + width * kRowsAcross;
+      const int64_t merged = std::clamp<int64_t>(end - width, 0, width) * kRowsAcross;
       PX_INDEPENDENT_ITERATIONS
       for (int64_t i = 0; i < merged; ++i) lanes[i] = fold.merge(lanes[i], upper[i]);
     }
@@ -123,7 +123,7 @@ void fold_rows_beside(const Fold& fold, const C* in, int64_t length, int64_t cou
 
 template <class C>
 bool are_short_rows(const RowLayout& layout, const TensorView& in) {
-  return layout.inner == 1 && layout.length > 0 && layout.length <= kShortRow && layout.outer >= kRowsBeside &&
+  return layout.inner == 1 && layout.length > 0 && layout.length <= kShortRow && layout.outer >= kRowsAcross &&
          in.dtype == storage_of<C>();
 }
 
@@ -143,7 +143,7 @@ void fold_part_of_columns(const Fold& fold, const TensorView& in, const RowLayou
     } else {
       load_block<C>(in.dtype, in.data, index, 1, count, buffer);
     }
-    vectorised(0, count, [&fold, &accumulators, values](int64_t first, int64_t last) {
+    vectorized(0, count, [&fold, &accumulators, values](int64_t first, int64_t last) {
       C* local = accumulators;
       for (int64_t i = first; i < last; ++i) local[i] = fold.step(local[i], values[i]);
     });
@@ -165,13 +165,13 @@ void fold_columns(const Fold& fold, const TensorView& in, const RowLayout& layou
 
 template <class C, class Fold>
 void fold_short_rows(const Fold& fold, const RowLayout& layout, const MutableView& out, const TensorView& in) {
-  const int64_t groups = (layout.outer + kRowsBeside - 1) / kRowsBeside;
-  parallel_for(groups, layout.length * kRowsBeside / 4, [&](int64_t begin, int64_t end) {
-    C results[kRowsBeside];
+  const int64_t groups = (layout.outer + kRowsAcross - 1) / kRowsAcross;
+  parallel_for(groups, layout.length * kRowsAcross / 4, [&](int64_t begin, int64_t end) {
+    C results[kRowsAcross];
     for (int64_t group = begin; group < end; ++group) {
-      const int64_t row = group * kRowsBeside, count = std::min(kRowsBeside, layout.outer - row);
+      const int64_t row = group * kRowsAcross, count = std::min(kRowsAcross, layout.outer - row);
       const C* const values = reinterpret_cast<const C*>(in.data) + row * layout.length;
-      fold_rows_beside(fold, values, layout.length, count, results);
+      fold_rows_across(fold, values, layout.length, count, results);
       for (int64_t i = 0; i < count; ++i) results[i] = fold.finish(results[i], layout.length);
       store_block<C>(out.dtype, out.data, row, count, results);
     }
@@ -230,7 +230,7 @@ class HostTeam {
   }
   // The fold of values and their places: step(state, value, place).
   template <class Fold>
-  auto fold_places(const Fold& fold) const {
+  auto fold_elements(const Fold& fold) const {
     if constexpr (requires { fold.of_row(in_, length_); }) {
       return fold.of_row(in_, length_);
     } else {
@@ -242,7 +242,7 @@ class HostTeam {
   // out[i] = f(in[i], i)
   template <class F>
   void emit(const F& f) const {
-    vectorised(0, length_, [f, in = in_, out = out_](int64_t begin, int64_t end) {
+    vectorized(0, length_, [f, in = in_, out = out_](int64_t begin, int64_t end) {
       PX_INDEPENDENT_ITERATIONS
       for (int64_t i = begin; i < end; ++i) out[i] = f(in[i], i);
     });
@@ -252,7 +252,7 @@ class HostTeam {
   void emit_runs(int64_t run_length, const Make& make) const {
     for (int64_t run = 0; run * run_length < length_; ++run) {
       const auto f = make(run);
-      vectorised(run * run_length, (run + 1) * run_length, [f, in = in_, out = out_](int64_t begin, int64_t end) {
+      vectorized(run * run_length, (run + 1) * run_length, [f, in = in_, out = out_](int64_t begin, int64_t end) {
         PX_INDEPENDENT_ITERATIONS
         for (int64_t i = begin; i < end; ++i) out[i] = f(in[i]);
       });
@@ -261,7 +261,7 @@ class HostTeam {
   // out[i] = f(out[i])
   template <class F>
   void change_emitted(const F& f) const {
-    vectorised(0, length_, [f, out = out_](int64_t begin, int64_t end) {
+    vectorized(0, length_, [f, out = out_](int64_t begin, int64_t end) {
       PX_INDEPENDENT_ITERATIONS
       for (int64_t i = begin; i < end; ++i) out[i] = f(out[i]);
     });
@@ -358,12 +358,13 @@ void scan_rows(Queue<Cpu>&, const F& f, const RowLayout& layout, const MutableVi
 
 // out[row] = finish(fold of the row's values and their places): folds whose state is not a single value.
 template <class C, class Fold>
-void fold_places(Queue<Cpu>&, const Fold& fold, const RowLayout& layout, const MutableView& out, const TensorView& in) {
+void fold_elements(Queue<Cpu>&, const Fold& fold, const RowLayout& layout, const MutableView& out,
+                   const TensorView& in) {
   parallel_for(layout.row_count(), layout.length * 2, [&](int64_t begin, int64_t end) {
     std::vector<C> buffer;
     for (int64_t row = begin; row < end; ++row) {
       const HostTeam<C, C> team(load_row<C>(in, layout, row, buffer), nullptr, layout.length);
-      const auto result = fold.finish(team.fold_places(fold), layout.length);
+      const auto result = fold.finish(team.fold_elements(fold), layout.length);
       store_block<std::remove_const_t<decltype(result)>>(out.dtype, out.data, row, 1, &result);
     }
   });

@@ -55,12 +55,12 @@ void scatter(Queue<Cpu>&, const F& f, Combine combine, const MutableView& out, c
   const int64_t blocks = block_elements == 0 ? 0 : updates.element_count() / block_elements;
   const int64_t bytes = element_bytes(out.dtype) * block_elements;
   for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t place = f(block);
+    const int64_t location = f(block);
     if (combine == Combine::replace) {
-      std::memcpy(out.data + place * bytes, updates.data + block * bytes, static_cast<size_t>(bytes));
+      std::memcpy(out.data + location * bytes, updates.data + block * bytes, static_cast<size_t>(bytes));
       continue;
     }
-    scatter_detail::combine_blocks<C>(combine, out, place * block_elements, updates, block * block_elements,
+    scatter_detail::combine_blocks<C>(combine, out, location * block_elements, updates, block * block_elements,
                                       block_elements);
   }
 }

@@ -15,14 +15,14 @@ namespace parallax::runtime {
 
 template <class Device>
 struct Selection {
-  Elements<Device, const int64_t> places;
+  Elements<Device, const int64_t> locations;
   int64_t count = 0;
   std::shared_ptr<const void> owner;
 };
 
 template <class C>
 Result<Selection<Cpu>> select(Queue<Cpu>&, const TensorView& in) {
-  auto places = std::make_shared<std::vector<int64_t>>();
+  auto locations = std::make_shared<std::vector<int64_t>>();
   std::array<C, kBlockElements> block;
   std::array<int64_t, kBlockElements> found;
   const int64_t all = in.element_count();
@@ -34,11 +34,11 @@ Result<Selection<Cpu>> select(Queue<Cpu>&, const TensorView& in) {
       found[count] = first + i;
       count += block[static_cast<size_t>(i)] != C(0) ? 1 : 0;
     }
-    places->insert(places->end(), found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count));
+    locations->insert(locations->end(), found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count));
   }
-  const Elements<Cpu, const int64_t> elements{places->data()};
-  const auto count = static_cast<int64_t>(places->size());
-  return Selection<Cpu>{elements, count, std::move(places)};
+  const Elements<Cpu, const int64_t> elements{locations->data()};
+  const auto count = static_cast<int64_t>(locations->size());
+  return Selection<Cpu>{elements, count, std::move(locations)};
 }
 
 }  // namespace parallax::runtime

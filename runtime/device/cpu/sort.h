@@ -20,8 +20,10 @@ class CompareSort {
  public:
   explicit CompareSort(const Before& before) : before_(before) {}
 
-  void operator()(const C* row, int64_t length, int64_t k, int64_t* places) {
-    const auto precedes = [&](const Entry& a, const Entry& b) { return before_(a.value, a.place, b.value, b.place); };
+  void operator()(const C* row, int64_t length, int64_t k, int64_t* locations) {
+    const auto precedes = [&](const Entry& a, const Entry& b) {
+      return before_(a.value, a.location, b.value, b.location);
+    };
     constexpr int64_t kManyOf = 8;
     const bool is_few = k < length / kManyOf;
     if (k == 0) return;
@@ -40,13 +42,13 @@ class CompareSort {
       }
       std::sort_heap(entries_.begin(), entries_.end(), precedes);
     }
-    for (int64_t i = 0; i < k; ++i) places[i] = entries_.data()[i].place;
+    for (int64_t i = 0; i < k; ++i) locations[i] = entries_.data()[i].location;
   }
 
  private:
   struct Entry {
     C value;
-    int64_t place;
+    int64_t location;
   };
   const Before& before_;
   std::vector<Entry> entries_;
@@ -54,7 +56,7 @@ class CompareSort {
 
 template <class C, class Sort>
 void sort_rows(const Sort& prototype, const RowLayout& layout, const TensorView& in, int64_t k,
-               const MutableView& values, const MutableView& places) {
+               const MutableView& values, const MutableView& locations) {
   const RowLayout out_layout{layout.outer, k, layout.inner};
   parallel_for(layout.row_count(), layout.length * 20, [&](int64_t begin, int64_t end) {
     Sort sort = prototype;
@@ -66,7 +68,7 @@ void sort_rows(const Sort& prototype, const RowLayout& layout, const TensorView&
       sort(elements, layout.length, k, order.data());
       for (int64_t i = 0; i < k; ++i) best.data()[i] = elements[order.data()[i]];
       store_row<C>(values, out_layout, row, best.data());
-      store_row<int64_t>(places, out_layout, row, order.data());
+      store_row<int64_t>(locations, out_layout, row, order.data());
     }
   });
 }
@@ -77,12 +79,12 @@ void sort_rows(const Sort& prototype, const RowLayout& layout, const TensorView&
 // the row's axis.
 template <class C, class Before>
 void sort_rows(Queue<Cpu>&, const Before& before, const RowLayout& layout, const TensorView& in, int64_t k,
-               const MutableView& values, const MutableView& places) {
+               const MutableView& values, const MutableView& locations) {
   if constexpr (gpu::OrdersNumbers<Before>) {
     if (KeySort<C>::takes(layout.length))
-      return sort_detail::sort_rows<C>(KeySort<C>(before.number_order()), layout, in, k, values, places);
+      return sort_detail::sort_rows<C>(KeySort<C>(before.number_order()), layout, in, k, values, locations);
   }
-  sort_detail::sort_rows<C>(sort_detail::CompareSort<C, Before>(before), layout, in, k, values, places);
+  sort_detail::sort_rows<C>(sort_detail::CompareSort<C, Before>(before), layout, in, k, values, locations);
 }
 
 }  // namespace parallax::runtime

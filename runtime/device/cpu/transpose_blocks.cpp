@@ -24,7 +24,7 @@ inline void lace_lines(T* target, const T* source, int64_t source_stride, int64_
 template <class T>
 void turn(T* target, int64_t target_stride, const T* source, int64_t source_stride, int64_t rows, int64_t columns) {
   // In a loop of one, for the registers that wider instructions come with.
-  vectorised(0, 1, [=](int64_t, int64_t) {
+  vectorized(0, 1, [=](int64_t, int64_t) {
     constexpr int kFew = 3;
     if (columns == kFew && target_stride == kFew) return lace_lines<kFew>(target, source, source_stride, rows);
     transpose_tile(target, target_stride, source, source_stride, rows, columns);

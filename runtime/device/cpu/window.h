@@ -31,10 +31,10 @@ void for_each_tap(const WindowGeometry& window, const int64_t* out_position, con
     int64_t offset = 0;
     bool inside = true;
     for (int64_t axis = 0; axis < rank; ++axis) {
-      const int64_t place = out_position[axis] * window.strides[axis] - window.pads_begin[axis] +
-                            tap_position[axis] * window.dilations[axis];
-      inside = inside && place >= 0 && place < window.in_spatial[axis];
-      offset = offset * window.in_spatial[axis] + place;
+      const int64_t location = out_position[axis] * window.strides[axis] - window.pads_begin[axis] +
+                               tap_position[axis] * window.dilations[axis];
+      inside = inside && location >= 0 && location < window.in_spatial[axis];
+      offset = offset * window.in_spatial[axis] + location;
     }
     if (inside) f(offset, tap);
     for (int64_t axis = rank - 1; axis >= 0; --axis) {
@@ -65,7 +65,7 @@ inline void unravel(int64_t index, const Ints& dims, int64_t* position) {
 // place(state, first element of the plane).
 template <class C, class Fold>
 void window_fold(Queue<Cpu>&, const Fold& fold, const WindowGeometry& window, int64_t planes, const MutableView& out,
-                 const MutableView& places, const TensorView& in) {
+                 const MutableView& locations, const TensorView& in) {
   const int64_t in_plane = product(window.in_spatial);
   const int64_t out_plane = product(window.out_spatial);
   parallel_for(planes, out_plane * product(window.kernel) * 4, [&](int64_t begin, int64_t end) {
@@ -78,15 +78,15 @@ void window_fold(Queue<Cpu>&, const Fold& fold, const WindowGeometry& window, in
         values = buffer.data();
       }
       int64_t position[Shape::kMaxRank] = {};
-      for (int64_t place = 0; place < out_plane; ++place, advance(position, window.out_spatial)) {
+      for (int64_t location = 0; location < out_plane; ++location, advance(position, window.out_spatial)) {
         auto state = fold.template init<C>();
         for_each_tap(window, position,
                      [&](int64_t offset, int64_t) { state = fold.step(state, values[offset], offset); });
         const C result = fold.finish(state, position);
-        store_block<C>(out.dtype, out.data, plane * out_plane + place, 1, &result);
-        if (places.data == nullptr) continue;
-        const int64_t where = fold.place(state, plane * in_plane);
-        store_block<int64_t>(places.dtype, places.data, plane * out_plane + place, 1, &where);
+        store_block<C>(out.dtype, out.data, plane * out_plane + location, 1, &result);
+        if (locations.data == nullptr) continue;
+        const int64_t where = fold.location(state, plane * in_plane);
+        store_block<int64_t>(locations.dtype, locations.data, plane * out_plane + location, 1, &where);
       }
     }
   });

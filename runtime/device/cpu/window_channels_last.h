@@ -34,18 +34,18 @@ inline void find_taps(const WindowGeometry& window, const int64_t* position, con
 template <class Fold>
 void window_fold_channels_last(Queue<Cpu>&, const Fold& fold, const WindowGeometry& window, int64_t batch,
                                int64_t channels, float* out, const float* in) {
-  const int64_t in_places = product(window.in_spatial);
-  const int64_t out_places = product(window.out_spatial);
-  parallel_for(batch * out_places, channels * product(window.kernel), [&](int64_t begin, int64_t end) {
+  const int64_t in_locations = product(window.in_spatial);
+  const int64_t out_positions = product(window.out_spatial);
+  parallel_for(batch * out_positions, channels * product(window.kernel), [&](int64_t begin, int64_t end) {
     std::vector<const float*> taps;
     for (int64_t index = begin; index < end; ++index) {
       int64_t position[Shape::kMaxRank] = {};
-      unravel(index % out_places, window.out_spatial, position);
-      const float* image = in + index / out_places * in_places * channels;
+      unravel(index % out_positions, window.out_spatial, position);
+      const float* image = in + index / out_positions * in_locations * channels;
       find_taps(window, position, image, channels, taps);
       const float divisor = fold.divisor(static_cast<int64_t>(taps.size()), position);
       float* row = out + index * channels;
-      vectorised(0, channels, [&fold, &taps, divisor, row](int64_t first, int64_t last) {
+      vectorized(0, channels, [&fold, &taps, divisor, row](int64_t first, int64_t last) {
         if (taps.empty()) return static_cast<void>(std::fill(row + first, row + last, fold.empty()));
         std::copy(taps[0] + first, taps[0] + last, row + first);
         size_t tap = 1;
@@ -69,35 +69,36 @@ void window_fold_channels_last(Queue<Cpu>&, const Fold& fold, const WindowGeomet
 // out[n][c] = fold of x[n][every place][c]: along each line of the last spatial axis first, then over the lines, which
 // keeps the rounding of long sums small.
 template <class Fold>
-void fold_places_channels_last(Queue<Cpu>&, const Fold& fold, int64_t batch, int64_t lines, int64_t places,
-                               int64_t channels, float* out, const float* in) {
+void fold_elements_channels_last(Queue<Cpu>&, const Fold& fold, int64_t batch, int64_t lines, int64_t locations,
+                                 int64_t channels, float* out, const float* in) {
   constexpr int64_t kChannels = 64;
   const int64_t groups = (channels + kChannels - 1) / kChannels;
-  parallel_for(batch * groups, lines * places * kChannels / 4, [&](int64_t begin, int64_t end) {
+  parallel_for(batch * groups, lines * locations * kChannels / 4, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index) {
       const int64_t channel = index % groups * kChannels;
-      const float* image = in + index / groups * lines * places * channels + channel;
+      const float* image = in + index / groups * lines * locations * channels + channel;
       float* result = out + index / groups * channels + channel;
-      vectorised(0, std::min(kChannels, channels - channel), [=, &fold](int64_t first, int64_t last) {
+      vectorized(0, std::min(kChannels, channels - channel), [=, &fold](int64_t first, int64_t last) {
         float total[kChannels];
         float sum[kChannels];
         for (int64_t c = first; c < last; ++c) total[c] = fold.template init<float>();
         for (int64_t line = 0; line < lines; ++line) {
           for (int64_t c = first; c < last; ++c) sum[c] = fold.template init<float>();
-          const float* values = image + line * places * channels;
-          int64_t place = 0;
-          for (; place + 4 <= places; place += 4, values += 4 * channels) {  // each pass over the sums takes four
+          const float* values = image + line * locations * channels;
+          int64_t location = 0;
+          for (; location + 4 <= locations;
+               location += 4, values += 4 * channels) {  // each pass over the sums takes four
             const float *const second = values + channels, *const third = second + channels,
                                *const fourth = third + channels;
             for (int64_t c = first; c < last; ++c)
               sum[c] = fold.step(fold.step(fold.step(fold.step(sum[c], values[c]), second[c]), third[c]), fourth[c]);
           }
-          for (; place < places; ++place, values += channels) {
+          for (; location < locations; ++location, values += channels) {
             for (int64_t c = first; c < last; ++c) sum[c] = fold.step(sum[c], values[c]);
           }
           for (int64_t c = first; c < last; ++c) total[c] = fold.merge(total[c], sum[c]);
         }
-        for (int64_t c = first; c < last; ++c) result[c] = fold.finish(total[c], lines * places);
+        for (int64_t c = first; c < last; ++c) result[c] = fold.finish(total[c], lines * locations);
       });
     }
   });

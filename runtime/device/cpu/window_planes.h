@@ -42,7 +42,7 @@ constexpr int64_t kStripElements = 4096;  // of lines that are folded at once: t
 constexpr int64_t kWidest = 16;           // floats of a vector: lines of so many have no rest
 
 // Lines of a strip as the windows see them, `width` apart, with what changes nothing in place of the padding.
-struct Strip {
+struct RowTile {
   int64_t width = 0;  // a multiple of the stride
   int64_t rows = 0;   // of outputs, at most
   std::vector<float> lines, folded, results;
@@ -54,41 +54,41 @@ inline int64_t width_of(const WindowAxis& columns) {
   return (reached + unit - 1) / unit * unit;
 }
 
-inline Strip make_strip(const WindowAxis& rows, const WindowAxis& columns, float neutral) {
-  Strip strip;
-  strip.width = width_of(columns);
-  const int64_t lines = std::max(kStripElements / strip.width, rows.reach(1));
-  strip.rows = std::min(rows.out, (lines - rows.reach(1)) / rows.stride + 1);
-  strip.lines.assign(static_cast<size_t>(rows.reach(strip.rows) * strip.width), neutral);
+inline RowTile make_row_tile(const WindowAxis& rows, const WindowAxis& columns, float neutral) {
+  RowTile row_tile;
+  row_tile.width = width_of(columns);
+  const int64_t lines = std::max(kStripElements / row_tile.width, rows.reach(1));
+  row_tile.rows = std::min(rows.out, (lines - rows.reach(1)) / rows.stride + 1);
+  row_tile.lines.assign(static_cast<size_t>(rows.reach(row_tile.rows) * row_tile.width), neutral);
   // Behind the last line, too, places are read of which nothing is used.
-  strip.folded.assign(static_cast<size_t>(strip.rows * strip.width + columns.reach(1)), neutral);
-  strip.results.assign(static_cast<size_t>(strip.rows * strip.width / columns.stride), neutral);
-  return strip;
+  row_tile.folded.assign(static_cast<size_t>(row_tile.rows * row_tile.width + columns.reach(1)), neutral);
+  row_tile.results.assign(static_cast<size_t>(row_tile.rows * row_tile.width / columns.stride), neutral);
+  return row_tile;
 }
 
 // The lines of the plane under `count` rows of outputs from `first` on. Columns that no line has keep what they hold. A
 // single line is as wide as its windows reach, no wider.
-inline const float* fill_lines(Strip& strip, const WindowAxis& rows, const WindowAxis& columns, const float* plane,
+inline const float* fill_lines(RowTile& row_tile, const WindowAxis& rows, const WindowAxis& columns, const float* plane,
                                int64_t first, int64_t count, float neutral) {
   const int64_t begin = first * rows.stride - rows.pad, lines = rows.reach(count);
-  const bool fits = strip.width == columns.in || (lines == 1 && columns.reach(columns.out) <= columns.in);
+  const bool fits = row_tile.width == columns.in || (lines == 1 && columns.reach(columns.out) <= columns.in);
   if (fits && columns.pad == 0 && begin >= 0 && begin + lines <= rows.in) return plane + begin * columns.in;
-  const int64_t used = std::clamp(strip.width - columns.pad, int64_t{0}, columns.in);
+  const int64_t used = std::clamp(row_tile.width - columns.pad, int64_t{0}, columns.in);
   for (int64_t line = 0; line < lines; ++line) {
-    float* const to = strip.lines.data() + line * strip.width;
+    float* const to = row_tile.lines.data() + line * row_tile.width;
     if (begin + line < 0 || begin + line >= rows.in) {
-      std::fill_n(to, strip.width, neutral);
+      std::fill_n(to, row_tile.width, neutral);
     } else if (used > 0) {
       std::copy_n(plane + (begin + line) * columns.in, used, to + columns.pad);
     }
   }
-  return strip.lines.data();
+  return row_tile.lines.data();
 }
 
 // to[i] = the taps from from[i] on, `step` apart, into one; two of them or more.
 template <class Fold>
 void fold_across(const Fold& fold, const float* from, int64_t step, int64_t taps, int64_t count, float* to) {
-  vectorised(0, count, [=, &fold](int64_t, int64_t end) {
+  vectorized(0, count, [=, &fold](int64_t, int64_t end) {
     float* const out = to;
     const float *const first = from, *const second = from + step;
     if (taps == 2) {
@@ -114,26 +114,26 @@ void fold_across(const Fold& fold, const float* from, int64_t step, int64_t taps
 
 // Of each row of outputs its lines, folded into one.
 template <class Fold>
-const float* fold_down(const Fold& fold, Strip& strip, const WindowAxis& rows, const float* lines, int64_t count) {
+const float* fold_down(const Fold& fold, RowTile& row_tile, const WindowAxis& rows, const float* lines, int64_t count) {
   if (rows.kernel == 1 && count == 1) return lines;
-  const int64_t width = strip.width;
+  const int64_t width = row_tile.width;
   const int64_t at_once = rows.stride == 1 ? count : 1;  // neighbours' lines stand evenly apart
   for (int64_t i = 0; i < count; i += at_once) {
     const float* const from = lines + i * rows.stride * width;
-    float* const to = strip.folded.data() + i * width;
+    float* const to = row_tile.folded.data() + i * width;
     if (rows.kernel == 1) {
       std::copy_n(from, at_once * width, to);
     } else {
       fold_across(fold, from, rows.dilation * width, rows.kernel, at_once * width, to);
     }
   }
-  return strip.folded.data();
+  return row_tile.folded.data();
 }
 
 // to[i] = the taps of a line from i * stride on. Any number of taps at any stride: kTaps and kStride are 0.
 template <int kTaps, int kStride, class Fold>
 void fold_along(const Fold& fold, const WindowAxis& columns, const float* from, int64_t count, float* to) {
-  vectorised(0, count, [=, &fold, &columns](int64_t, int64_t end) {
+  vectorized(0, count, [=, &fold, &columns](int64_t, int64_t end) {
     const int64_t dilation = columns.dilation, stride = kStride == 0 ? columns.stride : kStride;
     const float* const line = from;
     float* const out = to;
@@ -181,16 +181,16 @@ struct Divisors {
 template <class Fold>
 std::vector<Divisors> divisors_of(const Fold& fold, const WindowAxis& rows, const WindowAxis& columns, int64_t rank,
                                   std::vector<size_t>& numbers) {
-  const auto taps_at = [](const WindowAxis& axis, int64_t place) {
+  const auto taps_at = [](const WindowAxis& axis, int64_t location) {
     int64_t taps = 0;
     for (int64_t tap = 0; tap < axis.kernel; ++tap) {
-      const int64_t at = place * axis.stride + axis.begin_of(tap);
+      const int64_t at = location * axis.stride + axis.begin_of(tap);
       taps += at >= 0 && at < axis.in ? 1 : 0;
     }
     return taps;
   };
   std::vector<int64_t> column_taps;
-  for (int64_t place = 0; place < columns.out; ++place) column_taps.push_back(taps_at(columns, place));
+  for (int64_t location = 0; location < columns.out; ++location) column_taps.push_back(taps_at(columns, location));
   std::vector<Divisors> all(1);
   for (int64_t row = 0; row < rows.out; ++row) {
     const int64_t row_taps = taps_at(rows, row);
@@ -198,9 +198,9 @@ std::vector<Divisors> divisors_of(const Fold& fold, const WindowAxis& rows, cons
     if (!is_whole) all.emplace_back();
     numbers.push_back(is_whole ? 0 : all.size() - 1);
     Divisors& own = all[numbers.back()];
-    for (int64_t place = 0; place < columns.out && own.values.size() < column_taps.size(); ++place) {
-      const int64_t position[2] = {rank == 1 ? place : row, place};
-      const int64_t taps = row_taps * column_taps[static_cast<size_t>(place)];
+    for (int64_t location = 0; location < columns.out && own.values.size() < column_taps.size(); ++location) {
+      const int64_t position[2] = {rank == 1 ? location : row, location};
+      const int64_t taps = row_taps * column_taps[static_cast<size_t>(location)];
       own.values.push_back(taps == 0 ? 0 : fold.divisor(taps, position));
       own.are_one = own.are_one && own.values.back() == 1;
     }
@@ -211,7 +211,7 @@ std::vector<Divisors> divisors_of(const Fold& fold, const WindowAxis& rows, cons
 template <class Fold>
 void divide_row(const Fold& fold, const Divisors& divisors, int64_t count, float* states) {
   if (divisors.are_one) return;
-  vectorised(0, count, [states, by = divisors.values.data(), empty = fold.empty()](int64_t, int64_t end) {
+  vectorized(0, count, [states, by = divisors.values.data(), empty = fold.empty()](int64_t, int64_t end) {
     float* const its = states;
     const float* const own = by;
     const float none = empty;
@@ -238,17 +238,17 @@ void window_fold_planes(Queue<Cpu>&, const Fold& fold, const WindowGeometry& win
   for (auto& each : divisors) each.values.resize(static_cast<size_t>(results), 1.0F);
   const int64_t line_work = columns.out * (rows.kernel + columns.kernel) / 4 + 1;
   parallel_for(planes * rows.out, line_work, [&](int64_t begin, int64_t end) {
-    window_detail::Strip strip = window_detail::make_strip(rows, columns, fold.first());
+    window_detail::RowTile row_tile = window_detail::make_row_tile(rows, columns, fold.first());
     while (begin < end) {
       const int64_t row = begin % rows.out;
-      const int64_t count = std::min({strip.rows, rows.out - row, end - begin});
+      const int64_t count = std::min({row_tile.rows, rows.out - row, end - begin});
       const float* const plane = in + begin / rows.out * rows.in * columns.in;
-      const float* const lines = window_detail::fill_lines(strip, rows, columns, plane, row, count, fold.first());
-      const float* const folded = window_detail::fold_down(fold, strip, rows, lines, count);
+      const float* const lines = window_detail::fill_lines(row_tile, rows, columns, plane, row, count, fold.first());
+      const float* const folded = window_detail::fold_down(fold, row_tile, rows, lines, count);
       float* const to = out + begin * columns.out;
       // Without a copy where the rows of results are as long as those of outputs.
       const bool is_direct = count == 1 || results == columns.out;
-      float* const states = is_direct ? to : strip.results.data();
+      float* const states = is_direct ? to : row_tile.results.data();
       window_detail::fold_along(fold, columns, folded, is_direct ? count * columns.out : count * results, states);
       for (int64_t i = 0; i < count; ++i) {
         float* const its = states + i * results;

@@ -13,29 +13,29 @@ namespace parallax::runtime {
 
 // Matrices that stand evenly apart. Heads may be fewer than the problem's, each for several in a row; so may samples,
 // one for all.
-struct EvenPlaces {
+struct EvenIndices {
   int64_t start = 0;
   int64_t samples = 1, heads = 1;
   int64_t sample_stride = 0, head_stride = 0, row = 0, column = 0;
 };
 
-struct AttentionPlaces {
-  EvenPlaces q, k, v, y, added;
+struct AttentionOffsets {
+  EvenIndices q, k, v, y, added;
 };
 
 // Where the operands lie, if cuDNN of this version (91900 is 9.19.0) could do it at all: what is for a library, heads
 // in multiples of 8, matrices that stand evenly apart, aligned memory.
-std::optional<AttentionPlaces> suits_cudnn(const LibraryAttention& attention, size_t version);
-CudnnKey key_of(const LibraryAttention& attention, const AttentionPlaces& places);
+std::optional<AttentionOffsets> suits_cudnn(const LibraryAttention& attention, size_t version);
+CudnnKey key_of(const LibraryAttention& attention, const AttentionOffsets& locations);
 CudnnChoice choose_attention_plan(const Cudnn& functions, const CudnnTarget& target, const LibraryAttention& attention,
-                                  const AttentionPlaces& places);
+                                  const AttentionOffsets& locations);
 
 struct AttentionMemory {
   void* log_sums = nullptr;  // a float for each query
   void* workspace = nullptr;
 };
 Status run_attention_plan(const CudnnPlan& plan, cudnnHandle_t handle, const LibraryAttention& attention,
-                          const AttentionPlaces& places, const AttentionMemory& memory);
+                          const AttentionOffsets& locations, const AttentionMemory& memory);
 
 }  // namespace parallax::runtime
 

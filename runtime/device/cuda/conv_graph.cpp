@@ -21,9 +21,9 @@ Ints spatial(const Ints& values, int64_t fill) {
   return all;
 }
 
-Ints dims_of(int64_t first, int64_t second, const Ints& places) {
+Ints dims_of(int64_t first, int64_t second, const Ints& locations) {
   Ints dims{first, second};
-  for (const int64_t places_of_axis : spatial(places, 1)) dims.push_back(places_of_axis);
+  for (const int64_t positions_of_axis : spatial(locations, 1)) dims.push_back(positions_of_axis);
   return dims;
 }
 
@@ -31,12 +31,12 @@ Ints dims_of(int64_t first, int64_t second, const Ints& places) {
 const Ints& windowed(const LibraryConv& conv) {
   return conv.is_transposed ? conv.problem.out_spatial : conv.problem.in_spatial;
 }
-const Ints& window_places(const LibraryConv& conv) {
+const Ints& window_positions(const LibraryConv& conv) {
   return conv.is_transposed ? conv.problem.in_spatial : conv.problem.out_spatial;
 }
 
 // Elements after the last window of a transpose count as negative padding; no window reaches them.
-Ints padding_behind(const LibraryConv& conv) {
+Ints padding_after(const LibraryConv& conv) {
   Ints pads = conv.problem.pads_end;
   for (int64_t& pad : pads) pad = std::max<int64_t>(0, pad);
   return pads;
@@ -45,12 +45,12 @@ Ints padding_behind(const LibraryConv& conv) {
 // The number of windows is what cuDNN computes from sizes and pads, on every axis.
 bool windows_fit(const LibraryConv& conv) {
   const ConvProblem& problem = conv.problem;
-  const Ints behind = padding_behind(conv);
+  const Ints after = padding_after(conv);
   for (int64_t axis = 0; axis < problem.spatial_rank(); ++axis) {
     const int64_t extent = (problem.kernel[axis] - 1) * problem.dilations[axis] + 1;
-    const int64_t room = windowed(conv)[axis] + problem.pads_begin[axis] + behind[axis] - extent;
+    const int64_t room = windowed(conv)[axis] + problem.pads_begin[axis] + after[axis] - extent;
     if (problem.pads_begin[axis] < 0 || room < 0) return false;
-    if (room / problem.strides[axis] + 1 != window_places(conv)[axis]) return false;
+    if (room / problem.strides[axis] + 1 != window_positions(conv)[axis]) return false;
   }
   return true;
 }
@@ -108,7 +108,7 @@ CudnnChoice choose_conv_plan(const Cudnn& functions, const CudnnTarget& target, 
     sums = graph.tensor(between);
   }
   const CudnnConvolution windows{spatial(problem.strides, 1), spatial(problem.dilations, 1),
-                                 spatial(problem.pads_begin, 0), spatial(padding_behind(conv), 0)};
+                                 spatial(problem.pads_begin, 0), spatial(padding_after(conv), 0)};
   if (conv.is_transposed) {
     graph.convolve_back(windows, x, filters, sums);
   } else {

@@ -101,8 +101,8 @@ Result<bool> is_copied(Queue<Cuda>& queue, int64_t ticket) {
 Status wait_copied(Queue<Cuda>& queue, int64_t ticket) {
   if (PX_TRY(is_copied(queue, ticket))) return {};
   const CudaCopies& copies = *queue.library().copies;
-  const auto place = static_cast<size_t>(ticket - copies.first_ticket);
-  return checked("a copy to the host failed", cudaEventSynchronize(copies.under_way[place]));
+  const auto location = static_cast<size_t>(ticket - copies.first_ticket);
+  return checked("a copy to the host failed", cudaEventSynchronize(copies.under_way[location]));
 }
 
 }  // namespace parallax::runtime

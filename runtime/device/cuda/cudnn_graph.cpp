@@ -323,8 +323,8 @@ Status CudnnPlan::run(cudnnHandle_t handle, std::span<const int64_t> ids, std::s
 }
 
 const CudnnChoice* CudnnPlans::find(const CudnnKey& key, bool is_recording) {
-  const auto found = places_.find(key);
-  if (found == places_.end()) return nullptr;
+  const auto found = locations_.find(key);
+  if (found == locations_.end()) return nullptr;
   found->second->stays |= is_recording;
   return &found->second->choice;
 }
@@ -332,11 +332,11 @@ const CudnnChoice* CudnnPlans::find(const CudnnKey& key, bool is_recording) {
 const CudnnChoice* CudnnPlans::keep(CudnnKey key, CudnnChoice choice) {
   const auto oldest = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return !entry.stays; });
   if (is_full() && oldest != entries_.end()) {
-    places_.erase(oldest->key);
+    locations_.erase(oldest->key);
     entries_.erase(oldest);
   }
   entries_.push_back({key, std::move(choice), false});
-  places_[std::move(key)] = std::prev(entries_.end());
+  locations_[std::move(key)] = std::prev(entries_.end());
   return &entries_.back().choice;
 }
 

@@ -163,7 +163,7 @@ class CudnnPlans {
   };
   size_t most_;
   std::list<Entry> entries_;  // oldest first
-  std::map<CudnnKey, std::list<Entry>::iterator> places_;
+  std::map<CudnnKey, std::list<Entry>::iterator> locations_;
 };
 
 }  // namespace parallax::runtime

@@ -168,12 +168,12 @@ Result<Described> describe(const LibraryProduct& product, cudaDataType_t type, b
   const int64_t batch = problem.batch();
   const int64_t a_distance = even_distance(problem.a_offsets);
   const int64_t b_distance = even_distance(problem.b_offsets);
-  const bool turned_a = problem.transpose_a;
-  const bool turned_b = problem.transpose_b;
-  described.first =
-      PX_TRY(layout_of(type, turned_b ? problem.k : problem.n, turned_b ? problem.n : problem.k, batch, b_distance));
-  described.second =
-      PX_TRY(layout_of(type, turned_a ? problem.m : problem.k, turned_a ? problem.k : problem.m, batch, a_distance));
+  const bool permuted_a = problem.transpose_a;
+  const bool permuted_b = problem.transpose_b;
+  described.first = PX_TRY(
+      layout_of(type, permuted_b ? problem.k : problem.n, permuted_b ? problem.n : problem.k, batch, b_distance));
+  described.second = PX_TRY(
+      layout_of(type, permuted_a ? problem.m : problem.k, permuted_a ? problem.k : problem.m, batch, a_distance));
   described.result = PX_TRY(layout_of(type, problem.n, problem.m, batch, problem.m * problem.n));
   described.first_data = product.b.data + byte_size(product.b.dtype, problem.b_offsets[0]);
   described.second_data = product.a.data + byte_size(product.a.dtype, problem.a_offsets[0]);

@@ -126,7 +126,7 @@ Result<Tensor> Queue<Cuda>::allocate(DType dtype, const Shape& shape) {
   if (dtype == DType::string) return unsupported("strings cannot be on a GPU; --fallback=reference runs such nodes");
   const parallax::Device device{parallax::Device::Kind::cuda, options_.device_index};
   const size_t bytes = std::max<size_t>(1, byte_size(dtype, shape.element_count()));
-  if (auto place = memory_->place(bytes)) return Tensor::wrap(dtype, shape, std::move(place), device);
+  if (auto location = memory_->location(bytes)) return Tensor::wrap(dtype, shape, std::move(location), device);
   const auto counted = static_cast<int64_t>(bytes);
   auto memory = take(counted);
   if (!memory.ok()) return std::move(memory).error();
@@ -148,14 +148,14 @@ std::shared_ptr<std::byte> Queue<Cuda>::make_block(int64_t bytes) {
 Result<Tensor> Queue<Cuda>::to_device(const Tensor& host) {
   auto tensor = allocate(host.dtype(), host.shape());
   if (!tensor.ok()) return tensor;
-  if (is_recording()) return upload_beside(host);
+  if (is_recording()) return upload_alongside(host);
   Status copied = upload(host, *tensor);
   if (!copied.ok()) return std::move(copied).error();
   return tensor;
 }
 
 // At once, and not as a part of what is recorded.
-Result<Tensor> Queue<Cuda>::upload_beside(const Tensor& host) {
+Result<Tensor> Queue<Cuda>::upload_alongside(const Tensor& host) {
   void* memory = nullptr;
   cudaError_t error = cudaMalloc(&memory, std::max<size_t>(1, host.size_bytes()));
   if (error != cudaSuccess) return cuda_error("cannot allocate", error);
@@ -210,9 +210,9 @@ struct CudaRecording final : Recording {
 }  // namespace
 
 Status Queue<Cuda>::begin_recording() {
-  auto places = allocate(DType::int64, Shape{kMostChecks});
-  if (!places.ok()) return std::move(places).error();
-  set_checks(std::move(*places));
+  auto locations = allocate(DType::int64, Shape{kMostChecks});
+  if (!locations.ok()) return std::move(locations).error();
+  set_checks(std::move(*locations));
   const cudaError_t error = cudaStreamBeginCapture(stream_->handle, cudaStreamCaptureModeRelaxed);
   if (error != cudaSuccess) return cuda_error("cannot record", error);
   set_recording(true);

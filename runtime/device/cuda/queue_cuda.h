@@ -74,7 +74,7 @@ class Queue<Cuda> : public GpuQueueBase {
  private:
   Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> stream, std::unique_ptr<CudaLibrary> library);
   Result<std::byte*> take(int64_t bytes);  // counted as live
-  Result<Tensor> upload_beside(const Tensor& host);
+  Result<Tensor> upload_alongside(const Tensor& host);
 
   CudaQueueOptions options_;
   int64_t limit_bytes_ = 0;

@@ -11,8 +11,8 @@ namespace parallax::runtime {
 Result<void*> open_shared(const SharedLibrary& library) {
   const int flags = RTLD_NOW | (library.is_for_all ? RTLD_GLOBAL : RTLD_LOCAL);
   if (void* opened = ::dlopen(library.name.c_str(), flags)) return opened;
-  const char* told = ::dlerror();
-  const std::string problem = told == nullptr ? "" : told;
+  const char* reported = ::dlerror();
+  const std::string problem = reported == nullptr ? "" : reported;
   if (void* opened = ::dlopen((library.folder + "/" + library.name).c_str(), flags)) return opened;
   return execution_error("cuda: cannot load " + library.name + " (" + problem + "): install " + library.to_install);
 }

@@ -42,9 +42,9 @@ Status for_each_part(Queue<Cuda>& queue, int64_t parts, const Call& call) {
 template <class Key>
 struct Rows {
   const Key* keys_in;
-  const uint32_t* places_in;
+  const uint32_t* positions_in;
   Key* keys_out;
-  uint32_t* places_out;
+  uint32_t* positions_out;
   int64_t rows, length;
   int bits;
   cudaStream_t stream;
@@ -54,25 +54,25 @@ struct Rows {
 template <class Key, int kThreads, int kItems>
 __global__ void sort_short_rows(Rows<Key> problem) {
   using Load = cub::BlockLoad<Key, kThreads, kItems, cub::BLOCK_LOAD_WARP_TRANSPOSE>;
-  using LoadPlaces = cub::BlockLoad<uint32_t, kThreads, kItems, cub::BLOCK_LOAD_WARP_TRANSPOSE>;
+  using LoadElements = cub::BlockLoad<uint32_t, kThreads, kItems, cub::BLOCK_LOAD_WARP_TRANSPOSE>;
   using Sort = cub::BlockRadixSort<Key, kThreads, kItems, uint32_t>;
   __shared__ union {
     typename Load::TempStorage load;
-    typename LoadPlaces::TempStorage load_places;
+    typename LoadElements::TempStorage load_places;
     typename Sort::TempStorage sort;
   } memory;
   Key keys[kItems];
-  uint32_t places[kItems];
+  uint32_t locations[kItems];
   const int length = static_cast<int>(problem.length);
   for (int64_t row = blockIdx.x; row < problem.rows; row += gridDim.x) {
     const int64_t start = row * problem.length;
     Load(memory.load).Load(problem.keys_in + start, keys, length, static_cast<Key>(~Key{0}));
     __syncthreads();
-    LoadPlaces(memory.load_places).Load(problem.places_in + start, places, length, 0U);
+    LoadElements(memory.load_places).Load(problem.positions_in + start, locations, length, 0U);
     __syncthreads();
-    Sort(memory.sort).SortBlockedToStriped(keys, places, 0, problem.bits);
+    Sort(memory.sort).SortBlockedToStriped(keys, locations, 0, problem.bits);
     cub::StoreDirectStriped<kThreads>(static_cast<int>(threadIdx.x), problem.keys_out + start, keys, length);
-    cub::StoreDirectStriped<kThreads>(static_cast<int>(threadIdx.x), problem.places_out + start, places, length);
+    cub::StoreDirectStriped<kThreads>(static_cast<int>(threadIdx.x), problem.positions_out + start, locations, length);
     __syncthreads();
   }
 }
@@ -106,8 +106,8 @@ Status sort_by_segments(Queue<Cuda>& queue, const Rows<Key>& problem) {
     const auto rows = static_cast<int>(std::min(at_once, problem.rows - part * at_once));
     const int64_t start = part * at_once * problem.length;
     return cub::DeviceSegmentedRadixSort::SortPairs(
-        memory, bytes, problem.keys_in + start, problem.keys_out + start, problem.places_in + start,
-        problem.places_out + start, rows * length, rows, starts, starts + 1, 0, problem.bits, problem.stream);
+        memory, bytes, problem.keys_in + start, problem.keys_out + start, problem.positions_in + start,
+        problem.positions_out + start, rows * length, rows, starts, starts + 1, 0, problem.bits, problem.stream);
   });
 }
 
@@ -117,7 +117,7 @@ Status sort_row_by_row(Queue<Cuda>& queue, const Rows<Key>& problem) {
   return for_each_part(queue, problem.rows, [&](int64_t row, void* memory, size_t& bytes) {
     const int64_t start = row * problem.length;
     return cub::DeviceRadixSort::SortPairs(memory, bytes, problem.keys_in + start, problem.keys_out + start,
-                                           problem.places_in + start, problem.places_out + start, length, 0,
+                                           problem.positions_in + start, problem.positions_out + start, length, 0,
                                            problem.bits, problem.stream);
   });
 }
@@ -125,9 +125,9 @@ Status sort_row_by_row(Queue<Cuda>& queue, const Rows<Key>& problem) {
 template <class Key>
 Status sort_as(Queue<Cuda>& queue, const RadixRows& problem, const RadixItems& in, const RadixItems& out) {
   const Rows<Key> rows{reinterpret_cast<const Key*>(in.keys.data),
-                       reinterpret_cast<const uint32_t*>(in.places.data),
+                       reinterpret_cast<const uint32_t*>(in.locations.data),
                        reinterpret_cast<Key*>(out.keys.data),
-                       reinterpret_cast<uint32_t*>(out.places.data),
+                       reinterpret_cast<uint32_t*>(out.locations.data),
                        problem.rows,
                        problem.length,
                        problem.bits,

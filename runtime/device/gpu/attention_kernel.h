@@ -17,10 +17,10 @@ struct PlacedElement {
   Elements<Device, const int64_t> offsets;
   int64_t row, column, rows, columns;
 
-  PX_HD int64_t place(int64_t i) const {
+  PX_HD int64_t location(int64_t i) const {
     return offsets[i / (rows * columns)] + i / columns % rows * row + i % columns * column;
   }
-  PX_HD float operator()(int64_t i) const { return data[place(i)]; }
+  PX_HD float operator()(int64_t i) const { return data[location(i)]; }
 };
 
 // The inverse: dense matrices to where they belong.
@@ -33,7 +33,7 @@ struct PlaceElementsKernel {
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
-    for_each_item(launch, count, [&](int64_t i) { out[from_dense.place(i)] = from_dense.data[i]; });
+    for_each_item(launch, count, [&](int64_t i) { out[from_dense.location(i)] = from_dense.data[i]; });
   }
 };
 
@@ -71,16 +71,18 @@ struct DenseMatrices {
 };
 
 template <GpuDevice Gpu>
-Result<DenseMatrices> dense_matrices(Queue<Gpu>& queue, const MatrixPlaces& places, int64_t rows, int64_t columns,
+Result<DenseMatrices> dense_matrices(Queue<Gpu>& queue, const MatrixOffsets& locations, int64_t rows, int64_t columns,
                                      const float* data) {
-  if (places.column == 1 && (places.row == columns || rows == 1)) return DenseMatrices{data, places.offsets, false, {}};
-  if (places.row == 1 && (places.column == rows || columns == 1)) return DenseMatrices{data, places.offsets, true, {}};
+  if (locations.column == 1 && (locations.row == columns || rows == 1))
+    return DenseMatrices{data, locations.offsets, false, {}};
+  if (locations.row == 1 && (locations.column == rows || columns == 1))
+    return DenseMatrices{data, locations.offsets, true, {}};
   DenseMatrices dense;
-  const int64_t batch = places.offsets.size();
+  const int64_t batch = locations.offsets.size();
   dense.memory = PX_TRY(queue.allocate(DType::float32, Shape{batch, rows, columns}));
-  const Tensor offsets = PX_TRY(queue.to_device(Tensor::vector<int64_t>(places.offsets)));
+  const Tensor offsets = PX_TRY(queue.to_device(Tensor::vector<int64_t>(locations.offsets)));
   const PlacedElement<Gpu> element{
-      {data}, {reinterpret_cast<const int64_t*>(offsets.view().data)}, places.row, places.column, rows, columns};
+      {data}, {reinterpret_cast<const int64_t*>(offsets.view().data)}, locations.row, locations.column, rows, columns};
   tabulate<float>(queue, element, writable(dense.memory));
   dense.data = reinterpret_cast<const float*>(dense.memory.view().data);
   for (int64_t i = 0; i < batch; ++i) dense.offsets.push_back(i * rows * columns);
@@ -121,16 +123,16 @@ Status attention(Queue<Gpu>& queue, const AttentionProblem& problem, const Rule&
   for (int64_t i = 0; i < batch; ++i) weighing.a_offsets[i] = i * problem.queries * problem.keys;
   weighing.b_offsets = values.offsets;
   PX_TRY(gemm(queue, weighing, score_values, values.data, writable(sums).template as<float>()));
-  const Tensor places = PX_TRY(queue.to_device(Tensor::vector<int64_t>(problem.y.offsets)));
-  const gpu::PlaceElementsKernel<Gpu> place{{{writable(sums).template as<float>()},
-                                             {reinterpret_cast<const int64_t*>(places.view().data)},
-                                             problem.y.row,
-                                             problem.y.column,
-                                             problem.queries,
-                                             problem.value_size},
-                                            {y},
-                                            sums.element_count()};
-  launch(queue, place, gpu::size_for_items(queue, place.count));
+  const Tensor locations = PX_TRY(queue.to_device(Tensor::vector<int64_t>(problem.y.offsets)));
+  const gpu::PlaceElementsKernel<Gpu> location{{{writable(sums).template as<float>()},
+                                                {reinterpret_cast<const int64_t*>(locations.view().data)},
+                                                problem.y.row,
+                                                problem.y.column,
+                                                problem.queries,
+                                                problem.value_size},
+                                               {y},
+                                               sums.element_count()};
+  launch(queue, location, gpu::size_for_items(queue, location.count));
   return {};
 }
 

@@ -19,16 +19,17 @@ struct BlockWeights {
   int64_t k = 0, size = 0, count = 0;      // `count` blocks of `size`
   int bits = 4;
 
-  PX_HD int code_at(const Elements<Device, const uint8_t>& bytes, int64_t row_bytes, int64_t row, int64_t i) const {
+  PX_HD int quantized_at(const Elements<Device, const uint8_t>& bytes, int64_t row_bytes, int64_t row,
+                         int64_t i) const {
     const int64_t bit = i * bits;
     return (bytes[row * row_bytes + bit / 8] >> (bit % 8)) & ((1 << bits) - 1);
   }
   PX_HD float at(int64_t row, int64_t i) const {
     const int64_t block = groups ? groups[i] : i / size;
     float zero = static_cast<float>(1 << (bits - 1));
-    if (packed_zeros) zero = static_cast<float>(code_at(packed_zeros, (count * bits + 7) / 8, row, block));
+    if (packed_zeros) zero = static_cast<float>(quantized_at(packed_zeros, (count * bits + 7) / 8, row, block));
     if (zeros) zero = zeros[row * count + block];
-    const auto code = static_cast<float>(code_at(codes, count * (size * bits / 8), row, i));
+    const auto code = static_cast<float>(quantized_at(codes, count * (size * bits / 8), row, i));
     return (code - zero) * scales[row * count + block];
   }
   PX_HD float operator()(int64_t element) const { return at(element / k, element % k); }

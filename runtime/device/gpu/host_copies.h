@@ -51,12 +51,12 @@ class HostCopies {
 
   // The ring must have room for it.
   Result<HostCopy> start(const Tensor& tensor) {
-    std::shared_ptr<std::byte> place = ring_.take(tensor.size_bytes());
-    PX_CHECK(place != nullptr);
+    std::shared_ptr<std::byte> location = ring_.take(tensor.size_bytes());
+    PX_CHECK(location != nullptr);
     HostCopy copy;
-    copy.ticket = PX_TRY(start_copy_to_host(queue_, place.get(), tensor.view().data, tensor.size_bytes()));
+    copy.ticket = PX_TRY(start_copy_to_host(queue_, location.get(), tensor.view().data, tensor.size_bytes()));
     copy.source = tensor;
-    copy.host = Tensor::wrap(tensor.dtype(), tensor.shape(), std::move(place));
+    copy.host = Tensor::wrap(tensor.dtype(), tensor.shape(), std::move(location));
     count(tensor);
     return copy;
   }
@@ -84,15 +84,15 @@ class HostCopies {
     int64_t tickets[2] = {};
     const auto size_of = [&](size_t piece) { return std::min(sizes_.piece_bytes, bytes - piece * sizes_.piece_bytes); };
     const auto start_piece = [&](size_t piece) -> Status {
-      tickets[piece % 2] = PX_TRY(
-          start_copy_to_host(queue_, place_of(piece), tensor.view().data + piece * sizes_.piece_bytes, size_of(piece)));
+      tickets[piece % 2] = PX_TRY(start_copy_to_host(queue_, location_of(piece),
+                                                     tensor.view().data + piece * sizes_.piece_bytes, size_of(piece)));
       return {};
     };
     if (pieces > 0) PX_TRY(start_piece(0));
     for (size_t piece = 0; piece < pieces; ++piece) {
       if (piece + 1 < pieces) PX_TRY(start_piece(piece + 1));
       PX_TRY(wait_for(tickets[piece % 2]));
-      std::memcpy(host.mutable_data() + piece * sizes_.piece_bytes, place_of(piece), size_of(piece));
+      std::memcpy(host.mutable_data() + piece * sizes_.piece_bytes, location_of(piece), size_of(piece));
     }
     count(tensor);
     counts_.bytes_in_pieces += static_cast<int64_t>(bytes);
@@ -102,7 +102,7 @@ class HostCopies {
   const HostCopyCounts& counts() const { return counts_; }
 
  private:
-  std::byte* place_of(size_t piece) const { return pieces_.get() + piece % 2 * sizes_.piece_bytes; }
+  std::byte* location_of(size_t piece) const { return pieces_.get() + piece % 2 * sizes_.piece_bytes; }
 
   void count(const Tensor& tensor) {
     ++counts_.copies;

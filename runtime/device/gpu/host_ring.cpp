@@ -18,7 +18,7 @@ struct HostRing::State {
   State(std::shared_ptr<std::byte> its_memory, size_t its_bytes) : memory(std::move(its_memory)), bytes(its_bytes) {}
 
   // The begin of a new piece: a piece is never cut in two, so the rest of the block is skipped where it is too short.
-  std::optional<uint64_t> place_for(size_t wanted) const {
+  std::optional<uint64_t> location_for(size_t wanted) const {
     if (wanted > bytes) return std::nullopt;
     const uint64_t rest = bytes - head % bytes;
     const uint64_t begin = wanted <= rest ? head : head + rest;
@@ -66,13 +66,13 @@ size_t HostRing::bytes_in_use() const {
 bool HostRing::has_room(size_t bytes) const {
   if (state_ == nullptr) return false;
   const std::lock_guard lock(state_->mutex);
-  return state_->place_for(rounded(bytes)).has_value();
+  return state_->location_for(rounded(bytes)).has_value();
 }
 
 std::shared_ptr<std::byte> HostRing::take(size_t bytes) {
   if (state_ == nullptr || bytes == 0) return nullptr;
   const std::lock_guard lock(state_->mutex);
-  const auto begin = state_->place_for(rounded(bytes));
+  const auto begin = state_->location_for(rounded(bytes));
   if (!begin.has_value()) return nullptr;
   state_->head = *begin + rounded(bytes);
   const uint64_t number = state_->first + state_->pieces.size();

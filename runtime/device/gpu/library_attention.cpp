@@ -6,10 +6,10 @@ namespace parallax::runtime {
 namespace {
 
 // One dense matrix after the other.
-MatrixPlaces dense_places(int64_t rows, int64_t columns) {
-  MatrixPlaces places{Ints(AttentionProbe::kHeads), columns, 1};
-  for (int64_t i = 0; i < places.offsets.size(); ++i) places.offsets[i] = i * rows * columns;
-  return places;
+MatrixOffsets dense_places(int64_t rows, int64_t columns) {
+  MatrixOffsets locations{Ints(AttentionProbe::kHeads), columns, 1};
+  for (int64_t i = 0; i < locations.offsets.size(); ++i) locations.offsets[i] = i * rows * columns;
+  return locations;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ LibraryAttention probing_attention(const AttentionKind& kind, int64_t queries) {
   attention.heads = AttentionProbe::kHeads;
   attention.dtype = kind.dtype;
   attention.added_dtype = kind.added_dtype;
-  attention.added_places = dense_places(queries, AttentionProbe::kKeys);
+  attention.added_locations = dense_places(queries, AttentionProbe::kKeys);
   AttentionProblem& problem = attention.problem;
   problem.queries = queries;
   problem.keys = AttentionProbe::kKeys;

@@ -20,7 +20,7 @@ struct LibraryAttention {
   std::byte* y = nullptr;
   DType added_dtype = DType::undefined;
   const std::byte* added = nullptr;  // [queries, keys] of each matrix; null: nothing is
-  MatrixPlaces added_places;
+  MatrixOffsets added_locations;
 };
 
 // Whether it is the library's rather than our own kernels', which make floats of halves and store all scores: float16

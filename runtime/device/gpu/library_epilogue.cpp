@@ -41,12 +41,12 @@ Tensor tensor_of(DType dtype, const Shape& shape, const std::vector<float>& valu
 
 // Neighbors in the type differ by one.
 int64_t place_among_numbers(DType dtype, const std::byte* element) {
-  int64_t place = 0;
+  int64_t location = 0;
   storage::visit_storage(dtype, [&](auto* type) {
     const auto* value = reinterpret_cast<const std::remove_pointer_t<decltype(type)>*>(element);
-    place = static_cast<int64_t>(gpu::sort_key(*value, NumberOrder::ascending));
+    location = static_cast<int64_t>(gpu::sort_key(*value, NumberOrder::ascending));
   });
-  return place;
+  return location;
 }
 
 }  // namespace
@@ -91,9 +91,10 @@ bool is_as_ours(const EpilogueKind& kind, const std::vector<float>& sums, const 
     const bool is_exact = std::equal(theirs, theirs + bytes, stored.data());
     if (is_exact) continue;
     if (kind.epilogue != Epilogue::tanh_gelu || std::isinf(ours)) return false;
-    const int64_t apart = place_among_numbers(kind.dtype, theirs) - place_among_numbers(kind.dtype, stored.data());
+    const int64_t gap_between =
+        place_among_numbers(kind.dtype, theirs) - place_among_numbers(kind.dtype, stored.data());
     const bool is_sum_rounded = std::abs(shown - ours) <= kLostBySum * std::abs(sums[i]);
-    if (std::abs(apart) > kUnits && !is_sum_rounded) return false;
+    if (std::abs(gap_between) > kUnits && !is_sum_rounded) return false;
   }
   return true;
 }

@@ -40,8 +40,8 @@ struct RadixRows {
   int bits;
 };
 struct RadixItems {
-  MutableView keys;    // uint32, or uint64 for more than 32 bits
-  MutableView places;  // uint32
+  MutableView keys;       // uint32, or uint64 for more than 32 bits
+  MutableView locations;  // uint32
 };
 
 // Each row of `out` has the items of `in` by rising keys, equal ones in the order in which they stood.

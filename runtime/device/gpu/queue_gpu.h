@@ -73,8 +73,8 @@ class GpuQueueBase {
   Result<Tensor> add_check() {
     if (needs_.check_count >= needs_.checks.element_count()) return unsupported("a recorded run has too many checks");
     const TensorView& all = needs_.checks.view();
-    const std::byte* place = all.data + sizeof(int64_t) * static_cast<size_t>(needs_.check_count++);
-    return Tensor::wrap(DType::int64, Shape{}, {needs_.checks.storage(), place}, all.device);
+    const std::byte* location = all.data + sizeof(int64_t) * static_cast<size_t>(needs_.check_count++);
+    return Tensor::wrap(DType::int64, Shape{}, {needs_.checks.storage(), location}, all.device);
   }
   RecordedNeeds take_needs() { return std::exchange(needs_, {}); }
 

@@ -14,9 +14,9 @@ namespace parallax::runtime {
 namespace gpu {
 
 template <class Fold, class State, class C>
-PX_HD State folded(const Fold& fold, State state, C value, int64_t place) {
-  if constexpr (requires { fold.step(state, value, place); }) {
-    return fold.step(state, value, place);
+PX_HD State folded(const Fold& fold, State state, C value, int64_t location) {
+  if constexpr (requires { fold.step(state, value, location); }) {
+    return fold.step(state, value, location);
   } else {
     return fold.step(state, value);
   }
@@ -104,7 +104,7 @@ class BlockTeam {
     return merge_block(launch_, slots_, state, [&](R a, R b) { return fold.merge(a, b); });
   }
   template <class Fold>
-  PX_HD auto fold_places(const Fold& fold) {
+  PX_HD auto fold_elements(const Fold& fold) {
     auto state = fold.template init<C>();
     for (int64_t i = launch_.thread(); i < length_; i += launch_.threads()) state = fold.step(state, in(i), i);
     using State = decltype(state);
@@ -190,15 +190,15 @@ struct ScanRowsKernel {
 
 // The smallest place that the predicate holds for.
 template <class C, class Predicate>
-struct FirstPlace {
+struct FirstIndex {
   static constexpr int64_t kNone = INT64_MAX;
   Predicate holds;
   template <class>
   PX_HD int64_t init() const {
     return kNone;
   }
-  PX_HD int64_t step(int64_t found, C value, int64_t place) const {
-    return place < found && holds(value, place) ? place : found;
+  PX_HD int64_t step(int64_t found, C value, int64_t location) const {
+    return location < found && holds(value, location) ? location : found;
   }
   PX_HD int64_t merge(int64_t a, int64_t b) const { return a < b ? a : b; }
   PX_HD int64_t finish(int64_t found, int64_t) const { return found == kNone ? -1 : found; }
@@ -207,8 +207,8 @@ struct FirstPlace {
 }  // namespace gpu
 
 template <class C, class Fold, GpuDevice Gpu>
-void fold_places(Queue<Gpu>& queue, const Fold& fold, const RowLayout& layout, const MutableView& out,
-                 const TensorView& in) {
+void fold_elements(Queue<Gpu>& queue, const Fold& fold, const RowLayout& layout, const MutableView& out,
+                   const TensorView& in) {
   const int64_t rows = layout.row_count();
   if (rows == 0) return;
   if (layout.inner == 1) {
@@ -224,7 +224,7 @@ void fold_places(Queue<Gpu>& queue, const Fold& fold, const RowLayout& layout, c
 template <class C, class Fold, GpuDevice Gpu>
 void fold_rows(Queue<Gpu>& queue, const Fold& fold, const RowLayout& layout, const MutableView& out,
                const TensorView& in) {
-  fold_places<C>(queue, fold, layout, out, in);
+  fold_elements<C>(queue, fold, layout, out, in);
 }
 
 template <class C, class Predicate, GpuDevice Gpu>
@@ -234,8 +234,8 @@ Result<int64_t> find_first(Queue<Gpu>& queue, const Predicate& holds, const Tens
   const bool is_recording = queue.is_recording();
   if (is_recording && when_found == WhenFound::harms) return queue.refused_in_recording("look at a value").error();
   if (is_recording) found = PX_TRY(queue.add_check());
-  const gpu::FirstPlace<C, Predicate> fold{holds};
-  fold_places<C>(queue, fold, RowLayout{1, in.element_count(), 1}, writable(found), in);
+  const gpu::FirstIndex<C, Predicate> fold{holds};
+  fold_elements<C>(queue, fold, RowLayout{1, in.element_count(), 1}, writable(found), in);
   if (is_recording) return -1;  // asked after each replay
   const Tensor answer = PX_TRY(queue.to_host(found));
   return answer.as<int64_t>()[0];

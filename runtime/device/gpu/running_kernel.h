@@ -18,7 +18,7 @@ concept RunsIntegers = std::is_integral_v<C> && std::is_same_v<C, R> && requires
 };
 
 // A value of [row][step] in the tensor.
-struct RunningPlace {
+struct RunningIndex {
   int64_t length, inner;
   bool reverse;
   PX_HD int64_t operator()(int64_t row, int64_t step) const {
@@ -29,7 +29,7 @@ struct RunningPlace {
 template <class Device, class C>
 struct RunningInKernel {
   static constexpr const char* kName = "running_in";
-  RunningPlace place;
+  RunningIndex location;
   Source in;
   Elements<Device, uint64_t> values;
   int64_t count;
@@ -37,7 +37,7 @@ struct RunningInKernel {
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
     for_each_item(launch, count, [&](int64_t item) {
-      const int64_t from = place(item / place.length, item % place.length);
+      const int64_t from = location(item / location.length, item % location.length);
       values[item] = static_cast<uint64_t>(load<Device, C>(in, from));
     });
   }
@@ -46,7 +46,7 @@ struct RunningInKernel {
 template <class Device, class C>
 struct RunningOutKernel {
   static constexpr const char* kName = "running_out";
-  RunningPlace place;
+  RunningIndex location;
   Running running;
   Elements<Device, const uint64_t> values;
   Target out;
@@ -55,10 +55,10 @@ struct RunningOutKernel {
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
     for_each_item(launch, count, [&](int64_t item) {
-      const int64_t step = item % place.length;
+      const int64_t step = item % location.length;
       uint64_t value = running.is_product ? 1 : 0;
       if (!running.exclusive || step > 0) value = values[running.exclusive ? item - 1 : item];
-      store<Device, C>(out, place(item / place.length, step), static_cast<C>(value));
+      store<Device, C>(out, location(item / location.length, step), static_cast<C>(value));
     });
   }
 };
@@ -69,10 +69,10 @@ Status run_integers(Queue<Gpu>& queue, const Running& running, const RowLayout& 
   const int64_t count = in.element_count();
   const Tensor values = PX_TRY(queue.allocate(DType::uint64, in.shape));
   const Elements<Gpu, uint64_t> elements{reinterpret_cast<uint64_t*>(values.storage().get())};
-  const RunningPlace place{layout.length, layout.inner, running.reverse};
-  launch(queue, RunningInKernel<Gpu, C>{place, source_of(in), elements, count}, size_for_items(queue, count));
+  const RunningIndex location{layout.length, layout.inner, running.reverse};
+  launch(queue, RunningInKernel<Gpu, C>{location, source_of(in), elements, count}, size_for_items(queue, count));
   PX_TRY(run_rows(queue, layout.row_count(), layout.length, running.is_product, writable(values)));
-  const RunningOutKernel<Gpu, C> kernel{place, running, {elements.data}, target_of(out), count};
+  const RunningOutKernel<Gpu, C> kernel{location, running, {elements.data}, target_of(out), count};
   launch(queue, kernel, size_for_items(queue, count));
   return {};
 }

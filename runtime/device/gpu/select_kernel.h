@@ -26,7 +26,7 @@ struct SelectKernel {
   int64_t count, piece;
   Elements<Device, uint32_t> counts;       // of each piece
   Elements<Device, const int64_t> begins;  // of each piece in `places`
-  Elements<Device, int64_t> places;
+  Elements<Device, int64_t> locations;
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
@@ -41,15 +41,15 @@ struct SelectKernel {
         const int lane = launch.thread() % kWarp;
         if (lane == kWarp - 1) before[launch.thread() / kWarp] = bits_below(votes, lane) + (wanted ? 1 : 0);
         launch.barrier();
-        int64_t place = written + bits_below(votes, lane);
+        int64_t location = written + bits_below(votes, lane);
         for (int warp = 0; warp < launch.threads() / kWarp; ++warp) {
-          if (warp < launch.thread() / kWarp) place += before[warp];
+          if (warp < launch.thread() / kWarp) location += before[warp];
           written += before[warp];
         }
-        if (wanted && places) places[begins[number] + place] = i;
+        if (wanted && locations) locations[begins[number] + location] = i;
         launch.barrier();
       }
-      if (!places && launch.thread() == 0) launch.atomic_add(&counts[number], static_cast<uint32_t>(written));
+      if (!locations && launch.thread() == 0) launch.atomic_add(&counts[number], static_cast<uint32_t>(written));
     }
   }
 };
@@ -79,9 +79,9 @@ Result<Selection<Gpu>> select(Queue<Gpu>& queue, const TensorView& in) {
   const Tensor starts = PX_TRY(queue.to_device(Tensor::vector<int64_t>(begins)));
   const Tensor memory = PX_TRY(queue.allocate(DType::int64, Shape{total}));
   kernel.begins = {reinterpret_cast<const int64_t*>(starts.view().data)};
-  kernel.places = {reinterpret_cast<int64_t*>(memory.storage().get())};
+  kernel.locations = {reinterpret_cast<int64_t*>(memory.storage().get())};
   if (total > 0) launch(queue, kernel, size);
-  return Selection<Gpu>{{kernel.places.data}, total, memory.storage()};
+  return Selection<Gpu>{{kernel.locations.data}, total, memory.storage()};
 }
 
 }  // namespace parallax::runtime

@@ -18,7 +18,7 @@ namespace gpu {
 template <class Device, class C>
 struct SortItems {
   Elements<Device, C> keys;
-  Elements<Device, int64_t> places;
+  Elements<Device, int64_t> locations;
   int64_t padded;
 };
 
@@ -44,21 +44,22 @@ struct SortKernel {
   }
 
  private:
-  PX_HD bool in_order(C key_a, int64_t place_a, C key_b, int64_t place_b) const {
-    if (place_a < 0 || place_b < 0) return place_b < 0;
-    return before(key_a, place_a, key_b, place_b);
+  PX_HD bool in_order(C key_a, int64_t location_a, C key_b, int64_t location_b) const {
+    if (location_a < 0 || location_b < 0) return location_b < 0;
+    return before(key_a, location_a, key_b, location_b);
   }
   PX_HD void exchange(int64_t start, int64_t a, int64_t b, bool ascending) const {
     const C key_a = items.keys[start + a];
     const C key_b = items.keys[start + b];
-    const int64_t place_a = items.places[start + a];
-    const int64_t place_b = items.places[start + b];
-    const bool swap = ascending ? in_order(key_b, place_b, key_a, place_a) : in_order(key_a, place_a, key_b, place_b);
-    if (!swap || (place_a < 0 && place_b < 0)) return;
+    const int64_t location_a = items.locations[start + a];
+    const int64_t location_b = items.locations[start + b];
+    const bool swap =
+        ascending ? in_order(key_b, location_b, key_a, location_a) : in_order(key_a, location_a, key_b, location_b);
+    if (!swap || (location_a < 0 && location_b < 0)) return;
     items.keys[start + a] = key_b;
     items.keys[start + b] = key_a;
-    items.places[start + a] = place_b;
-    items.places[start + b] = place_a;
+    items.locations[start + a] = location_b;
+    items.locations[start + b] = location_a;
   }
 };
 
@@ -75,7 +76,7 @@ struct SortKeysKernel {
     for_each_item(launch, rows * items.padded, [&](int64_t item) {
       const int64_t i = item % items.padded;
       items.keys[item] = i < length ? key(item / items.padded, i) : C(0);
-      items.places[item] = i < length ? i : -1;
+      items.locations[item] = i < length ? i : -1;
     });
   }
 };
@@ -107,7 +108,7 @@ struct NumberKey {
 };
 
 template <class F>
-struct PlaceKey {
+struct LocationKey {
   F f;
   PX_HD uint64_t operator()(int64_t, int64_t i) const { return static_cast<uint64_t>(f(i)); }
 };
@@ -117,14 +118,14 @@ struct RadixKeysKernel {
   static constexpr const char* kName = "radix_keys";
   Key key;
   Target keys;
-  Elements<Device, uint32_t> places;
+  Elements<Device, uint32_t> locations;
   int64_t rows, length;
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
     for_each_item(launch, rows * length, [&](int64_t item) {
       store<Device, uint64_t>(keys, item, key(item / length, item % length));
-      places[item] = static_cast<uint32_t>(item % length);
+      locations[item] = static_cast<uint32_t>(item % length);
     });
   }
 };
@@ -136,17 +137,17 @@ struct TopOfRowsKernel {
   RowKey<Device, C> value;
   Source order;  // places, [row][stride]
   int64_t stride;
-  Target values, places;
+  Target values, locations;
   int64_t rows, k;
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
     for_each_item(launch, rows * k, [&](int64_t item) {
       const int64_t row = item / k;
-      const int64_t place = load<Device, int64_t>(order, row * stride + item % k);
+      const int64_t location = load<Device, int64_t>(order, row * stride + item % k);
       const int64_t to = (row / value.inner * k + item % k) * value.inner + row % value.inner;
-      store<Device, C>(values, to, value(row, place));
-      store<Device, int64_t>(places, to, place);
+      store<Device, C>(values, to, value(row, location));
+      store<Device, int64_t>(locations, to, location);
     });
   }
 };
@@ -187,7 +188,7 @@ struct ScatterKernel {
 
 // Rows in order: [row][stride].
 struct SortedRows {
-  Tensor keys, places;
+  Tensor keys, locations;
   int64_t stride;
 };
 
@@ -200,7 +201,7 @@ Result<SortedRows> sort_by_comparator(Queue<Gpu>& queue, const Key& key, const B
   const SortedRows made{PX_TRY(queue.allocate(storage_of<C>(), shape)), PX_TRY(queue.allocate(DType::int64, shape)),
                         padded};
   const SortItems<Gpu, C> items{{reinterpret_cast<C*>(made.keys.storage().get())},
-                                {reinterpret_cast<int64_t*>(made.places.storage().get())},
+                                {reinterpret_cast<int64_t*>(made.locations.storage().get())},
                                 padded};
   const SortKeysKernel<Gpu, C, Key> keys{key, items, rows, length};
   launch(queue, keys, size_for_items(queue, rows * padded));
@@ -216,12 +217,13 @@ Result<SortedRows> sort_by_keys(Queue<Gpu>& queue, const Key& key, const RadixRo
   const Shape shape = PX_TRY(Shape::create(std::array<int64_t, 2>{rows, length}));
   const DType type = problem.bits > 32 ? DType::uint64 : DType::uint32;
   const Tensor keys = PX_TRY(queue.allocate(type, shape));
-  const Tensor places = PX_TRY(queue.allocate(DType::uint32, shape));
+  const Tensor locations = PX_TRY(queue.allocate(DType::uint32, shape));
   const SortedRows made{PX_TRY(queue.allocate(type, shape)), PX_TRY(queue.allocate(DType::uint32, shape)), length};
   const RadixKeysKernel<Gpu, Key> kernel{
-      key, target_of(writable(keys)), {reinterpret_cast<uint32_t*>(places.storage().get())}, rows, length};
+      key, target_of(writable(keys)), {reinterpret_cast<uint32_t*>(locations.storage().get())}, rows, length};
   launch(queue, kernel, size_for_items(queue, rows * length));
-  PX_TRY(radix_sort(queue, problem, {writable(keys), writable(places)}, {writable(made.keys), writable(made.places)}));
+  PX_TRY(radix_sort(queue, problem, {writable(keys), writable(locations)},
+                    {writable(made.keys), writable(made.locations)}));
   return made;
 }
 
@@ -241,16 +243,16 @@ Result<SortedRows> sort_all(Queue<Gpu>& queue, const Before& before, const RowLa
 
 template <class C, class Before, GpuDevice Gpu>
 void sort_rows(Queue<Gpu>& queue, const Before& before, const RowLayout& layout, const TensorView& in, int64_t k,
-               const MutableView& values, const MutableView& places) {
+               const MutableView& values, const MutableView& locations) {
   const int64_t rows = layout.row_count();
   if (rows == 0 || layout.length == 0 || k == 0) return;
   auto sorted = gpu::sort_all<C>(queue, before, layout, in);
   if (!sorted.ok()) return queue.fail(std::move(sorted).error());
   const gpu::TopOfRowsKernel<Gpu, C> top{{source_of(in), layout.length, layout.inner},
-                                         source_of(sorted->places.view()),
+                                         source_of(sorted->locations.view()),
                                          sorted->stride,
                                          target_of(values),
-                                         target_of(places),
+                                         target_of(locations),
                                          rows,
                                          k};
   launch(queue, top, gpu::size_for_items(queue, rows * k));
@@ -263,10 +265,10 @@ void scatter(Queue<Gpu>& queue, const F& f, Combine combine, const MutableView& 
   if (blocks == 0) return;
   const auto targets = static_cast<uint64_t>(out.element_count() / block_elements);
   const auto bits = static_cast<int>(std::bit_width(targets));
-  auto sorted = gpu::sort_by_keys(queue, gpu::PlaceKey<F>{f}, {1, blocks, bits});
+  auto sorted = gpu::sort_by_keys(queue, gpu::LocationKey<F>{f}, {1, blocks, bits});
   if (!sorted.ok()) return queue.fail(std::move(sorted).error());
   const gpu::ScatterKernel<Gpu, C> kernel{source_of(sorted->keys.view()),
-                                          source_of(sorted->places.view()),
+                                          source_of(sorted->locations.view()),
                                           combine,
                                           target_of(out),
                                           source_of(updates),

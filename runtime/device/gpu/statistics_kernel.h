@@ -28,7 +28,7 @@ PX_HD inline bool is_finite(double x) { return x - x == 0.0; }
 // chunk's other elements of a line lie with other places of its channels, and are read from the cache.
 struct CountedElements {
   int64_t channels = 0;  // 0: in order
-  int64_t places = 0;
+  int64_t locations = 0;
   int parts = 1;           // numbers of an element: complex ones have two
   bool is_narrow = false;  // all positions fit into 32 bits, which a GPU divides in a fraction of the time
 
@@ -41,9 +41,9 @@ struct CountedElements {
   template <class Index>
   PX_HD int64_t position_as(int64_t at) const {
     const auto index = static_cast<Index>(at), numbers = static_cast<Index>(parts), all = static_cast<Index>(channels);
-    const Index element = index / numbers, row = element / all, batch = row / static_cast<Index>(places);
-    const Index channel = batch * all + element % all, place = row % static_cast<Index>(places);
-    return (channel * static_cast<Index>(places) + place) * numbers + index % numbers;
+    const Index element = index / numbers, row = element / all, batch = row / static_cast<Index>(locations);
+    const Index channel = batch * all + element % all, location = row % static_cast<Index>(locations);
+    return (channel * static_cast<Index>(locations) + location) * numbers + index % numbers;
   }
 };
 
@@ -63,8 +63,8 @@ struct ChunkStatisticsKernel {
   // Where the lanes' results lie: projections, then these, of eight lanes each.
   enum Row : int { kSum = kProjections, kSquares, kMin, kMax, kZeros, kNan, kPositiveInf, kNegativeInf, kRowCount };
   // The places of a bundle, and what they held before any group was subtracted.
-  static constexpr int kPlaces = kPieceElements + kRowCount * kLanes;
-  static constexpr int kAdded = kPlaces + kGroupElements;
+  static constexpr int kPositions = kPieceElements + kRowCount * kLanes;
+  static constexpr int kAdded = kPositions + kGroupElements;
   static constexpr int kShared = kAdded + kGroupElements + 2;
   static_assert(kProjections * kLanes == 2 * kWarp && kRows == kProjections);
 
@@ -88,7 +88,7 @@ struct ChunkStatisticsKernel {
       const int64_t first = chunk * statistics::kChunkElements;
       const int64_t left = count - first;
       const int64_t length = left < statistics::kChunkElements ? left : statistics::kChunkElements;
-      summarise(launch, memory, chunk, first, length);
+      summarize(launch, memory, chunk, first, length);
     }
   }
 
@@ -111,14 +111,14 @@ struct ChunkStatisticsKernel {
   }
 
   template <class Launch, class Memory>
-  PX_HD void summarise(Launch& launch, const Memory& memory, int64_t chunk, int64_t first, int64_t length) const {
+  PX_HD void summarize(Launch& launch, const Memory& memory, int64_t chunk, int64_t first, int64_t length) const {
     const int thread = launch.thread();
     const int64_t groups = length / kGroupElements;
     const int64_t first_bundle = first / statistics::kBundleElements;
     Partial partial;
     for_each_bundle(launch, memory, first, groups, [&](int64_t bundle, int here) {
       if (thread < kGroupElements) {
-        add_place(memory, thread, here);
+        add_location(memory, thread, here);
       } else if (thread % kWarp < kLanes) {
         add_lane(memory, thread, here * kRows, partial);
       }
@@ -131,22 +131,22 @@ struct ChunkStatisticsKernel {
     const int64_t tail = first + groups * kGroupElements;
     if (thread == 0) fold(memory, chunk, tail, length, groups);
     launch.barrier();
-    centre(launch, memory, chunk, first, groups, tail, first + length);
+    center(launch, memory, chunk, first, groups, tail, first + length);
   }
 
   // What the rows of a bundle's groups leave at one place of one lane.
   template <class Memory>
-  PX_HD static void add_place(const Memory& memory, int thread, int groups) {
-    const int place = thread / kLanes;
+  PX_HD static void add_location(const Memory& memory, int thread, int groups) {
+    const int location = thread / kLanes;
     double sum = 0, added = 0;
     for (int group = 0; group < groups; ++group) {
-      const int row = statistics::row_place(group, place);  // which undoes itself
+      const int row = statistics::row_index(group, location);  // which undoes itself
       const double value = memory[group * kGroupElements + row * kLanes + thread % kLanes];
       const double x = is_finite(value) ? value : 0.0;
       sum = group < statistics::kAddedGroups ? sum + x : sum - x;
       if (group < statistics::kAddedGroups) added = sum;
     }
-    memory[kPlaces + thread] = sum;
+    memory[kPositions + thread] = sum;
     memory[kAdded + thread] = added;
   }
 
@@ -168,7 +168,7 @@ struct ChunkStatisticsKernel {
   PX_HD static void add_projection(const Memory& memory, int thread, int64_t bundle, Partial& partial) {
     const int lane = thread % kLanes, k = thread / kLanes;
     double x[kRows];
-    for (int place = 0; place < kRows; ++place) x[place] = memory[kPlaces + place * kLanes + lane];
+    for (int location = 0; location < kRows; ++location) x[location] = memory[kPositions + location * kLanes + lane];
     for (int step = 1; step < kRows; step *= 2) {
       const bool differs = (k & step) != 0;
       for (int row = 0; row < kRows; row += 2 * step)
@@ -177,7 +177,7 @@ struct ChunkStatisticsKernel {
     const bool is_negative = (statistics::bundle_sign_bits(bundle) >> k & 1U) != 0;
     partial.sum += is_negative ? -x[0] : x[0];
     if (k != 0) return;
-    const auto added = [&](int place) -> double { return memory[kAdded + place * kLanes + lane]; };
+    const auto added = [&](int location) -> double { return memory[kAdded + location * kLanes + lane]; };
     const double sum =
         ((added(0) + added(1)) + (added(2) + added(3))) + ((added(4) + added(5)) + (added(6) + added(7)));
     partial.other_sum += sum + (sum - x[0]);
@@ -257,12 +257,12 @@ struct ChunkStatisticsKernel {
     if (!is_finite(x)) return;
     total.sum += x;
     total.sum_of_squares += rounded_product(x, x);
-    const int place = statistics::row_place(group, position / kLanes);
+    const int location = statistics::row_index(group, position / kLanes);
     const double signed_x = statistics::group_sign(group) * x;
     for (int k = 0; k < kProjections; ++k) {
       const double bundle_sign = (statistics::bundle_sign_bits(bundle) >> k & 1U) != 0 ? -1.0 : 1.0;
       total.projections[k] +=
-          bundle_sign * statistics::row_sign(k, place) * statistics::lane_sign(k, position % kLanes) * signed_x;
+          bundle_sign * statistics::row_sign(k, location) * statistics::lane_sign(k, position % kLanes) * signed_x;
     }
   }
 
@@ -273,8 +273,8 @@ struct ChunkStatisticsKernel {
     bool needs_pass = false;
     if (total.count > 0) {
       const double mean = total.sum / static_cast<double>(total.count);
-      total.centred_squares = total.sum_of_squares - rounded_product(total.sum, mean);
-      needs_pass = total.centred_squares < statistics::kLeastSpread * total.sum_of_squares;
+      total.centered_squares = total.sum_of_squares - rounded_product(total.sum, mean);
+      needs_pass = total.centered_squares < statistics::kLeastDeviation * total.sum_of_squares;
       memory[kShared - 1] = mean;
     }
     memory[kShared - 2] = needs_pass ? 1.0 : 0.0;
@@ -283,7 +283,7 @@ struct ChunkStatisticsKernel {
 
   // For chunks whose spread is small beside their mean.
   template <class Launch, class Memory>
-  PX_HD void centre(Launch& launch, const Memory& memory, int64_t chunk, int64_t first, int64_t groups, int64_t tail,
+  PX_HD void center(Launch& launch, const Memory& memory, int64_t chunk, int64_t first, int64_t groups, int64_t tail,
                     int64_t end) const {
     const bool needs_pass = memory[kShared - 2] != 0.0;
     const double mean = memory[kShared - 1];
@@ -306,7 +306,7 @@ struct ChunkStatisticsKernel {
         const double x = number(i);
         if (is_finite(x)) squares += rounded_product(x - mean, x - mean);
       }
-      out[chunk].centred_squares = squares;
+      out[chunk].centered_squares = squares;
     }
     launch.barrier();
   }
@@ -326,7 +326,7 @@ inline StatisticsSource statistics_source(const TensorView& view, ElementOrder o
   source.count *= source.counted.parts;
   if (order == ElementOrder::row_major || source.count == 0) return source;
   source.counted.channels = view.shape[1];
-  source.counted.places = view.element_count() / (view.shape[0] * view.shape[1]);
+  source.counted.locations = view.element_count() / (view.shape[0] * view.shape[1]);
   source.counted.is_narrow = source.count <= std::numeric_limits<uint32_t>::max();
   return source;
 }

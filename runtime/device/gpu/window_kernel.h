@@ -36,32 +36,32 @@ inline Window window_by_value(const WindowGeometry& geometry) {
 }
 
 // The offset in its input plane of tap number `tap` of the window at output place `place`; -1 outside.
-PX_HD inline int64_t tap_offset(const Window& window, int64_t place, int64_t tap) {
+PX_HD inline int64_t tap_offset(const Window& window, int64_t location, int64_t tap) {
   int64_t offset = 0, scale = 1;
   for (int axis = window.axes - 1; axis >= 0; --axis) {
-    const int64_t at = place % window.out_spatial[axis] * window.strides[axis] - window.pads_begin[axis] +
+    const int64_t at = location % window.out_spatial[axis] * window.strides[axis] - window.pads_begin[axis] +
                        tap % window.kernel[axis] * window.dilations[axis];
     if (at < 0 || at >= window.in_spatial[axis]) return -1;
     offset += at * scale;
     scale *= window.in_spatial[axis];
-    place /= window.out_spatial[axis];
+    location /= window.out_spatial[axis];
     tap /= window.kernel[axis];
   }
   return offset;
 }
 
 // The transpose's view: the input place that tap number `tap` carries to output place `place`; -1 where there is none.
-PX_HD inline int64_t transposed_tap_offset(const Window& window, int64_t place, int64_t tap) {
+PX_HD inline int64_t transposed_tap_offset(const Window& window, int64_t location, int64_t tap) {
   int64_t offset = 0, scale = 1;
   for (int axis = window.axes - 1; axis >= 0; --axis) {
-    const int64_t shifted =
-        place % window.out_spatial[axis] + window.pads_begin[axis] - tap % window.kernel[axis] * window.dilations[axis];
+    const int64_t shifted = location % window.out_spatial[axis] + window.pads_begin[axis] -
+                            tap % window.kernel[axis] * window.dilations[axis];
     if (shifted < 0 || shifted % window.strides[axis] != 0) return -1;
     const int64_t at = shifted / window.strides[axis];
     if (at >= window.in_spatial[axis]) return -1;
     offset += at * scale;
     scale *= window.in_spatial[axis];
-    place /= window.out_spatial[axis];
+    location /= window.out_spatial[axis];
     tap /= window.kernel[axis];
   }
   return offset;
@@ -74,28 +74,28 @@ struct WindowFoldKernel {
   Fold fold;
   Window window;
   Source in;
-  Target out, places;
+  Target out, locations;
   int64_t planes;
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
     for_each_item(launch, planes * window.out_plane, [&](int64_t item) {
       const int64_t plane = item / window.out_plane;
-      const int64_t place = item % window.out_plane;
+      const int64_t location = item % window.out_plane;
       auto state = fold.template init<C>();
       for (int64_t tap = 0; tap < window.taps; ++tap) {
-        const int64_t offset = tap_offset(window, place, tap);
+        const int64_t offset = tap_offset(window, location, tap);
         if (offset < 0) continue;
         state = fold.step(state, load<Device, C>(in, plane * window.in_plane + offset), offset);
       }
       int64_t position[Shape::kMaxRank] = {};
-      int64_t rest = place;
+      int64_t rest = location;
       for (int axis = window.axes - 1; axis >= 0; --axis) {
         position[axis] = rest % window.out_spatial[axis];
         rest /= window.out_spatial[axis];
       }
       store<Device, C>(out, item, fold.finish(state, position));
-      if (places) store<Device, int64_t>(places, item, fold.place(state, plane * window.in_plane));
+      if (locations) store<Device, int64_t>(locations, item, fold.location(state, plane * window.in_plane));
     });
   }
 };
@@ -113,14 +113,15 @@ struct ConvKernel {
     const int64_t in_per_group = in_channels / groups;
     const int64_t out_per_group = out_channels / groups;
     for_each_item(launch, batch * out_channels * window.out_plane, [&](int64_t item) {
-      const int64_t place = item % window.out_plane;
+      const int64_t location = item % window.out_plane;
       const int64_t channel = item / window.out_plane % out_channels;
       const int64_t image = item / window.out_plane / out_channels;
       const int64_t group = channel / out_per_group;
       const int64_t first = image * in_channels + group * in_per_group;
       C sum = bias ? bias[channel] : C(0);
       for (int64_t tap = 0; tap < window.taps; ++tap) {
-        const int64_t offset = kTransposed ? transposed_tap_offset(window, place, tap) : tap_offset(window, place, tap);
+        const int64_t offset =
+            kTransposed ? transposed_tap_offset(window, location, tap) : tap_offset(window, location, tap);
         if (offset < 0) continue;
         for (int64_t input = 0; input < in_per_group; ++input) {
           const int64_t filter = kTransposed ? (group * in_per_group + input) * out_per_group + channel % out_per_group
@@ -159,9 +160,9 @@ Status conv_transpose(Queue<Gpu>& queue, const ConvProblem& problem, const C* x,
 
 template <class C, class Fold, GpuDevice Gpu>
 void window_fold(Queue<Gpu>& queue, const Fold& fold, const WindowGeometry& geometry, int64_t planes,
-                 const MutableView& out, const MutableView& places, const TensorView& in) {
-  const gpu::WindowFoldKernel<Gpu, C, Fold> kernel{
-      fold, gpu::window_by_value(geometry), source_of(in), target_of(out), target_of(places), planes};
+                 const MutableView& out, const MutableView& locations, const TensorView& in) {
+  const gpu::WindowFoldKernel<Gpu, C, Fold> kernel{fold,           gpu::window_by_value(geometry), source_of(in),
+                                                   target_of(out), target_of(locations),           planes};
   launch(queue, kernel, gpu::size_for_items(queue, planes * kernel.window.out_plane));
 }
 

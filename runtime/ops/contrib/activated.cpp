@@ -178,7 +178,7 @@ bool moves_batches_by_parts(const Node& node) {
 // The host has a kernel for the activations that it knows.
 bool runs_conv_by_parts(const Node& node) { return GpuDevice<CompiledDevice> || has_other_activation(node); }
 
-constexpr KernelRow<CompiledDevice> kMsActivatedRows[] = {
+constexpr KernelRow<CompiledDevice> kContribActivatedRows[] = {
     reads_on_host({2}, contributed_row("ConvTransposeWithDynamicPads", kFloats, conv_transpose_with_pads)),
     where<runs_conv_by_parts>(contributed_row("FusedConv", kFloats, fused_conv_by_parts)),
     contributed_row("FusedGemm", kInts, fused_gemm_by_parts),
@@ -194,8 +194,8 @@ constexpr KernelRow<CompiledDevice> kMsActivatedRows[] = {
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_activated_rows() {
-  return kMsActivatedRows;
+Rows<CompiledDevice> contrib_activated_rows() {
+  return kContribActivatedRows;
 }
 
 }  // namespace parallax::runtime

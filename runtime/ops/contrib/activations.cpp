@@ -78,7 +78,7 @@ Status bias_split_gelu(Context& op) {
         const C* in = row.data();
         const C* add = bias.data();
         C* out = row.data();
-        vectorised(0, half, [=](int64_t first, int64_t last) {
+        vectorized(0, half, [=](int64_t first, int64_t last) {
           for (int64_t i = first; i < last; ++i) out[i] = (in[i] + add[i]) * gelu_of(in[i + half] + add[i + half]);
         });
         store_block<C>(y.dtype, y.data, at * half, half, row.data());
@@ -108,7 +108,7 @@ Status bias_dropout(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kMsActivationRows[] = {
+constexpr KernelRow<Cpu> kContribActivationRows[] = {
     contributed_row("BiasAdd", kFloats, bias_add),   contributed_row("BiasDropout", kFloats, bias_dropout),
     contributed_row("BiasGelu", kFloats, gelu),      contributed_row("BiasSplitGelu", kFloats, bias_split_gelu),
     contributed_row("FastGelu", kFloats, fast_gelu), contributed_row("QuickGelu", kFloats, quick_gelu),
@@ -117,8 +117,8 @@ constexpr KernelRow<Cpu> kMsActivationRows[] = {
 }  // namespace
 
 template <>
-Rows<Cpu> ms_activation_rows() {
-  return kMsActivationRows;
+Rows<Cpu> contrib_activation_rows() {
+  return kContribActivationRows;
 }
 
 }  // namespace parallax::runtime

@@ -215,7 +215,7 @@ Status attention(Context& op) {
 }
 
 // Attention of the dequantized input and weights.
-Status quantised_attention(Context& op) {
+Status quantized_attention(Context& op) {
   const Tensor input = PX_TRY(real_values(op, {0, 3, 6}));
   const Tensor weights = PX_TRY(real_values(op, {1, 4, 7}));
   constexpr int64_t kNone = 99;  // it has no attention bias
@@ -257,19 +257,19 @@ Status rotary_embedding(Context& op) {
   return {};
 }
 
-constexpr KernelRow<CompiledDevice> kMsAttentionRows[] = {
+constexpr KernelRow<CompiledDevice> kContribAttentionRows[] = {
     contributed_row("Attention", kNarrowFloats, attention),
     contributed_row("DecoderMaskedMultiHeadAttention", kNarrowFloats, decoder_masked_attention),
     contributed_row("MultiHeadAttention", kNarrowFloats, multi_head_attention),
-    contributed_row("QAttention", kBytes, quantised_attention),
+    contributed_row("QAttention", kBytes, quantized_attention),
     reads_on_host({1}, contributed_row("RotaryEmbedding", kNarrowFloats, rotary_embedding)),
 };
 
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_attention_rows() {
-  return kMsAttentionRows;
+Rows<CompiledDevice> contrib_attention_rows() {
+  return kContribAttentionRows;
 }
 
 }  // namespace parallax::runtime

@@ -50,9 +50,9 @@ Status bias_split_gelu_by_parts(OpContext<Gpu>& op) {
   InnerOp split{"Split", 18, {int_attribute("axis", 2), int_attribute("num_outputs", 2)}};
   split.output_count = 2;
   const Value whole = biased;
-  const std::vector<Value> halves = PX_TRY(run_inner_all(op, split, std::span<const Value>(&whole, 1)));
-  const Tensor gate = PX_TRY(run_inner(op, {"Gelu", 20}, {halves[1]}));
-  op.set_output(0, PX_TRY(inner_binary(op, "Mul", halves[0].tensor(), gate)));
+  const std::vector<Value> float16s = PX_TRY(run_inner_all(op, split, std::span<const Value>(&whole, 1)));
+  const Tensor gate = PX_TRY(run_inner(op, {"Gelu", 20}, {float16s[1]}));
+  op.set_output(0, PX_TRY(inner_binary(op, "Mul", float16s[0].tensor(), gate)));
   return {};
 }
 
@@ -83,7 +83,7 @@ Status bias_softmax(Context& op) {
   return {};
 }
 
-constexpr KernelRow<CompiledDevice> kMsBiasedRows[] = {
+constexpr KernelRow<CompiledDevice> kContribBiasedRows[] = {
     contributed_row("BiasAdd", kFloats, PX_ON_GPU(bias_add_by_parts<Device>)),
     reads_on_host({3, 4}, contributed_row("BiasDropout", kFloats, PX_ON_GPU(bias_dropout_by_parts<Device>))),
     contributed_row("BiasSoftmax", kFloats, bias_softmax),
@@ -93,8 +93,8 @@ constexpr KernelRow<CompiledDevice> kMsBiasedRows[] = {
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_biased_rows() {
-  return kMsBiasedRows;
+Rows<CompiledDevice> contrib_biased_rows() {
+  return kContribBiasedRows;
 }
 
 }  // namespace parallax::runtime

@@ -145,7 +145,7 @@ Status is_all_finite(Context& op) {
   return {};
 }
 
-constexpr KernelRow<CompiledDevice> kMsBorrowedRows[] = {
+constexpr KernelRow<CompiledDevice> kContribBorrowedRows[] = {
     reads_on_host({1}, contributed_row("ExpandDims", kMovable, expand_dims)),
     contributed_row("GatherND", kMovable, gather_nd),
     contributed_row("GridSample", kMovable, grid_sample),
@@ -163,8 +163,8 @@ constexpr KernelRow<CompiledDevice> kMsBorrowedRows[] = {
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_borrowed_rows() {
-  return kMsBorrowedRows;
+Rows<CompiledDevice> contrib_borrowed_rows() {
+  return kContribBorrowedRows;
 }
 
 }  // namespace parallax::runtime

@@ -35,9 +35,9 @@ Result<CacheFormat> CacheFormat::create(const OpCall& op, int64_t past, int64_t 
     return execution_error(fmt::format("{} scales for {} heads of {} elements", count, heads, size));
   format.scale_input_ = scale;
   format.scale_count_ = count;
-  format.nibbles_ = format.dtype_ == DType::uint8;
-  const int64_t bits = op.find_integer("kv_cache_bit_width").value_or(format.nibbles_ ? 4 : 8);
-  if (bits != (format.nibbles_ ? 4 : 8) || (format.nibbles_ && size % 2 != 0))
+  format.int4_values_ = format.dtype_ == DType::uint8;
+  const int64_t bits = op.find_integer("kv_cache_bit_width").value_or(format.int4_values_ ? 4 : 8);
+  if (bits != (format.int4_values_ ? 4 : 8) || (format.int4_values_ && size % 2 != 0))
     return execution_error(fmt::format("{} bits for a cache of {} of {} elements", bits, name_of(format.dtype_), size));
   return format;
 }
@@ -56,22 +56,22 @@ float CacheFormat::rounded(float number) const {
     store_packed(&bits, 8, 0, code);
     return load_element<float>(dtype_, &bits, 0);
   }
-  const float limit = nibbles_ ? 7.0F : 127.0F;
+  const float limit = int4_values_ ? 7.0F : 127.0F;
   return std::clamp(std::nearbyint(number), -limit - 1, limit);
 }
 
 Result<std::vector<float>> CacheFormat::numbers_of_past(const OpCall& op, int64_t past, const CacheRows& rows) const {
   const Tensor& given = op.input(past);
   const Ints dims(given.shape());
-  if (dims.size() != 4 || dims[0] != rows.batch || dims[1] != rows.heads || dims[3] * (nibbles_ ? 2 : 1) != rows.size ||
-      dims[2] > rows.capacity) {
+  if (dims.size() != 4 || dims[0] != rows.batch || dims[1] != rows.heads ||
+      dims[3] * (int4_values_ ? 2 : 1) != rows.size || dims[2] > rows.capacity) {
     return execution_error("a past of shape " + given.shape().to_string() + " does not fit the new tokens");
   }
   std::vector<float> numbers(static_cast<size_t>(given.element_count()));
   const int64_t matrix = element_strides(given)[1], count = dims[2] * dims[3];
   for (int64_t head = 0; head < dims[0] * dims[1]; ++head)
     load_block<float>(given.dtype(), given.view().data, head * matrix, 1, count, numbers.data() + head * count);
-  if (!nibbles_) return numbers;
+  if (!int4_values_) return numbers;
   std::vector<float> both;
   for (float byte : numbers) {
     const auto bits = static_cast<int>(byte);
@@ -86,7 +86,7 @@ Status CacheFormat::set_output(OpContext<Cpu>& op, int64_t output, const Tensor&
   const float* values = reinterpret_cast<const float*>(numbers.view().data);
   Ints dims(numbers.shape());
   const int64_t count = numbers.element_count();
-  if (!nibbles_) {
+  if (!int4_values_) {
     const MutableView out = PX_TRY(op.make_output(output, dtype_, numbers.shape()));
     if (is_floating(dtype_) && bits_of(dtype_) == 8) {
       for (int64_t i = 0; i < count; ++i)
@@ -108,7 +108,7 @@ Status CacheFormat::set_output(OpContext<Cpu>& op, int64_t output, const Tensor&
 
 Result<Tensor> CacheFormat::extend(OpContext<Cpu>& op, int64_t past, int64_t output, const Tensor& fresh,
                                    const CacheRows& rows) {
-  if (is_quantised()) scales_ = floats_of(op.input(scale_input_));
+  if (is_quantized()) scales_ = floats_of(op.input(scale_input_));
   std::vector<float> old;
   if (op.has_input(past)) old = PX_TRY(numbers_of_past(op, past, rows));
   const int64_t old_rows = op.has_input(past) ? op.input(past).shape()[2] : 0;
@@ -119,7 +119,7 @@ Result<Tensor> CacheFormat::extend(OpContext<Cpu>& op, int64_t past, int64_t out
   parallel_for(rows.batch * rows.heads, rows.capacity * rows.size, [&](int64_t begin, int64_t end) {
     for (int64_t head = begin; head < end; ++head) {
       float* to = numbers + head * rows.capacity * rows.size;
-      const int64_t kept = rows.places.data()[head / rows.heads].past * rows.size;
+      const int64_t kept = rows.locations.data()[head / rows.heads].past * rows.size;
       const int64_t fresh_count = rows.sequence * rows.size;
       std::copy_n(old.data() + head * old_rows * rows.size, kept, to);
       const float* from = added + head * fresh_count;

@@ -10,7 +10,7 @@
 namespace parallax::runtime {
 
 // The position of a sample's new tokens in its sequence: after `past` others; `total` of its tokens are no padding.
-struct CachePlace {
+struct CachePosition {
   int64_t past = 0;
   int64_t total = 0;
 };
@@ -18,7 +18,7 @@ struct CachePlace {
 // A cache [batch, heads, capacity, size] that takes in [batch, heads, sequence, size].
 struct CacheRows {
   int64_t batch, heads, sequence, size, capacity;
-  const std::vector<CachePlace>& places;
+  const std::vector<CachePosition>& locations;
 };
 
 // "Quantization" on the operator's page. It leaves open how 4 bits are written; as in onnxruntime they are the number
@@ -34,8 +34,8 @@ class CacheFormat {
   Result<Tensor> extend(OpContext<Cpu>& op, int64_t past, int64_t output, const Tensor& fresh, const CacheRows& rows);
 
   DType dtype() const { return dtype_; }
-  bool is_quantised() const { return scale_count_ > 0; }
-  bool has_nibbles() const { return nibbles_; }  // two numbers of 4 bits in a byte
+  bool is_quantized() const { return scale_count_ > 0; }
+  bool has_int4() const { return int4_values_; }  // two numbers of 4 bits in a byte
   int64_t scale_count() const { return scale_count_; }
 
  private:
@@ -45,7 +45,7 @@ class CacheFormat {
   Status set_output(OpContext<Cpu>& op, int64_t output, const Tensor& numbers) const;
 
   DType dtype_ = DType::float32;
-  bool nibbles_ = false;
+  bool int4_values_ = false;
   int64_t scale_input_ = 0;
   int64_t scale_count_ = 0;    // heads * size, or one for all; 0: numbers as they are
   std::vector<float> scales_;  // read where the host extends

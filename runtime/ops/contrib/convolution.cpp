@@ -42,7 +42,7 @@ Status fused_conv(Context& op) {
   return finish(op, PX_TRY(inner_conv(op, op.input(0))), activation);
 }
 
-constexpr KernelRow<Cpu> kMsConvRows[] = {
+constexpr KernelRow<Cpu> kContribConvRows[] = {
     takes_channels_last({0, 3}, where<has_known_activation>(contributed_row("FusedConv", kFloats, fused_conv))),
     takes_channels_last({0, 3}, contributed_row("Conv", kFloats, fused_conv, 0, "parallax.fused")),
 };
@@ -50,8 +50,8 @@ constexpr KernelRow<Cpu> kMsConvRows[] = {
 }  // namespace
 
 template <>
-Rows<Cpu> ms_conv_rows() {
-  return kMsConvRows;
+Rows<Cpu> contrib_conv_rows() {
+  return kContribConvRows;
 }
 
 }  // namespace parallax::runtime

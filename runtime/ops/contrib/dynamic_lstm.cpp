@@ -14,17 +14,17 @@ using Context = ChainContext;
 Tensor single(int64_t value) { return Tensor::vector<int64_t>(std::span<const int64_t>(&value, 1)); }
 
 // Part [1, ...] of the first axis, from index `place` on.
-Result<Tensor> part_at(Context& op, const Tensor& whole, int64_t place) {
+Result<Tensor> part_at(Context& op, const Tensor& whole, int64_t location) {
   if (whole.shape()[0] == 1) return whole;
-  return run_inner(op, {"Slice", 13}, {whole, single(place), single(place + 1), single(0)});
+  return run_inner(op, {"Slice", 13}, {whole, single(location), single(location + 1), single(0)});
 }
-Result<Value> part_or_none(Context& op, int64_t index, int64_t place) {
+Result<Value> part_or_none(Context& op, int64_t index, int64_t location) {
   if (!op.has_input(index)) return Value();
-  return Value(PX_TRY(part_at(op, op.input(index), place)));
+  return Value(PX_TRY(part_at(op, op.input(index), location)));
 }
 
 // The values after a round trip through dynamic quantization.
-Result<Tensor> requantised(Context& op, const Tensor& values) {
+Result<Tensor> requantized(Context& op, const Tensor& values) {
   InnerOp quantize{"DynamicQuantizeLinear", 11};
   quantize.output_count = 3;
   const Value given(values);
@@ -109,7 +109,7 @@ Result<std::vector<Attribute>> step_attributes(const Context& op, const LstmSize
 }
 
 // Each sample's own part of the first axis the other way round.
-Result<Tensor> turned(Context& op, const LstmSizes& sizes, const Tensor& x) {
+Result<Tensor> permuted(Context& op, const LstmSizes& sizes, const Tensor& x) {
   const std::vector<int64_t> lengths(sizes.lengths.begin(), sizes.lengths.end());
   const InnerOp reverse{"ReverseSequence", 10, {int_attribute("time_axis", 0), int_attribute("batch_axis", 1)}};
   return run_inner(op, reverse, {x, Tensor::from<int64_t>(Shape{sizes.batch}, lengths)});
@@ -134,7 +134,7 @@ Status run_steps(Context& op, const LstmSizes& sizes, const Tensor& x, int64_t d
   InnerOp lstm{"LSTM", 14, PX_TRY(step_attributes(op, sizes, direction))};
   lstm.output_count = 3;
   for (int64_t step = 0; step < sizes.steps; ++step) {
-    const Tensor now = PX_TRY(part_at(op, x, step)), before = PX_TRY(requantised(op, course.h));
+    const Tensor now = PX_TRY(part_at(op, x, step)), before = PX_TRY(requantized(op, course.h));
     const std::vector<Value> operands{now, w, r, b, Value(), before, course.c, p};
     const std::vector<Value> next = PX_TRY(run_inner_all(op, lstm, operands));
     Tensor h = next[1].tensor(), c = next[2].tensor(), y = h;
@@ -158,20 +158,20 @@ Result<Tensor> joined(Context& op, const std::vector<Value>& parts, int64_t axis
 
 Status dynamic_quantize_lstm(Context& op) {
   const LstmSizes sizes = PX_TRY(lstm_sizes(op));
-  const Tensor x = sizes.steps == 0 ? op.input(0) : PX_TRY(requantised(op, op.input(0)));
+  const Tensor x = sizes.steps == 0 ? op.input(0) : PX_TRY(requantized(op, op.input(0)));
   const Tensor zeros = PX_TRY(Tensor::zeros(DType::float32, Shape{1, sizes.batch, sizes.hidden}));
   std::vector<Value> y, last_h, last_c;
   for (int64_t direction = 0; direction < sizes.directions; ++direction) {
     const bool is_reversed = sizes.reverse_only || direction == 1;
     const Value h = PX_TRY(part_or_none(op, 5, direction)), c = PX_TRY(part_or_none(op, 6, direction));
     LstmCourse course{h.is_absent() ? zeros : h.tensor(), c.is_absent() ? zeros : c.tensor(), {}};
-    const Tensor given = is_reversed ? PX_TRY(turned(op, sizes, x)) : x;
+    const Tensor given = is_reversed ? PX_TRY(permuted(op, sizes, x)) : x;
     PX_TRY(run_steps(op, sizes, given, direction, course));
     last_h.emplace_back(std::move(course.h));
     last_c.emplace_back(std::move(course.c));
     if (!op.wants_output(0) || sizes.steps == 0) continue;
     Tensor own = PX_TRY(joined(op, course.y, 0));
-    if (is_reversed) own = PX_TRY(turned(op, sizes, own));
+    if (is_reversed) own = PX_TRY(permuted(op, sizes, own));
     y.emplace_back(own.reshaped(Shape{sizes.steps, 1, sizes.batch, sizes.hidden}));
   }
   if (op.wants_output(0)) {
@@ -183,15 +183,15 @@ Status dynamic_quantize_lstm(Context& op) {
   return {};
 }
 
-constexpr KernelRow<CompiledDevice> kMsDynamicLstmRows[] = {
+constexpr KernelRow<CompiledDevice> kContribDynamicLstmRows[] = {
     reads_on_host({4}, contributed_row("DynamicQuantizeLSTM", dtype_bit(DType::float32), dynamic_quantize_lstm)),
 };
 
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_dynamic_lstm_rows() {
-  return kMsDynamicLstmRows;
+Rows<CompiledDevice> contrib_dynamic_lstm_rows() {
+  return kContribDynamicLstmRows;
 }
 
 }  // namespace parallax::runtime

@@ -35,9 +35,9 @@ Result<Tensor> positions_of(Context& op, const Shape& ids) {
     if (count != ids.element_count() && count != ids[1]) return execution_error("position_ids do not fit input_ids");
     return op.input(8).reshaped(Shape{count == ids.element_count() ? ids[0] : 1, ids[1]});
   }
-  std::vector<int64_t> places;
-  for (int64_t place = 0; place < ids[1]; ++place) places.push_back(place);
-  return Tensor::from<int64_t>(Shape{1, ids[1]}, places);
+  std::vector<int64_t> locations;
+  for (int64_t location = 0; location < ids[1]; ++location) locations.push_back(location);
+  return Tensor::from<int64_t>(Shape{1, ids[1]}, locations);
 }
 
 Status set_mask_index(Context& op, const Shape& ids) {
@@ -77,7 +77,7 @@ Status embed_layer_norm(Context& op) {
 }
 
 // EmbedLayerNormalization of the dequantized tables and factors.
-Status quantised_embedding(Context& op) {
+Status quantized_embedding(Context& op) {
   std::vector<Value> inputs{op.value(0), value_or_none(op, 1)};
   for (int64_t part = 0; part < 5; ++part) {
     if (!op.has_input(2 + part)) {
@@ -160,18 +160,18 @@ Status skip_group_norm(Context& op) {
   return group_norm_of(op, wide);
 }
 
-constexpr KernelRow<CompiledDevice> kMsEmbeddingRows[] = {
+constexpr KernelRow<CompiledDevice> kContribEmbeddingRows[] = {
     reads_on_host({0, 1, 7, 8}, contributed_row("EmbedLayerNormalization", kNarrowFloats, embed_layer_norm, 2)),
     contributed_row("GroupNorm", kNarrowFloats, group_norm),
-    reads_on_host({0, 1, 7}, contributed_row("QEmbedLayerNormalization", dtype_bit(DType::int32), quantised_embedding)),
+    reads_on_host({0, 1, 7}, contributed_row("QEmbedLayerNormalization", dtype_bit(DType::int32), quantized_embedding)),
     contributed_row("SkipGroupNorm", kNarrowFloats, skip_group_norm),
 };
 
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_embedding_rows() {
-  return kMsEmbeddingRows;
+Rows<CompiledDevice> contrib_embedding_rows() {
+  return kContribEmbeddingRows;
 }
 
 }  // namespace parallax::runtime

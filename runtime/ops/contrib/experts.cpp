@@ -32,7 +32,7 @@ struct Routes {
 };
 
 // Each token takes the k experts of greatest probability, the softmax of the router's row; the first of equals.
-Routes route(const std::vector<float>& router, int64_t tokens, int64_t count, int64_t k, bool normalise) {
+Routes route(const std::vector<float>& router, int64_t tokens, int64_t count, int64_t k, bool normalize) {
   struct Choice {
     int64_t token;
     float weight;
@@ -49,7 +49,7 @@ Routes route(const std::vector<float>& router, int64_t tokens, int64_t count, in
     for (int64_t i = 0; i < k; ++i) chosen += exponential(order.data()[i]);
     for (int64_t i = 0; i < k; ++i) {
       const int64_t expert = order.data()[i];
-      const double weight = exponential(expert) / (normalise ? chosen : sum);
+      const double weight = exponential(expert) / (normalize ? chosen : sum);
       chosen_by.data()[expert].push_back({token, static_cast<float>(weight)});
     }
   }
@@ -288,15 +288,15 @@ Status mixture_of_experts(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kMsExpertRows[] = {
+constexpr KernelRow<Device> kContribExpertRows[] = {
     of_microsoft(reads_on_host<Device>({1}, {"MoE", kNarrowFloats, mixture_of_experts<Device>})),
 };
 
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_expert_rows() {
-  return kMsExpertRows<CompiledDevice>;
+Rows<CompiledDevice> contrib_expert_rows() {
+  return kContribExpertRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

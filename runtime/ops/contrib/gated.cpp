@@ -122,7 +122,7 @@ Result<Tensor> project(Context& op, const Tensor& a, int64_t first, int64_t colu
 }
 
 // activation(gate) * up
-Status quantised_mlp(Context& op) {
+Status quantized_mlp(Context& op) {
   const Tensor a = PX_TRY(projected_input(op, 1));
   const int64_t columns = op.integer("N");
   const Tensor projected = PX_TRY(project(op, a, 3, columns));
@@ -131,7 +131,7 @@ Status quantised_mlp(Context& op) {
   return set_gated(op, PX_TRY(inner_binary(op, "Mul", gate, up)));
 }
 
-Status quantised_qkv(Context& op) {
+Status quantized_qkv(Context& op) {
   const Tensor a = PX_TRY(projected_input(op, 3));
   const int64_t narrow = op.integer("Nkv");
   for (const int64_t part : {0, 1, 2}) {
@@ -143,20 +143,20 @@ Status quantised_qkv(Context& op) {
   return {};
 }
 
-constexpr KernelRow<CompiledDevice> kMsGatedRows[] = {
+constexpr KernelRow<CompiledDevice> kContribGatedRows[] = {
     contributed_row("BranchwiseRMSNorm", kNarrowFloats, branchwise_rms_norm),
     contributed_row("GatedAdd", kFloats, gated_add),
     contributed_row("GatedRMSNorm", kNarrowFloats, gated_rms_norm),
-    contributed_row("MatMulNBitsMlp", kNarrowFloats, quantised_mlp),
-    contributed_row("MatMulNBitsQkv", kNarrowFloats, quantised_qkv),
+    contributed_row("MatMulNBitsMlp", kNarrowFloats, quantized_mlp),
+    contributed_row("MatMulNBitsQkv", kNarrowFloats, quantized_qkv),
     reads_on_host({1}, contributed_row("ScaledSiLU", kFloats, scaled_silu)),
 };
 
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_gated_rows() {
-  return kMsGatedRows;
+Rows<CompiledDevice> contrib_gated_rows() {
+  return kContribGatedRows;
 }
 
 }  // namespace parallax::runtime

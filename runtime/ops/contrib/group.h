@@ -15,21 +15,21 @@ struct GroupShape {
   int64_t capacity = 0;  // rows of the present
   int64_t window = -1;   // how far back a query sees; not above 0: to the beginning
   bool is_causal = true;
-  std::vector<CachePlace> places;
+  std::vector<CachePosition> locations;
 };
 
 // The past rows of each sample, then its new ones, then zeros, as float32; `past` may be undefined. Errors: execution.
 Result<Tensor> extended_numbers(ChainContext& op, const Tensor& past, const Tensor& fresh, const CacheRows& rows);
 
 // A cache that is held as multiples of scales (cache.h).
-struct QuantisedCache {
+struct QuantizedCache {
   const CacheFormat& format;
   const Tensor& past;
   const Tensor& scale;
 };
 // The extended quantized cache in real numbers; output `output`, where not -1, is its quantized content. Errors:
 // execution.
-Result<Tensor> extended_quantised(ChainContext& op, const QuantisedCache& cache, const Tensor& fresh,
+Result<Tensor> extended_quantized(ChainContext& op, const QuantizedCache& cache, const Tensor& fresh,
                                   const CacheRows& rows, int64_t output);
 
 // The mask of each query, as numbers to be added to [batch, heads or 1, sequence, keys]; one more column for the sinks,

@@ -75,7 +75,7 @@ Result<GroupShape> group_shape(const OpCall& op) {
     if (total < 1 || total > shape.longest || past < 0 || past > shape.cached)
       return execution_error(fmt::format("seqlens_k {} with {} new tokens, {} cached and total_sequence_length {}",
                                          length, shape.sequence, shape.cached, shape.longest));
-    shape.places.push_back({past, total});
+    shape.locations.push_back({past, total});
   }
   return shape;
 }
@@ -104,7 +104,7 @@ Result<Tokens> read_tokens(Context& op, const GroupShape& shape) {
   return tokens;
 }
 
-Status normalise_heads(Context& op, Tokens& tokens) {
+Status normalize_heads(Context& op, Tokens& tokens) {
   if (op.has_input(kQNorm) != op.has_input(kKNorm)) return execution_error("q_norm_weight needs k_norm_weight");
   if (!op.has_input(kQNorm)) return {};
   const InnerOp norm{"RMSNormalization", 23, {float_attribute("epsilon", op.real("qk_norm_epsilon"))}};
@@ -121,9 +121,10 @@ Status rotate(Context& op, const GroupShape& shape, Tokens& tokens) {
   const Ints cache(op.input(kCosCache).shape());
   if (cache.size() != 2) return execution_error("the caches must be matrices");
   Ints rows;
-  for (const CachePlace& place : shape.places) {
+  for (const CachePosition& location : shape.locations) {
     // The padding after a shorter prompt has no position; onnxruntime leaves it at 0.
-    for (int64_t s = 0; s < shape.sequence; ++s) rows.push_back(place.past + s < place.total ? place.past + s : 0);
+    for (int64_t s = 0; s < shape.sequence; ++s)
+      rows.push_back(location.past + s < location.total ? location.past + s : 0);
   }
   if (op.has_input(kPositionIds)) rows = all_integers(op.input(kPositionIds));
   if (rows.size() != shape.batch * shape.sequence) return execution_error("position_ids do not fit the tokens");
@@ -184,13 +185,13 @@ struct CacheInput {
 template <class Device>
 bool is_appended(const OpContext<Device>& op, const GroupShape& shape, const CacheInput& input,
                  const CacheFormat& format) {
-  if (!op.has_input(input.past) || !op.wants_output(input.output) || format.is_quantised()) return false;
+  if (!op.has_input(input.past) || !op.wants_output(input.output) || format.is_quantized()) return false;
   const Tensor& past = op.input(input.past);
   const bool has_sink = op.has_input(kHeadSink) || op.integer("smooth_softmax") == 1;
   if (!is_open(past) || growing_axis(past) != 2 || past.dtype() != DType::float32 || has_sink) return false;
   if (!(Ints(past.shape()) == Ints{shape.batch, shape.kv_heads, shape.cached, shape.size})) return false;
-  return std::ranges::all_of(shape.places, [&](const CachePlace& place) {
-    return place.past == shape.cached && place.total == shape.cached + shape.sequence;
+  return std::ranges::all_of(shape.locations, [&](const CachePosition& location) {
+    return location.past == shape.cached && location.total == shape.cached + shape.sequence;
   });
 }
 
@@ -198,14 +199,14 @@ bool is_appended(const OpContext<Device>& op, const GroupShape& shape, const Cac
 template <class Device>
 Result<Tensor> extended_cache(OpContext<Device>& op, const GroupShape& shape, const CacheInput& input,
                               const Tensor& fresh) {
-  const CacheRows rows{shape.batch, shape.kv_heads, shape.sequence, shape.size, shape.capacity, shape.places};
+  const CacheRows rows{shape.batch, shape.kv_heads, shape.sequence, shape.size, shape.capacity, shape.locations};
   CacheFormat format =
       PX_TRY(CacheFormat::create(op, input.past, input.scale, op.text(input.type), shape.kv_heads, shape.size));
   if constexpr (GpuDevice<Device>) {
     const Tensor past = op.has_input(input.past) ? op.input(input.past) : Tensor();
-    if (format.is_quantised()) {
-      const QuantisedCache cache{format, past, op.input(input.scale)};
-      return extended_quantised(op, cache, fresh, rows, op.wants_output(input.output) ? input.output : -1);
+    if (format.is_quantized()) {
+      const QuantizedCache cache{format, past, op.input(input.scale)};
+      return extended_quantized(op, cache, fresh, rows, op.wants_output(input.output) ? input.output : -1);
     }
     const Tensor numbers = PX_TRY(extended_numbers(op, past, fresh, rows));
     if (!op.wants_output(input.output)) return numbers;
@@ -228,7 +229,7 @@ Status group_query_attention(Context& op) {
     return unsupported("sliding_window_cache: the operator's page does not define it");
   const GroupShape shape = PX_TRY(group_shape(op));
   Tokens tokens = PX_TRY(read_tokens(op, shape));
-  PX_TRY(normalise_heads(op, tokens));
+  PX_TRY(normalize_heads(op, tokens));
   PX_TRY(rotate(op, shape, tokens));
   Heads heads;
   heads.q = tokens.q;
@@ -254,7 +255,7 @@ Status group_query_attention(Context& op) {
 constexpr int64_t kTelling = GpuDevice<CompiledDevice> ? kPastKey : kQuery;
 constexpr uint32_t kHeld =
     GpuDevice<CompiledDevice> ? kNarrowFloats | kBytes | dtype_bit(DType::float8e4m3fn) : kNarrowFloats;
-constexpr KernelRow<CompiledDevice> kMsGroupQueryAttentionRows[] = {
+constexpr KernelRow<CompiledDevice> kContribGroupQueryAttentionRows[] = {
     reads_on_host({kSeqlensK, kTotalLength, kPositionIds},
                   contributed_row("GroupQueryAttention", kHeld, group_query_attention, kTelling)),
 };
@@ -262,8 +263,8 @@ constexpr KernelRow<CompiledDevice> kMsGroupQueryAttentionRows[] = {
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_group_query_attention_rows() {
-  return kMsGroupQueryAttentionRows;
+Rows<CompiledDevice> contrib_group_query_attention_rows() {
+  return kContribGroupQueryAttentionRows;
 }
 
 }  // namespace parallax::runtime

@@ -67,7 +67,7 @@ Status matmul_integer16(Context& op) {
 
 // alpha * a_scale * b_scale * (A' * B' + C): C has the scale of the product. Scales and zero points of B belong to the
 // columns of the product, which are rows of B where transB is set. Quantized where y_scale is given.
-Status quantised_gemm(Context& op) {
+Status quantized_gemm(Context& op) {
   const auto matrix = [&](int64_t index, bool transposed) -> Result<Value> {
     if (op.input(index).shape().rank() != 2) return execution_error("A and B must be matrices");
     if (!transposed) return op.value(index);
@@ -86,7 +86,7 @@ Status quantised_gemm(Context& op) {
   y = PX_TRY(inner_binary(op, "Mul", y, scales));
   if (op.has_input(7)) {
     const DType dtype = op.has_input(8) ? op.input(8).dtype() : op.input(0).dtype();
-    y = PX_TRY(quantised_values(op, y, 7, 8, dtype));
+    y = PX_TRY(quantized_values(op, y, 7, 8, dtype));
   } else {
     y = PX_TRY(inner_cast(op, y, DType::float32));
   }
@@ -94,18 +94,18 @@ Status quantised_gemm(Context& op) {
   return {};
 }
 
-constexpr KernelRow<CompiledDevice> kMsIntegerProductRows[] = {
+constexpr KernelRow<CompiledDevice> kContribIntegerProductRows[] = {
     contributed_row("DynamicQuantizeMatMul", kFloats, dynamic_quantize_matmul),
     contributed_row("MatMulInteger16", dtype_bits({DType::int16, DType::uint16}), matmul_integer16),
     contributed_row("MatMulIntegerToFloat", kBytes, matmul_integer_to_float),
-    reads_on_host({1, 7, 8}, contributed_row("QGemm", kBytes, quantised_gemm)),
+    reads_on_host({1, 7, 8}, contributed_row("QGemm", kBytes, quantized_gemm)),
 };
 
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_integer_product_rows() {
-  return kMsIntegerProductRows;
+Rows<CompiledDevice> contrib_integer_product_rows() {
+  return kContribIntegerProductRows;
 }
 
 }  // namespace parallax::runtime

@@ -17,7 +17,7 @@ namespace {
 // ---- On the host: one matrix after the other, in place ----
 
 void take_multiple(double* row, const double* other, double factor, int64_t size) {
-  vectorised(0, size, [row, other, factor](int64_t begin, int64_t end) {
+  vectorized(0, size, [row, other, factor](int64_t begin, int64_t end) {
     PX_INDEPENDENT_ITERATIONS
     for (int64_t i = begin; i < end; ++i) row[i] -= factor * other[i];
   });
@@ -58,7 +58,7 @@ void invert_each(OpContext<Device>& op, int64_t count, int64_t size, const Mutab
 // right ----
 
 template <class Device>
-struct BesideUnit {
+struct AcrossUnit {
   Source x;
   int64_t size;
   PX_HD double operator()(int64_t i) const {
@@ -134,10 +134,10 @@ Status invert_together(OpContext<Device>& op, int64_t count, int64_t size, const
   const auto numbers_of = [](const MutableView& view) {
     return Elements<Device, const double>{reinterpret_cast<const double*>(view.data)};
   };
-  tabulate<double>(op.queue(), BesideUnit<Device>{source_of(op.input(0).view()), size}, now);
+  tabulate<double>(op.queue(), AcrossUnit<Device>{source_of(op.input(0).view()), size}, now);
   for (int64_t column = 0; column < size; ++column) {
     tabulate<double>(op.queue(), PivotSize<Device>{numbers_of(now), size, column}, sizes);
-    fold_places<double>(op.queue(), FirstGreatest{}, RowLayout{count, size, 1}, pivots, sizes);
+    fold_elements<double>(op.queue(), FirstGreatest{}, RowLayout{count, size, 1}, pivots, sizes);
     const Elements<Device, const int64_t> rows{reinterpret_cast<const int64_t*>(pivots.data)};
     tabulate<double>(op.queue(), Eliminated<Device>{numbers_of(now), rows, size, column}, next);
     std::swap(now, next);
@@ -164,13 +164,13 @@ Status inverse(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kMsInverseRows[] = {of_microsoft<Device>({"Inverse", kFloats, inverse<Device>})};
+constexpr KernelRow<Device> kContribInverseRows[] = {of_microsoft<Device>({"Inverse", kFloats, inverse<Device>})};
 
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_inverse_rows() {
-  return kMsInverseRows<CompiledDevice>;
+Rows<CompiledDevice> contrib_inverse_rows() {
+  return kContribInverseRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -147,10 +147,10 @@ struct Bnb4Weights {
   int64_t k;  // numbers in a row of the product's matrix
 
   PX_HD float at(int64_t row, int64_t i) const {
-    const int64_t place = blocks.transposed ? row * blocks.k + i : i * blocks.k + row;
-    const unsigned byte = codes[place / 2];
-    const unsigned code = place % 2 == 0 ? byte >> 4U : byte & 15U;
-    return static_cast<float>(blocks.values[code] * static_cast<double>(scales[place / blocks.size]));
+    const int64_t location = blocks.transposed ? row * blocks.k + i : i * blocks.k + row;
+    const unsigned byte = codes[location / 2];
+    const unsigned code = location % 2 == 0 ? byte >> 4U : byte & 15U;
+    return static_cast<float>(blocks.values[code] * static_cast<double>(scales[location / blocks.size]));
   }
   PX_HD float operator()(int64_t element) const { return at(element / k, element % k); }
 };
@@ -180,15 +180,15 @@ struct GatheredNumber {
   int64_t axis, block, count, inner, length;  // `count` indices into `length` slices of `inner`
   int bits;
 
-  PX_HD int64_t scale_place(int64_t position) const {
-    int64_t place = 0, stride = 1;
+  PX_HD int64_t scale_index(int64_t position) const {
+    int64_t location = 0, stride = 1;
     for (int i = dims.count - 1; i >= 0; --i) {
       const int64_t index = position % dims[i];
       position /= dims[i];
-      if (scale_dims[i] > 1) place += (i == axis ? index / block : index) * stride;
+      if (scale_dims[i] > 1) location += (i == axis ? index / block : index) * stride;
       stride *= scale_dims[i];
     }
-    return place;
+    return location;
   }
   PX_HD float number(const Elements<Device, const uint8_t>& from, int64_t position, int64_t row) const {
     const int64_t bit = position % row * bits;
@@ -200,16 +200,16 @@ struct GatheredNumber {
     index += index < 0 ? length : 0;
     if (index < 0 || index >= length) return 0.0F;
     const int64_t position = (at / inner / count * length + index) * inner + at % inner;
-    const int64_t place = scale_place(position);
+    const int64_t location = scale_index(position);
     const int last = dims.count - 1;
-    const float zero = zeros ? number(zeros, place, scale_dims[last]) : static_cast<float>(1U << (bits - 1));
-    return (number(codes, position, dims[last]) - zero) * element_of<Device, float>(scales, place);
+    const float zero = zeros ? number(zeros, location, scale_dims[last]) : static_cast<float>(1U << (bits - 1));
+    return (number(codes, position, dims[last]) - zero) * element_of<Device, float>(scales, location);
   }
 };
 
 template <class Device>
-Status gather_block_quantised(OpContext<Device>& op) {
-  const QuantisedTable table = PX_TRY(quantised_table(op));
+Status gather_block_quantized(OpContext<Device>& op) {
+  const QuantizedTable table = PX_TRY(quantized_table(op));
   const MutableView y = PX_TRY(op.make_output(0, op.input(2).dtype(), shape_of(table.out)));
   if (y.element_count() == 0) return {};
   const auto bytes_of = [&](int64_t input) {
@@ -235,7 +235,7 @@ Status gather_block_quantised(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kNbitsOnGpuRows[] = {
-    of_microsoft<Device>({"GatherBlockQuantized", dtype_bit(DType::uint8), PX_ON_GPU(gather_block_quantised<Device>)}),
+    of_microsoft<Device>({"GatherBlockQuantized", dtype_bit(DType::uint8), PX_ON_GPU(gather_block_quantized<Device>)}),
     of_microsoft<Device>({"MatMulBnb4", kNarrowFloats, PX_ON_GPU(matmul_bnb4<Device>)}),
     of_microsoft(reads_on_host<Device>({4}, {"MatMulNBits", kNarrowFloats, PX_ON_GPU(matmul_nbits<Device>)})),
 };

@@ -20,16 +20,17 @@ namespace {
 template <class Device>
 struct Sequences {
   Elements<Device, const int64_t> tokens;
-  int64_t length, places, n;
-  PX_HD int64_t first_token(int64_t place) const { return place / places * length + place % places; }
+  int64_t length, locations, n;
+  PX_HD int64_t first_token(int64_t location) const { return location / locations * length + location % locations; }
 };
 
 // True where the n-gram at a position begins as the sequence ends.
 template <class Device>
 struct BeginsAsTheEnd {
   Sequences<Device> sequences;
-  PX_HD uint8_t operator()(int64_t place) const {
-    const int64_t begin = sequences.first_token(place), to_end = sequences.places - place % sequences.places;
+  PX_HD uint8_t operator()(int64_t location) const {
+    const int64_t begin = sequences.first_token(location),
+                  to_end = sequences.locations - location % sequences.locations;
     for (int64_t i = 0; i + 1 < sequences.n; ++i) {
       if (sequences.tokens[begin + i] != sequences.tokens[begin + to_end + i]) return 0;
     }
@@ -53,10 +54,10 @@ struct OutsideVocabulary {
 
 // The element index of the score of a found n-gram's last token.
 template <class Device>
-struct ScorePlace {
+struct ScoreIndex {
   LastToken<Device> last;
   int64_t vocabulary;
-  PX_HD int64_t operator()(int64_t i) const { return last.found[i] / last.sequences.places * vocabulary + last(i); }
+  PX_HD int64_t operator()(int64_t i) const { return last.found[i] / last.sequences.locations * vocabulary + last(i); }
 };
 
 template <class Device>
@@ -72,7 +73,7 @@ Status block_found(OpContext<Device>& op, const LastToken<Device>& last, int64_t
   const MutableView blocked = PX_TRY(op.scratch(DType::float32, Shape{count}));
   constexpr float kBlocked = -std::numeric_limits<float>::infinity();
   fill(op.queue(), blocked, reinterpret_cast<const std::byte*>(&kBlocked));
-  scatter<float>(op.queue(), ScorePlace<Device>{last, vocabulary}, Combine::replace, y, blocked, 1);
+  scatter<float>(op.queue(), ScoreIndex<Device>{last, vocabulary}, Combine::replace, y, blocked, 1);
   return {};
 }
 
@@ -87,22 +88,22 @@ Status ngram_repeat_block(OpContext<Device>& op) {
   if (ids[0] == 0 || n > ids[1]) return {};
   const Sequences<Device> sequences{
       {reinterpret_cast<const int64_t*>(op.input(0).view().data)}, ids[1], ids[1] - n + 1, n};
-  const MutableView flags = PX_TRY(op.scratch(DType::bool_, Shape{ids[0], sequences.places}));
+  const MutableView flags = PX_TRY(op.scratch(DType::bool_, Shape{ids[0], sequences.locations}));
   tabulate<uint8_t>(op.queue(), BeginsAsTheEnd<Device>{sequences}, flags);
   const Selection<Device> found = PX_TRY(select<uint8_t>(op.queue(), flags));
-  return found.count == 0 ? Status{} : block_found(op, LastToken<Device>{sequences, found.places}, found.count, y);
+  return found.count == 0 ? Status{} : block_found(op, LastToken<Device>{sequences, found.locations}, found.count, y);
 }
 
 template <class Device>
-constexpr KernelRow<Device> kMsNgramRows[] = {
+constexpr KernelRow<Device> kContribNgramRows[] = {
     of_microsoft<Device>({"NGramRepeatBlock", dtype_bit(DType::int64), ngram_repeat_block<Device>}),
 };
 
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_ngram_rows() {
-  return kMsNgramRows<CompiledDevice>;
+Rows<CompiledDevice> contrib_ngram_rows() {
+  return kContribNgramRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

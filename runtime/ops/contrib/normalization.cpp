@@ -31,19 +31,19 @@ Result<std::vector<C>> row_values(Context& op, int64_t index, int64_t columns) {
 // A row normalized in one go: mean, then squares of the differences from it, then scale and shift.
 template <class C>
 struct RowNorm {
-  bool centred = true;
+  bool centered = true;
   C epsilon = 0;
   std::vector<C> scale = {}, bias = {};  // the bias may be empty
 
   void run(const C* in, C* out, C& mean, C& inverse) const {
     const auto columns = static_cast<int64_t>(scale.size());
     const C count = static_cast<C>(columns);
-    mean = centred ? rows_detail::fold_row<C>(FoldSum{}, in, columns) / count : C(0);
+    mean = centered ? rows_detail::fold_row<C>(FoldSum{}, in, columns) / count : C(0);
     inverse = C(1) / std::sqrt(rows_detail::fold_row<C>(SquaredDifferenceSum<C>{mean}, in, columns) / count + epsilon);
     const C* factor = scale.data();
     const C* shift = bias.empty() ? nullptr : bias.data();
     const C m = mean, s = inverse;
-    vectorised(0, columns, [=](int64_t begin, int64_t end) {
+    vectorized(0, columns, [=](int64_t begin, int64_t end) {
       if (shift == nullptr) {
         PX_INDEPENDENT_ITERATIONS
         for (int64_t i = begin; i < end; ++i) out[i] = (in[i] - m) * s * factor[i];
@@ -80,7 +80,7 @@ Shape with_last(const Shape& shape, int64_t last) {
 
 // input + skip + bias, normalized row by row; the sum is output 3 where it is wanted. The skip may lack the batch.
 template <class C>
-Status skip_norm_as(Context& op, bool centred, int64_t beta, int64_t bias) {
+Status skip_norm_as(Context& op, bool centered, int64_t beta, int64_t bias) {
   const Tensor& x = op.input(0);
   const Tensor& skip = op.input(1);
   const Ints dims(x.shape());
@@ -91,7 +91,7 @@ Status skip_norm_as(Context& op, bool centred, int64_t beta, int64_t bias) {
       (columns == 0 || skip.element_count() == 0 || x.element_count() % skip.element_count() != 0 ||
        skip.element_count() % columns != 0 || skip.shape()[skip.shape().rank() - 1] != columns))
     return execution_error("skip " + skip.shape().to_string() + " does not fit " + x.shape().to_string());
-  RowNorm<C> norm{centred, static_cast<C>(op.real("epsilon"))};
+  RowNorm<C> norm{centered, static_cast<C>(op.real("epsilon"))};
   norm.scale = PX_TRY(row_values<C>(op, 2, columns));
   if (beta >= 0 && op.has_input(beta)) norm.bias = PX_TRY(row_values<C>(op, beta, columns));
   std::vector<C> added;
@@ -116,7 +116,7 @@ Status skip_norm_as(Context& op, bool centred, int64_t beta, int64_t bias) {
       }
       C* sum = left.data();
       const C* more = added.empty() ? nullptr : added.data();
-      vectorised(0, columns, [=](int64_t first, int64_t last) {
+      vectorized(0, columns, [=](int64_t first, int64_t last) {
         if (more == nullptr) {
           for (int64_t i = first; i < last; ++i) sum[i] = a[i] + b[i];
         } else {
@@ -162,7 +162,7 @@ Status simplified_layer_norm(Context& op) {
   });
 }
 
-constexpr KernelRow<Cpu> kMsNormRows[] = {
+constexpr KernelRow<Cpu> kContribNormRows[] = {
     contributed_row("SkipLayerNormalization", kNarrowFloats, skip_layer_norm),
     contributed_row("SkipSimplifiedLayerNormalization", kNarrowFloats, skip_rms_norm),
     {"SimplifiedLayerNormalization", kFloats, simplified_layer_norm},
@@ -171,8 +171,8 @@ constexpr KernelRow<Cpu> kMsNormRows[] = {
 }  // namespace
 
 template <>
-Rows<Cpu> ms_norm_rows() {
-  return kMsNormRows;
+Rows<Cpu> contrib_norm_rows() {
+  return kContribNormRows;
 }
 
 }  // namespace parallax::runtime

@@ -36,14 +36,14 @@ Status remove_padding(Context& op) {
   for (int64_t batch = 0; batch < dims[0]; ++batch) {
     const int64_t count = counts[batch];
     if (count < 0 || count > dims[1]) return execution_error(fmt::format("{} tokens of {}", count, dims[1]));
-    for (int64_t place = 0; place < dims[1]; ++place)
-      (place < count ? kept : padding).push_back(batch * dims[1] + place);
+    for (int64_t location = 0; location < dims[1]; ++location)
+      (location < count ? kept : padding).push_back(batch * dims[1] + location);
     cumulated.push_back(cumulated.back() + count);
     longest = std::max(longest, count);
   }
   const Tensor tokens = PX_TRY(reshaped(x, {dims[0] * dims[1], dims[2]}));
   op.set_output(0, PX_TRY(rows_at(op, tokens, kept)));
-  for (int64_t place : padding) kept.push_back(place);
+  for (int64_t location : padding) kept.push_back(location);
   set_integers(op, 1, Shape{dims[0], dims[1]}, kept);
   set_integers(op, 2, Shape{dims[0] + 1}, cumulated);
   set_integers(op, 3, Shape{1}, Ints{longest});
@@ -58,11 +58,11 @@ Status restore_padding(Context& op) {
     return execution_error("an input " + x.shape().to_string() + " with token_offset " +
                            op.input(1).shape().to_string());
   Ints source(product(offsets), dims[0]);  // a row of zeros after the tokens
-  const Ints places = all_integers(op.input(1));
+  const Ints locations = all_integers(op.input(1));
   for (int64_t token = 0; token < dims[0]; ++token) {
-    if (places[token] < 0 || places[token] >= source.size())
-      return execution_error(fmt::format("token offset {}", places[token]));
-    source[places[token]] = token;
+    if (locations[token] < 0 || locations[token] >= source.size())
+      return execution_error(fmt::format("token offset {}", locations[token]));
+    source[locations[token]] = token;
   }
   const Tensor zeros = PX_TRY(Tensor::zeros(x.dtype(), Shape{1, dims[1]}));
   const Tensor table = PX_TRY(run_inner(op, {"Concat", 13, {int_attribute("axis", 0)}}, {x, zeros}));
@@ -194,7 +194,7 @@ Status packed_multi_head_attention(Context& op) {
   return attend_packed(op, heads, begins, 4, 6);
 }
 
-constexpr KernelRow<CompiledDevice> kMsPackedRows[] = {
+constexpr KernelRow<CompiledDevice> kContribPackedRows[] = {
     reads_on_host({4}, contributed_row("PackedAttention", kNarrowFloats, packed_attention)),
     reads_on_host({5}, contributed_row("PackedMultiHeadAttention", kNarrowFloats, packed_multi_head_attention)),
     reads_on_host({1}, contributed_row("RemovePadding", kMovable, remove_padding)),
@@ -204,8 +204,8 @@ constexpr KernelRow<CompiledDevice> kMsPackedRows[] = {
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_packed_rows() {
-  return kMsPackedRows;
+Rows<CompiledDevice> contrib_packed_rows() {
+  return kContribPackedRows;
 }
 
 }  // namespace parallax::runtime

@@ -70,9 +70,9 @@ Result<Tensor> position_gates(Context& op, const Tensor& heads) {
   Tensor sums = PX_TRY(run_inner(op, {"MatMul", 13}, {heads, weight}));
   sums = PX_TRY(inner_binary(op, "Add", sums, bias));
   const Ints dims(sums.shape());
-  const Tensor halves = PX_TRY(reshaped(sums, {dims[0], dims[1], dims[2], 2, dims[3] / 2}));
+  const Tensor float16s = PX_TRY(reshaped(sums, {dims[0], dims[1], dims[2], 2, dims[3] / 2}));
   const std::vector<Attribute> last{ints_attribute("axes", {4}), int_attribute("keepdims", 0)};
-  const Tensor gates = PX_TRY(run_inner(op, {"ReduceSum", 11, last}, {halves}));
+  const Tensor gates = PX_TRY(run_inner(op, {"ReduceSum", 11, last}, {float16s}));
   return run_inner(op, {"Sigmoid", 13}, {gates});
 }
 
@@ -104,7 +104,7 @@ Status gated_relative_position_bias(Context& op) {
   return {};
 }
 
-constexpr KernelRow<CompiledDevice> kMsPositionRows[] = {
+constexpr KernelRow<CompiledDevice> kContribPositionRows[] = {
     contributed_row("GatedRelativePositionBias", kNarrowFloats, gated_relative_position_bias),
     reads_on_host({1, 2}, contributed_row("RelativePositionBias", kNarrowFloats, relative_position_bias)),
 };
@@ -112,8 +112,8 @@ constexpr KernelRow<CompiledDevice> kMsPositionRows[] = {
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_position_rows() {
-  return kMsPositionRows;
+Rows<CompiledDevice> contrib_position_rows() {
+  return kContribPositionRows;
 }
 
 }  // namespace parallax::runtime

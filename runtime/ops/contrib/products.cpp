@@ -47,7 +47,7 @@ Status multiply_as(Context& op, GemmProblem problem, const Tensor& a, const Tens
     const MutableView sums = direct ? shown : PX_TRY(op.scratch(storage_of<C>(), out.shape));
     C* before = reinterpret_cast<C*>(sums.data);
     PX_TRY(gemm(op.queue(), problem, left.get(), b.view(), before));
-    finish_rows_beside<C>(rows, problem.n, bias.get(), residual.get(), finish.activation, before, target);
+    finish_rows_across<C>(rows, problem.n, bias.get(), residual.get(), finish.activation, before, target);
     if (!direct) map_as<C, C>(op.queue(), same, shown, std::array<TensorView, 1>{TensorView(sums)});
   } else {
     PX_TRY(gemm(op.queue(), problem, left.get(), b.view(), target));
@@ -120,7 +120,7 @@ Status fused_gemm(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kMsProductRows[] = {
+constexpr KernelRow<Cpu> kContribProductRows[] = {
     where<has_known_activation>(contributed_row("FusedGemm", kFloats, fused_gemm)),
     contributed_row("FusedMatMul", kFloats, fused_matmul),
     where<has_known_activation>(contributed_row("FusedMatMulActivation", kFloats, fused_matmul)),
@@ -132,8 +132,8 @@ constexpr KernelRow<Cpu> kMsProductRows[] = {
 }  // namespace
 
 template <>
-Rows<Cpu> ms_product_rows() {
-  return kMsProductRows;
+Rows<Cpu> contrib_product_rows() {
+  return kContribProductRows;
 }
 
 }  // namespace parallax::runtime

@@ -23,9 +23,9 @@ namespace {
 
 using Context = ChainContext;
 
-Status set_quantised(Context& op, const Tensor& y, int64_t scale, int64_t zero_point, DType dtype) {
-  Tensor quantised = PX_TRY(quantised_values(op, y, scale, zero_point, dtype));
-  op.set_output(0, std::move(quantised));
+Status set_quantized(Context& op, const Tensor& y, int64_t scale, int64_t zero_point, DType dtype) {
+  Tensor quantized = PX_TRY(quantized_values(op, y, scale, zero_point, dtype));
+  op.set_output(0, std::move(quantized));
   return {};
 }
 
@@ -80,19 +80,19 @@ Result<bool> combine_on_host(Context& op, bool is_product) {
   const bool b_is_one = repeated->inner > 1;
   const int64_t length = b_is_one ? repeated->inner : b.element_count();
   if (length < kShortestRun && length < a.element_count()) return false;
-  const auto scale_of = [&](int64_t scale, int64_t zero) -> Result<CodeScale> {
-    return CodeScale{PX_TRY(op.real_of_input(scale)), op.has_input(zero) ? PX_TRY(op.real_of_input(zero)) : 0.0};
+  const auto scale_of = [&](int64_t scale, int64_t zero) -> Result<QuantizedScale> {
+    return QuantizedScale{PX_TRY(op.real_of_input(scale)), op.has_input(zero) ? PX_TRY(op.real_of_input(zero)) : 0.0};
   };
-  CodePairs pairs{is_product, {}, {}, PX_TRY(scale_of(6, 7)), length, b_is_one};
+  QuantizedPairs pairs{is_product, {}, {}, PX_TRY(scale_of(6, 7)), length, b_is_one};
   pairs.a = PX_TRY(scale_of(a_is_smaller ? 4 : 1, a_is_smaller ? 5 : 2));
   pairs.b = PX_TRY(scale_of(a_is_smaller ? 1 : 4, a_is_smaller ? 2 : 5));
-  if (!suits_code_pairs(pairs)) return false;
+  if (!suits_quantized_pairs(pairs)) return false;
   const MutableView y = PX_TRY(op.make_output(0, dtype, a.shape()));
   if (a.element_count() == 0) return true;
   const std::byte *const left = a.view().data, *const right = b.view().data;
   const auto run = [&](int64_t index) {
     const std::byte* const own = b_is_one ? right + index % b.element_count() : right;
-    combine_codes(pairs, dtype, left + index * length, own, y.data + index * length);
+    combine_quantized(pairs, dtype, left + index * length, own, y.data + index * length);
   };
   const int64_t runs = a.element_count() / length;
   if (runs == 1) {
@@ -110,7 +110,7 @@ Status combine(Context& op, std::string_view name) {
   const Tensor a = PX_TRY(real_values(op, {0, 1, 2}));
   const Tensor b = PX_TRY(real_values(op, {3, 4, 5}));
   const Tensor y = PX_TRY(inner_binary(op, name, a, b));
-  return set_quantised(op, y, 6, 7, op.input(0).dtype());
+  return set_quantized(op, y, 6, 7, op.input(0).dtype());
 }
 Status add(Context& op) { return combine(op, "Add"); }
 Status multiply(Context& op) { return combine(op, "Mul"); }
@@ -119,33 +119,33 @@ Status where(Context& op) {
   const Tensor x = PX_TRY(real_values(op, {1, 2, 3}));
   const Tensor y = PX_TRY(real_values(op, {4, 5, 6}));
   const Tensor z = PX_TRY(run_inner(op, {"Where", 16}, {op.value(0), x, y}));
-  return set_quantised(op, z, 7, 8, op.input(1).dtype());
+  return set_quantized(op, z, 7, 8, op.input(1).dtype());
 }
 
 // From the quantized values of an input to those with a scale and a zero point at these inputs.
 struct Recoding {
-  QuantisedInput from;
+  QuantizedInput from;
   int64_t scale, zero_point;
   DType to;
 };
 
-constexpr int64_t kCodes = 256;
+constexpr int64_t kQuantizedTypes = 256;
 
 // The lookup table of all quantized values, through an operator where there is one.
-Result<ByteTable> table_of(Context& op, const Recoding& recoding, const InnerOp* inner) {
-  const Tensor codes = PX_TRY(op.queue().allocate(op.input(recoding.from.values).dtype(), Shape{kCodes}));
-  for (int64_t code = 0; code < kCodes; ++code) writable(codes).data[code] = static_cast<std::byte>(code);
+Result<Int8LookupTable> table_of(Context& op, const Recoding& recoding, const InnerOp* inner) {
+  const Tensor codes = PX_TRY(op.queue().allocate(op.input(recoding.from.values).dtype(), Shape{kQuantizedTypes}));
+  for (int64_t code = 0; code < kQuantizedTypes; ++code) writable(codes).data[code] = static_cast<std::byte>(code);
   Tensor real = PX_TRY(real_values(op, codes, recoding.from));
   if (inner != nullptr) real = PX_TRY(run_inner(op, *inner, {real}));
-  const Tensor quantised = PX_TRY(quantised_values(op, real, recoding.scale, recoding.zero_point, recoding.to));
-  ByteTable table;
-  std::memcpy(table.data(), quantised.view().data, table.size());
+  const Tensor quantized = PX_TRY(quantized_values(op, real, recoding.scale, recoding.zero_point, recoding.to));
+  Int8LookupTable table;
+  std::memcpy(table.data(), quantized.view().data, table.size());
   return table;
 }
 
 // A part of QLinearConcat as quantized values of the result, looked up.
 Result<Tensor> recoded(Context& op, int64_t input, DType to) {
-  const ByteTable table = PX_TRY(table_of(op, {{input, input + 1, input + 2}, 0, 1, to}, nullptr));
+  const Int8LookupTable table = PX_TRY(table_of(op, {{input, input + 1, input + 2}, 0, 1, to}, nullptr));
   const TensorView x = op.input(input).view();
   Tensor part = PX_TRY(op.queue().allocate(to, x.shape));
   look_up_bytes(table, x.element_count(), x.data, writable(part).data);
@@ -159,20 +159,21 @@ Status concat(Context& op) {
   std::vector<Value> parts;
   const DType dtype = op.input(1).dtype();
   const auto is_of_bytes = [](DType each) { return each == DType::int8 || each == DType::uint8; };
-  bool are_codes = kOnHost && is_of_bytes(dtype) && are_single(op, {0, 1});
+  bool are_quantized = kOnHost && is_of_bytes(dtype) && are_single(op, {0, 1});
   for (int64_t index = 2; index < count; index += 3)
-    are_codes = are_codes && op.has_input(index) && is_of_bytes(op.input(index).dtype()) && are_single(op, {index + 2});
+    are_quantized =
+        are_quantized && op.has_input(index) && is_of_bytes(op.input(index).dtype()) && are_single(op, {index + 2});
   for (int64_t index = 2; index < count; index += 3) {
     if (!op.has_input(index) || !op.has_input(index + 1)) return execution_error("a tensor or its scale is missing");
     if (op.input(index + 1).element_count() != 1) return execution_error("a scale must be one number");
     if ((dtype_bit(op.input(index).dtype()) & kInts) == 0)
       return execution_error("a tensor to be joined is not quantized");
     Tensor part =
-        are_codes ? PX_TRY(recoded(op, index, dtype)) : PX_TRY(real_values(op, {index, index + 1, index + 2}));
+        are_quantized ? PX_TRY(recoded(op, index, dtype)) : PX_TRY(real_values(op, {index, index + 1, index + 2}));
     parts.emplace_back(std::move(part));
   }
   Tensor y = PX_TRY(run_inner(op, {"Concat", 13, {int_attribute("axis", op.integer("axis"))}}, parts));
-  if (!are_codes) return set_quantised(op, y, 0, 1, dtype);
+  if (!are_quantized) return set_quantized(op, y, 0, 1, dtype);
   op.set_output(0, std::move(y));
   return {};
 }
@@ -192,13 +193,14 @@ constexpr std::initializer_list<int64_t> kParameters = {1, 2, 3, 4};  // inputs
 
 struct KeptTable {
   bool is_made = false;
-  ByteTable codes;
+  Int8LookupTable codes;
 };
 
 // The table of an operator, made once where scales and zero points never change. `parameter` is what the inner operator
 // has besides its input.
 template <class Device>
-Result<ByteTable> kept_table(OpContext<Device>& op, const Recoding& recoding, const InnerOp& inner, float parameter) {
+Result<Int8LookupTable> kept_table(OpContext<Device>& op, const Recoding& recoding, const InnerOp& inner,
+                                   float parameter) {
   if constexpr (std::is_same_v<Device, Cpu>) {
     CacheKey key("code table");
     key.add_all(inner.op).add(parameter).add(recoding.to);
@@ -207,7 +209,7 @@ Result<ByteTable> kept_table(OpContext<Device>& op, const Recoding& recoding, co
         op.queue().weights().template get<KeptTable>(key.text(), [] { return std::make_shared<KeptTable>(); });
     if (!kept->is_made) {
       *kept = {true, PX_TRY(table_of(op, recoding, &inner))};
-      op.queue().weights().add_bytes(kCodes);
+      op.queue().weights().add_bytes(kQuantizedTypes);
     }
     return kept->codes;
   }
@@ -217,7 +219,7 @@ Result<ByteTable> kept_table(OpContext<Device>& op, const Recoding& recoding, co
 Status through(Context& op, const InnerOp& inner) {
   const Tensor x = PX_TRY(real_values(op, {0, 1, 2}));
   const Tensor y = PX_TRY(run_inner(op, inner, {x}));
-  return set_quantised(op, y, 3, 4, op.input(0).dtype());
+  return set_quantized(op, y, 3, 4, op.input(0).dtype());
 }
 
 // An operator whose results depend on one code each: on the host they are looked up, unless a table would hold more of
@@ -226,9 +228,11 @@ Status pointwise(Context& op, const InnerOp& inner, float parameter = 0) {
   const Tensor& x = op.input(0);
   const bool is_kept = std::all_of(kParameters.begin(), kParameters.end(),
                                    [&](int64_t input) { return !op.has_input(input) || op.is_constant(input); });
-  if (!kOnHost || !are_single(op, kParameters) || (!is_kept && x.element_count() < kCodes)) return through(op, inner);
+  if (!kOnHost || !are_single(op, kParameters) || (!is_kept && x.element_count() < kQuantizedTypes))
+    return through(op, inner);
   const Recoding recoding{{0, 1, 2}, 3, 4, x.dtype()};
-  const ByteTable table = PX_TRY(is_kept ? kept_table(op, recoding, inner, parameter) : table_of(op, recoding, &inner));
+  const Int8LookupTable table =
+      PX_TRY(is_kept ? kept_table(op, recoding, inner, parameter) : table_of(op, recoding, &inner));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   look_up_bytes(table, x.element_count(), x.view().data, y.data);
   return {};
@@ -273,7 +277,7 @@ Result<Tensor> windowed(Context& op, bool last, const InnerOp& inner, Tensor x, 
 Status pooled(Context& op, const InnerOp& inner) {
   Tensor x = PX_TRY(real_values(op, {0, 1, 2}));
   const Tensor y = PX_TRY(windowed(op, op.integer("channels_last") != 0, inner, std::move(x)));
-  return set_quantised(op, y, 3, 4, op.input(0).dtype());
+  return set_quantized(op, y, 3, 4, op.input(0).dtype());
 }
 
 Status average_pool(Context& op) {
@@ -317,7 +321,7 @@ Status dequantize(Context& op) {
   return {};
 }
 
-constexpr KernelRow<CompiledDevice> kMsQuantizedRows[] = {
+constexpr KernelRow<CompiledDevice> kContribQuantizedRows[] = {
     contributed_row("DequantizeLinear", kAnyTensor, dequantize),
     contributed_row("MulInteger", kBytes, multiply_integers),
     contributed_row("NhwcMaxPool", kBytes, max_pool),
@@ -338,8 +342,8 @@ constexpr KernelRow<CompiledDevice> kMsQuantizedRows[] = {
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_quantized_rows() {
-  return kMsQuantizedRows;
+Rows<CompiledDevice> contrib_quantized_rows() {
+  return kContribQuantizedRows;
 }
 
 }  // namespace parallax::runtime

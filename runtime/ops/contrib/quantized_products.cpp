@@ -106,15 +106,15 @@ Result<std::shared_ptr<Weights>> kept_zero_points(Context& op, const NBitsBlocks
 Status multiply_packed(Context& op, const NBitsBlocks& blocks) {
   const auto zeros = PX_TRY(kept_zero_points(op, blocks));
   const auto scales = PX_TRY(converted<float>(op.queue(), op.input(2).view(), op.is_constant(2)));
-  const NibbleMatrix weights{blocks.n,     blocks.k,
-                             blocks.size,  op.input(1).view().data,
-                             scales.get(), zeros == nullptr ? nullptr : zeros->data(),
-                             blocks.bits};
+  const Int4Matrix weights{blocks.n,     blocks.k,
+                           blocks.size,  op.input(1).view().data,
+                           scales.get(), zeros == nullptr ? nullptr : zeros->data(),
+                           blocks.bits};
   return multiply_by(op, blocks.n, blocks.k, 5, [&](int64_t rows, const float* a, float* sums) -> Status {
-    if (rows <= kFewNibbleRows) {
+    if (rows <= kFewInt4Rows) {
       multiply_few_rows(rows, a, weights, sums);
     } else if (blocks.bits == 4) {
-      multiply_unpacked_nibbles(rows, a, weights, sums);
+      multiply_unpacked_int4(rows, a, weights, sums);
     } else {
       multiply_unpacked_bytes(rows, a, weights, sums);
     }
@@ -125,7 +125,7 @@ Status multiply_packed(Context& op, const NBitsBlocks& blocks) {
 Status matmul_nbits(Context& op) {
   const NBitsBlocks blocks = PX_TRY(nbits_blocks(op));
   const bool may_stay_packed = blocks.bits == 4 || (blocks.bits == 8 && has_float_panels());
-  if (may_stay_packed && blocks.size % kNibbleUnit == 0 && !op.has_input(4)) return multiply_packed(op, blocks);
+  if (may_stay_packed && blocks.size % kInt4Unit == 0 && !op.has_input(4)) return multiply_packed(op, blocks);
   const Weights zeros = PX_TRY(zero_points(op, blocks));
   const Ints groups = PX_TRY(nbits_groups(op, blocks));
   const auto scales = PX_TRY(converted<float>(op.queue(), op.input(2).view(), false));
@@ -165,7 +165,7 @@ Status matmul_bnb4(Context& op) {
   return multiply(op, *weights, blocks.k, blocks.n, false, 6);
 }
 
-constexpr KernelRow<Cpu> kMsNbitsRows[] = {
+constexpr KernelRow<Cpu> kContribNbitsRows[] = {
     contributed_row("DequantizedMatMul", dtype_bit(DType::float32), dequantized_matmul, 0, "parallax.fused"),
     contributed_row("MatMulBnb4", kNarrowFloats, matmul_bnb4),
     contributed_row("MatMulNBits", kNarrowFloats, matmul_nbits),
@@ -174,8 +174,8 @@ constexpr KernelRow<Cpu> kMsNbitsRows[] = {
 }  // namespace
 
 template <>
-Rows<Cpu> ms_nbits_rows() {
-  return kMsNbitsRows;
+Rows<Cpu> contrib_nbits_rows() {
+  return kContribNbitsRows;
 }
 
 }  // namespace parallax::runtime

@@ -14,11 +14,11 @@
 namespace parallax::runtime {
 namespace {
 
-using PlacesOnDevice = Elements<CompiledDevice, const int64_t>;
+using IndicesOnDevice = Elements<CompiledDevice, const int64_t>;
 
 // ---- Masks ----
 
-enum class MaskKind : uint8_t { none, ends, ends_and_begins, by_key, by_query, by_place };
+enum class MaskKind : uint8_t { none, ends, ends_and_begins, by_key, by_query, by_location };
 
 // 0 where a query sees a key, else `filter`; an element of [batch, 1, rows, keys].
 template <class Device>
@@ -40,7 +40,7 @@ struct AddedMask {
         return numbers[batch * shape.keys + key] > 0;
       case MaskKind::by_query:
         return numbers[(batch * shape.queries + query) * shape.keys + key] > 0;
-      case MaskKind::by_place:
+      case MaskKind::by_location:
         return numbers[(batch * mask_rows + shape.past + query) * mask_columns + key] > 0;
       case MaskKind::none:
         break;
@@ -59,9 +59,9 @@ MaskKind mask_kind(const Ints& dims, const ScoreShape& shape) {
   if (dims == Ints{shape.batch, shape.queries, shape.keys}) return MaskKind::by_query;
   if (dims.size() == 1 && dims[0] == 2 * shape.batch) return MaskKind::ends_and_begins;
   if (dims.size() == 1 && (dims[0] == shape.batch || dims[0] == 3 * shape.batch + 2)) return MaskKind::ends;
-  const bool by_place = dims.size() == 4 && dims[0] == shape.batch && dims[1] == 1 &&
-                        dims[2] >= shape.past + shape.queries && dims[3] >= shape.keys;
-  return by_place ? MaskKind::by_place : MaskKind::none;
+  const bool by_location = dims.size() == 4 && dims[0] == shape.batch && dims[1] == 1 &&
+                           dims[2] >= shape.past + shape.queries && dims[3] >= shape.keys;
+  return by_location ? MaskKind::by_location : MaskKind::none;
 }
 
 // ---- GroupQueryAttention ----
@@ -117,7 +117,7 @@ struct FromUnits {
 
 // 4 bits are the number + 8, the even element in the low bits of a byte.
 template <class Device>
-struct NibbleNumber {
+struct Int4Number {
   Elements<Device, const uint8_t> bytes;
   PX_HD float operator()(int64_t i) const {
     const int byte = bytes[i / 2];
@@ -125,7 +125,7 @@ struct NibbleNumber {
   }
 };
 template <class Device>
-struct NibblePair {
+struct Int4Pair {
   Elements<Device, const float> units;
   PX_HD int64_t operator()(int64_t i) const {
     return (static_cast<int64_t>(units[2 * i]) + 8) + 16 * (static_cast<int64_t>(units[2 * i + 1]) + 8);
@@ -165,10 +165,10 @@ struct ShownScore {
   }
 };
 
-Result<PlacesOnDevice> places_on_device(ChainContext& op, const std::vector<CachePlace>& places,
-                                        int64_t CachePlace::*member) {
+Result<IndicesOnDevice> indices_on_device(ChainContext& op, const std::vector<CachePosition>& locations,
+                                          int64_t CachePosition::*member) {
   Ints numbers;
-  for (const CachePlace& place : places) numbers.push_back(place.*member);
+  for (const CachePosition& location : locations) numbers.push_back(location.*member);
   return op.table(std::move(numbers));
 }
 
@@ -183,8 +183,8 @@ Result<Tensor> added_mask(ChainContext& op, const Tensor& mask, const ScoreShape
     return execution_error(fmt::format("a mask of shape {} does not fit {} samples, {} queries and {} keys",
                                        mask.shape().to_string(), shape.batch, shape.queries, shape.keys));
   }
-  const bool by_place = kind == MaskKind::by_place;
-  const int64_t rows = by_place || kind == MaskKind::by_query ? shape.queries : 1;
+  const bool by_location = kind == MaskKind::by_location;
+  const int64_t rows = by_location || kind == MaskKind::by_query ? shape.queries : 1;
   const Tensor given = PX_TRY(op.resident(mask));
   const Tensor numbers = PX_TRY(inner_cast(op, given, DType::int64));
   const Shape out = PX_TRY(shape_of({shape.batch, 1, rows, shape.keys}));
@@ -193,8 +193,8 @@ Result<Tensor> added_mask(ChainContext& op, const Tensor& mask, const ScoreShape
                                        kind,
                                        shape,
                                        rows,
-                                       by_place ? dims[2] : 0,
-                                       by_place ? dims[3] : 0,
+                                       by_location ? dims[2] : 0,
+                                       by_location ? dims[3] : 0,
                                        static_cast<float>(filter)};
   tabulate<float>(op.queue(), sees, writable(added));
   return added;
@@ -207,7 +207,7 @@ Result<Tensor> extended_numbers(ChainContext& op, const Tensor& past, const Tens
     return execution_error("a past of shape " + past.shape().to_string() + " does not fit the new tokens");
   const Shape shape = PX_TRY(shape_of({rows.batch, rows.heads, rows.capacity, rows.size}));
   Tensor cache = PX_TRY(op.queue().allocate(DType::float32, shape));
-  const PlacesOnDevice kept = PX_TRY(places_on_device(op, rows.places, &CachePlace::past));
+  const IndicesOnDevice kept = PX_TRY(indices_on_device(op, rows.locations, &CachePosition::past));
   const ExtendedCache<CompiledDevice> element{
       source_or_none(past), source_of(fresh.view()), kept,     rows.heads, dims[2],
       rows.sequence,        rows.capacity,           rows.size};
@@ -221,25 +221,25 @@ using FloatsOnDevice = Elements<CompiledDevice, const float>;
 
 FloatsOnDevice floats_at(const Tensor& tensor) { return {reinterpret_cast<const float*>(tensor.view().data)}; }
 
-Result<Tensor> units_of_past(ChainContext& op, const QuantisedCache& cache) {
-  if (!cache.format.has_nibbles()) return inner_cast(op, cache.past, DType::float32);
+Result<Tensor> units_of_past(ChainContext& op, const QuantizedCache& cache) {
+  if (!cache.format.has_int4()) return inner_cast(op, cache.past, DType::float32);
   Ints dims(cache.past.shape());
   if (dims.size() != 4)
     return execution_error("a past of shape " + cache.past.shape().to_string() + " does not fit the new tokens");
   dims[3] *= 2;
   const Shape shape = PX_TRY(shape_of(dims));
   Tensor units = PX_TRY(op.queue().allocate(DType::float32, shape));
-  const NibbleNumber<CompiledDevice> number{{reinterpret_cast<const uint8_t*>(cache.past.view().data)}};
+  const Int4Number<CompiledDevice> number{{reinterpret_cast<const uint8_t*>(cache.past.view().data)}};
   tabulate<float>(op.queue(), number, writable(units));
   return units;
 }
 
 // New numbers as the cache will hold them.
-Result<Tensor> units_of_fresh(ChainContext& op, const QuantisedCache& cache, const Tensor& fresh,
+Result<Tensor> units_of_fresh(ChainContext& op, const QuantizedCache& cache, const Tensor& fresh,
                               const ElementScale<CompiledDevice>& scale) {
   constexpr float kGreatestFloat8 = 448;  // of float8e4m3fn
   const bool is_whole = is_integer(cache.format.dtype());
-  const float greatest = !is_whole ? kGreatestFloat8 : cache.format.has_nibbles() ? 7.0F : 127.0F;
+  const float greatest = !is_whole ? kGreatestFloat8 : cache.format.has_int4() ? 7.0F : 127.0F;
   const Tensor units = PX_TRY(op.queue().allocate(DType::float32, fresh.shape()));
   const InUnits<CompiledDevice> number{floats_at(fresh), scale, is_whole ? -greatest - 1 : -greatest, greatest,
                                        is_whole};
@@ -250,18 +250,18 @@ Result<Tensor> units_of_fresh(ChainContext& op, const QuantisedCache& cache, con
 }
 
 Result<Tensor> held_units(ChainContext& op, const CacheFormat& format, const Tensor& units) {
-  if (!format.has_nibbles()) return inner_cast(op, units, format.dtype());
+  if (!format.has_int4()) return inner_cast(op, units, format.dtype());
   Ints dims(units.shape());
   dims[3] /= 2;
   const Shape shape = PX_TRY(shape_of(dims));
   Tensor held = PX_TRY(op.queue().allocate(format.dtype(), shape));
-  tabulate<int64_t>(op.queue(), NibblePair<CompiledDevice>{floats_at(units)}, writable(held));
+  tabulate<int64_t>(op.queue(), Int4Pair<CompiledDevice>{floats_at(units)}, writable(held));
   return held;
 }
 
 }  // namespace
 
-Result<Tensor> extended_quantised(ChainContext& op, const QuantisedCache& cache, const Tensor& fresh,
+Result<Tensor> extended_quantized(ChainContext& op, const QuantizedCache& cache, const Tensor& fresh,
                                   const CacheRows& rows, int64_t output) {
   ElementScale<CompiledDevice> scale{source_of(cache.scale.view()), cache.format.scale_count(), rows.heads,
                                      rows.sequence, rows.size};
@@ -280,8 +280,8 @@ Result<Tensor> group_mask(ChainContext& op, const GroupShape& shape, const Tenso
   const int64_t width = shape.longest + (sinks.defined() ? 1 : 0);
   const Shape dims = PX_TRY(shape_of({shape.batch, heads, shape.sequence, width}));
   Tensor mask = PX_TRY(op.queue().allocate(DType::float32, dims));
-  const PlacesOnDevice past = PX_TRY(places_on_device(op, shape.places, &CachePlace::past));
-  const PlacesOnDevice total = PX_TRY(places_on_device(op, shape.places, &CachePlace::total));
+  const IndicesOnDevice past = PX_TRY(indices_on_device(op, shape.locations, &CachePosition::past));
+  const IndicesOnDevice total = PX_TRY(indices_on_device(op, shape.locations, &CachePosition::total));
   const GroupMask<CompiledDevice> element{
       source_or_none(bias), source_or_none(sinks), past,  total,        heads,
       shape.sequence,       shape.longest,         width, shape.window, shape.is_causal};

@@ -20,7 +20,7 @@ namespace {
 // ---- CDist: a metric is a fold over the pairs of numbers of two rows ----
 
 struct SquaredEuclidean {
-  static constexpr bool kIsCentred = false;
+  static constexpr bool kIsCentered = false;
   double squares = 0;
   PX_HD void add(double x, double y) { squares += (x - y) * (x - y); }
   PX_HD double distance(int64_t) const { return squares; }
@@ -29,13 +29,13 @@ struct Euclidean : SquaredEuclidean {
   PX_HD double distance(int64_t) const { return std::sqrt(squares); }
 };
 struct Cityblock {
-  static constexpr bool kIsCentred = false;
+  static constexpr bool kIsCentered = false;
   double gaps = 0;
   PX_HD void add(double x, double y) { gaps += std::fabs(x - y); }
   PX_HD double distance(int64_t) const { return gaps; }
 };
 struct Braycurtis {
-  static constexpr bool kIsCentred = false;
+  static constexpr bool kIsCentered = false;
   double gaps = 0, totals = 0;
   PX_HD void add(double x, double y) {
     gaps += std::fabs(x - y);
@@ -44,7 +44,7 @@ struct Braycurtis {
   PX_HD double distance(int64_t) const { return gaps / totals; }
 };
 struct Canberra {
-  static constexpr bool kIsCentred = false;
+  static constexpr bool kIsCentered = false;
   double ratios = 0;
   PX_HD void add(double x, double y) {
     const double size = std::fabs(x) + std::fabs(y);
@@ -53,13 +53,13 @@ struct Canberra {
   PX_HD double distance(int64_t) const { return ratios; }
 };
 struct Chebyshev {
-  static constexpr bool kIsCentred = false;
+  static constexpr bool kIsCentered = false;
   double greatest = 0;
   PX_HD void add(double x, double y) { greatest = std::fmax(greatest, std::fabs(x - y)); }
   PX_HD double distance(int64_t) const { return greatest; }
 };
 struct Cosine {
-  static constexpr bool kIsCentred = false;
+  static constexpr bool kIsCentered = false;
   double dot = 0, x_norm = 0, y_norm = 0;
   PX_HD void add(double x, double y) {
     dot += x * y;
@@ -69,10 +69,10 @@ struct Cosine {
   PX_HD double distance(int64_t) const { return 1 - dot / std::sqrt(x_norm * y_norm); }
 };
 struct Correlation : Cosine {
-  static constexpr bool kIsCentred = true;
+  static constexpr bool kIsCentered = true;
 };
 struct Hamming {
-  static constexpr bool kIsCentred = false;
+  static constexpr bool kIsCentered = false;
   double different = 0;
   PX_HD void add(double x, double y) { different += x != y ? 1.0 : 0.0; }
   PX_HD double distance(int64_t width) const { return different / static_cast<double>(width); }
@@ -119,7 +119,7 @@ Status distances(OpContext<Device>& op, const MutableView& y) {
   for (int64_t input = 0; input < 2; ++input) {
     numbers[input] = PX_TRY(converted<double>(op.queue(), op.input(input).view(), op.is_constant(input)));
     rows[input].numbers = {numbers[input].get()};
-    if (!Metric::kIsCentred) continue;
+    if (!Metric::kIsCentered) continue;
     const MutableView means = PX_TRY(op.scratch(DType::float64, Shape{dim_of(op.input(input).shape(), 0)}));
     tabulate<double>(op.queue(), RowMean<Device>{rows[input].numbers, width}, means);
     rows[input].means = {reinterpret_cast<const double*>(means.data)};
@@ -262,7 +262,7 @@ Status irfft(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kMsTensorRows[] = {
+constexpr KernelRow<Device> kContribTensorRows[] = {
     of_microsoft<Device>({"CDist", kFloats, cdist<Device>}),
     of_microsoft<Device>({"ComplexMul", kFloats, complex_product<Device, 1>}),
     of_microsoft<Device>({"ComplexMulConj", kFloats, complex_product<Device, -1>}),
@@ -272,8 +272,8 @@ constexpr KernelRow<Device> kMsTensorRows[] = {
 }  // namespace
 
 template <>
-Rows<CompiledDevice> ms_tensor_rows() {
-  return kMsTensorRows<CompiledDevice>;
+Rows<CompiledDevice> contrib_tensor_rows() {
+  return kContribTensorRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

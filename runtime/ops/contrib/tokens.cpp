@@ -14,19 +14,19 @@ namespace {
 using Context = OpContext<Cpu>;
 
 // The element index of a number's scale.
-int64_t scale_of(const QuantisedTable& table, int64_t position) {
-  int64_t place = 0, stride = 1;
+int64_t scale_of(const QuantizedTable& table, int64_t position) {
+  int64_t location = 0, stride = 1;
   for (int64_t i = table.dims.size() - 1; i >= 0; --i) {
     const int64_t index = position % table.dims[i];
     position /= table.dims[i];
-    if (table.scale_dims[i] > 1) place += (i == table.axis ? index / table.block : index) * stride;
+    if (table.scale_dims[i] > 1) location += (i == table.axis ? index / table.block : index) * stride;
     stride *= table.scale_dims[i];
   }
-  return place;
+  return location;
 }
 
 // Number `position` of a payload whose last axis holds `row` numbers.
-float number_of(const QuantisedTable& table, const Tensor& tensor, int64_t position, int64_t row) {
+float number_of(const QuantizedTable& table, const Tensor& tensor, int64_t position, int64_t row) {
   if (!table.is_packed) return load_element<float>(tensor.dtype(), tensor.view().data, position);
   const int64_t row_bytes = (row * table.bits + 7) / 8;
   const int64_t bit = position % row * table.bits;
@@ -35,8 +35,8 @@ float number_of(const QuantisedTable& table, const Tensor& tensor, int64_t posit
 }
 
 // An index out of range gives zeros, as the page has it; negative ones count from the end.
-Status gather_block_quantised(Context& op) {
-  const QuantisedTable table = PX_TRY(quantised_table(op));
+Status gather_block_quantized(Context& op) {
+  const QuantizedTable table = PX_TRY(quantized_table(op));
   const int64_t axis = table.gather_axis, rank = table.dims.size();
   const MutableView y = PX_TRY(op.make_output(0, op.input(2).dtype(), shape_of(table.out)));
   const std::vector<float> scales = floats_of(op.input(2));
@@ -61,15 +61,15 @@ Status gather_block_quantised(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kMsTokenRows[] = {
-    contributed_row("GatherBlockQuantized", kAnyTensor, gather_block_quantised),
+constexpr KernelRow<Cpu> kContribTokenRows[] = {
+    contributed_row("GatherBlockQuantized", kAnyTensor, gather_block_quantized),
 };
 
 }  // namespace
 
 template <>
-Rows<Cpu> ms_token_rows() {
-  return kMsTokenRows;
+Rows<Cpu> contrib_token_rows() {
+  return kContribTokenRows;
 }
 
 }  // namespace parallax::runtime

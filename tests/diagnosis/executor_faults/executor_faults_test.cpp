@@ -138,7 +138,7 @@ TEST_P(HealthyPairs, RaiseNoAlarm) {
 }
 
 // Asked to explain every last bit, blame finds rounding, and no node that is wrong.
-TEST_P(HealthyPairs, HoldNoGuiltyNodeUnderBitwiseComparison) {
+TEST_P(HealthyPairs, HoldNoCulpritUnderBitwiseComparison) {
   RunRequest request = request_of(GetParam(), {"reference", "cpu"});
   request.policy.tolerance = Tolerance{0, 0};
   const auto result = run_models(request, make_executor);

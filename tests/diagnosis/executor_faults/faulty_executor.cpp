@@ -54,28 +54,28 @@ class HidingObserver final : public Observer {
  public:
   explicit HidingObserver(Observer& inner) : inner_(inner) {}
 
-  CaptureLevel wants(const ValueSite& site) override {
-    return is_hidden(site) ? CaptureLevel::none : inner_.wants(site);
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    return is_hidden(value_info) ? CaptureLevel::none : inner_.wants(value_info);
   }
   bool wants_node_times() const override { return false; }
   Status begin_call(const CallInfo& call, std::span<const Value> inputs) override {
     return inner_.begin_call(call, inputs);
   }
-  Status absent(const ValueSite& site, const Absence& absence) override {
-    return is_hidden(site) ? Status{} : inner_.absent(site, absence);
+  Status absent(const ValueInfo& value_info, const Absence& absence) override {
+    return is_hidden(value_info) ? Status{} : inner_.absent(value_info, absence);
   }
-  Status enter_body(const NodeSite& node, const Frame& frame) override { return inner_.enter_body(node, frame); }
-  Status leave_body(const NodeSite& node, const Frame& frame) override { return inner_.leave_body(node, frame); }
+  Status enter_body(const NodeLocation& node, const Frame& frame) override { return inner_.enter_body(node, frame); }
+  Status leave_body(const NodeLocation& node, const Frame& frame) override { return inner_.leave_body(node, frame); }
   Status observe(const Observation& seen) override {
-    return inner_.observe({seen.site, seen.frames, seen.value, nullptr, seen.stream});
+    return inner_.observe({seen.value_info, seen.frames, seen.value, nullptr, seen.stream});
   }
-  Status node_failed(const NodeSite& node, const FrameStack& frames, const Error& error) override {
+  Status node_failed(const NodeLocation& node, const FrameStack& frames, const Error& error) override {
     return inner_.node_failed(node, frames, error);
   }
   Status end_call(const CallInfo& call) override { return inner_.end_call(call); }
 
  private:
-  static bool is_hidden(const ValueSite& site) { return site.name.starts_with(kHidden); }
+  static bool is_hidden(const ValueInfo& value_info) { return value_info.name.starts_with(kHidden); }
   Observer& inner_;
 };
 
@@ -218,8 +218,8 @@ ValueId Surgeon::sliced(ValueId value, int64_t axis, int64_t from, int64_t to) {
 }
 
 ValueId Surgeon::rolled(ValueId value, int64_t axis) {
-  constexpr int64_t kBehindAll = std::numeric_limits<int64_t>::max();
-  return emit("Concat", {sliced(value, axis, 1, kBehindAll), sliced(value, axis, 0, 1)}, {made("axis", axis)});
+  constexpr int64_t kAfterAll = std::numeric_limits<int64_t>::max();
+  return emit("Concat", {sliced(value, axis, 1, kAfterAll), sliced(value, axis, 0, 1)}, {made("axis", axis)});
 }
 
 ValueId Surgeon::transposed(ValueId value, std::vector<int64_t> order) {

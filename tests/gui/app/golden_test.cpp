@@ -14,7 +14,7 @@ namespace parallax::gui {
 namespace {
 
 constexpr double kMostShare = 0.002;  // of pixels that differ
-constexpr int kLeastApart = 24;       // of 255, in one channel: less is no difference
+constexpr int kLeastDistance = 24;    // of 255, in one channel: less is no difference
 constexpr const char* kRenew = "PARALLAX_RENEW_GOLDEN=1 build/ci/bin/gui_app_test --gtest_filter='*Golden*'";
 
 struct View {
@@ -42,10 +42,10 @@ Difference compare(const Picture& a, const Picture& b) {
   difference.picture = {a.width, a.height, std::vector<uint8_t>(a.rgba.size(), 255)};
   int64_t count = 0;
   for (size_t i = 0; i < a.rgba.size(); i += 4) {
-    int apart = 0;
-    for (size_t c = 0; c < 3; ++c) apart = std::max(apart, std::abs(a.rgba[i + c] - b.rgba[i + c]));
-    count += apart >= kLeastApart;
-    for (size_t c = 0; c < 3; ++c) difference.picture.rgba[i + c] = apart >= kLeastApart ? 255 : 0;
+    int gap_between = 0;
+    for (size_t c = 0; c < 3; ++c) gap_between = std::max(gap_between, std::abs(a.rgba[i + c] - b.rgba[i + c]));
+    count += gap_between >= kLeastDistance;
+    for (size_t c = 0; c < 3; ++c) difference.picture.rgba[i + c] = gap_between >= kLeastDistance ? 255 : 0;
   }
   difference.share = static_cast<double>(count) / (static_cast<double>(a.rgba.size()) / 4);
   return difference;
@@ -72,28 +72,28 @@ TEST_P(Golden, LooksAsItDid) {
   const Difference difference = compare(now, *golden);
   if (difference.share <= kMostShare) return;
   const std::string shown = std::filesystem::absolute(fmt::format("golden_{}.png", view.name)).string(),
-                    apart = std::filesystem::absolute(fmt::format("golden_{}_apart.png", view.name)).string();
+                    gap_between = std::filesystem::absolute(fmt::format("golden_{}_apart.png", view.name)).string();
   ASSERT_TRUE(write_png(shown, now).ok());
   if (!difference.picture.rgba.empty()) {
-    ASSERT_TRUE(write_png(apart, difference.picture).ok());
+    ASSERT_TRUE(write_png(gap_between, difference.picture).ok());
   }
   ADD_FAILURE() << fmt::format(
       "{:.2f} % of the pixels differ from {}, at most {:.2f} % may.\nThe view now: {}\nWhere it differs: {}\n"
       "If it is meant to look so: {}",
-      difference.share * 100, golden_path(view.name), kMostShare * 100, shown, apart, kRenew);
+      difference.share * 100, golden_path(view.name), kMostShare * 100, shown, gap_between, kRenew);
 }
 
 INSTANTIATE_TEST_SUITE_P(Views, Golden, testing::ValuesIn(kViews),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 // The limits detect the differences that the pictures are there for.
-TEST(GoldenLimits, ANodeOfAnotherColourOrAHiddenLegendIsSeen) {
+TEST(GoldenLimits, ANodeOfAnotherColorOrAHiddenLegendIsSeen) {
   Screen screen(view_test::llama_fault(), {960, 600, 1});
   PX_NEEDS_EGL(screen);
   const Picture before = screen.shot();
   EXPECT_EQ(compare(before, before).share, 0);
   Picture painted = before;
-  const Widget box = screen.ui.widgets.at("item:" + view_test::llama_guilty_node());
+  const Widget box = screen.ui.widgets.at("item:" + view_test::llama_culprit_node());
   for (float y = box.least.y; y < box.greatest.y; ++y) {
     for (float x = box.least.x; x < box.greatest.x; ++x) {
       const size_t pixel = static_cast<size_t>(y) * static_cast<size_t>(before.width) + static_cast<size_t>(x);

@@ -11,18 +11,19 @@
 namespace parallax::gui {
 namespace {
 
-Colour at(const Picture& picture, ImVec2 place) {
-  const auto x = static_cast<size_t>(place.x), y = static_cast<size_t>(place.y);
+Color at(const Picture& picture, ImVec2 location) {
+  const auto x = static_cast<size_t>(location.x), y = static_cast<size_t>(location.y);
   const uint8_t* p = &picture.rgba.at((y * static_cast<size_t>(picture.width) + x) * 4);
   return {p[0], p[1], p[2]};
 }
 
-int apart(Colour a, Colour b) { return std::max({std::abs(a.r - b.r), std::abs(a.g - b.g), std::abs(a.b - b.b)}); }
+int gap_between(Color a, Color b) { return std::max({std::abs(a.r - b.r), std::abs(a.g - b.g), std::abs(a.b - b.b)}); }
 
-int64_t count_of(const Picture& picture, const Widget& area, Colour colour) {
+int64_t count_of(const Picture& picture, const Widget& area, Color color) {
   int64_t count = 0;
   for (float y = area.least.y + 1; y < area.greatest.y - 1; ++y) {
-    for (float x = area.least.x + 1; x < area.greatest.x - 1; ++x) count += apart(at(picture, {x, y}), colour) <= 3;
+    for (float x = area.least.x + 1; x < area.greatest.x - 1; ++x)
+      count += gap_between(at(picture, {x, y}), color) <= 3;
   }
   return count;
 }
@@ -34,12 +35,12 @@ TEST(Pictures, AreTheSameEveryTime) {
   EXPECT_EQ(a.rgba, b.rgba);
 }
 
-TEST(Pictures, TheGuiltyNodeHasTheColourOfItsSeverity) {
+TEST(Pictures, TheGuiltyNodeHasTheColorOfItsSeverity) {
   Screen screen(view_test::llama_fault());
   PX_NEEDS_EGL(screen);
   const Picture picture = screen.shot();
-  const Widget box = screen.ui.widgets.at("item:" + view_test::llama_guilty_node());
-  const Colour fill = screen.viewer.graph.look(screen.viewer.item()).fill;
+  const Widget box = screen.ui.widgets.at("item:" + view_test::llama_culprit_node());
+  const Color fill = screen.viewer.graph.look(screen.viewer.item()).fill;
   EXPECT_FALSE(screen.viewer.graph.look(screen.viewer.item()).is_neutral);
   EXPECT_GT(count_of(picture, box, fill),
             static_cast<int64_t>((box.greatest.x - box.least.x) * (box.greatest.y - box.least.y) * 0.4F));
@@ -52,9 +53,9 @@ TEST(Pictures, NaNStandsOutInTheHeatMapAndAloneWhenAsked) {
   screen.viewer.set_tensor_mode(TensorMode::b);
   const Picture picture = screen.shot();
   const Widget heat = screen.ui.widgets.at("heat");
-  EXPECT_GT(count_of(picture, heat, kNanColour), 400);
+  EXPECT_GT(count_of(picture, heat, kNanColor), 400);
   screen.viewer.set_tensor_mode(TensorMode::a);
-  EXPECT_EQ(count_of(screen.shot(), heat, kNanColour), 0);
+  EXPECT_EQ(count_of(screen.shot(), heat, kNanColor), 0);
 }
 
 TEST(Pictures, ThemesDifferAndKeepTextReadable) {
@@ -83,8 +84,8 @@ TEST(Pictures, EveryPaneHasItsPlaceAtAnySize) {
     EXPECT_LE(heat.greatest.y, static_cast<float>(height));
     EXPECT_GT(graph.greatest.x - graph.least.x, static_cast<float>(width) * 0.3F);
     for (const auto& [name, widget] : screen.ui.widgets) {
-      const bool may_lie_outside = name.starts_with("item:");
-      EXPECT_TRUE(may_lie_outside || widget.greatest.x <= static_cast<float>(width) + 1) << name;
+      const bool may_be_outside = name.starts_with("item:");
+      EXPECT_TRUE(may_be_outside || widget.greatest.x <= static_cast<float>(width) + 1) << name;
     }
   }
 }

@@ -60,7 +60,7 @@ std::string with_node(const std::string& name, const std::string& node) {
 TEST(Program, FindsASeededFaultInAtMostFourKeys) {
   PX_PROGRAM_NEEDS_EGL;
   const Answer answer =
-      run(files_of(view_test::llama_fault()) + with_node("find_fault", view_test::llama_guilty_node()));
+      run(files_of(view_test::llama_fault()) + with_node("find_fault", view_test::llama_culprit_node()));
   EXPECT_EQ(answer.exit_code, 0) << answer.text;
 }
 
@@ -88,10 +88,10 @@ TEST(Program, WritesThePictureAndTheViewItWasAskedFor) {
   ASSERT_TRUE(picture.ok());
   EXPECT_EQ(picture->width, 900);
   EXPECT_EQ(picture->height, 700);
-  const std::string told = *read_file(out);
-  EXPECT_NE(told.find("\"preset\": \"graph\""), std::string::npos);
-  EXPECT_NE(told.find("\"colour_by\": \"max_abs\""), std::string::npos);
-  EXPECT_NE(told.find(view_test::llama_guilty_node()), std::string::npos);
+  const std::string reported = *read_file(out);
+  EXPECT_NE(reported.find("\"preset\": \"graph\""), std::string::npos);
+  EXPECT_NE(reported.find("\"colour_by\": \"max_abs\""), std::string::npos);
+  EXPECT_NE(reported.find(view_test::llama_culprit_node()), std::string::npos);
 }
 
 TEST(Program, AFailedExpectationNamesItsLine) {
@@ -128,10 +128,10 @@ TEST(Program, RunsInAWindowUnderXvfb) {
   if (std::system("command -v xvfb-run >/dev/null 2>&1") != 0) GTEST_SKIP() << "no xvfb-run here";
   const std::string out = view_test::scratch("window.json");
   const Answer answer = run(files_of(view_test::llama_fault()) + " --window" +
-                                with_node("find_fault", view_test::llama_guilty_node()) + " --state-out '" + out + "'",
+                                with_node("find_fault", view_test::llama_culprit_node()) + " --state-out '" + out + "'",
                             "LIBGL_ALWAYS_SOFTWARE=1 xvfb-run -a -s '-screen 0 1400x900x24'");
   ASSERT_EQ(answer.exit_code, 0) << answer.text;
-  EXPECT_NE((*read_file(out)).find(view_test::llama_guilty_node()), std::string::npos);
+  EXPECT_NE((*read_file(out)).find(view_test::llama_culprit_node()), std::string::npos);
 }
 
 // Real keys and a real mouse: what a person does, seen from outside.
@@ -142,7 +142,7 @@ TEST(Program, IsDrivenByKeysAndMouseThroughTheXServer) {
   if (!has_tools) GTEST_SKIP() << "no xvfb-run, xdotool or python3 here";
   const std::string command = "xvfb-run -a -s '-screen 0 1280x720x24' python3 '" PX_SOURCE_DIR
                               "/tests/gui/app/drive_window.py' '" PX_GUI_PROGRAM "' " +
-                              files_of(view_test::llama_fault()) + " '" + view_test::llama_guilty_node() + "' '" +
+                              files_of(view_test::llama_fault()) + " '" + view_test::llama_culprit_node() + "' '" +
                               view_test::sample("cnn/model.onnx") + "' 2>&1";
   const Answer answer = run_command(command);
   EXPECT_EQ(answer.exit_code, 0) << answer.text;

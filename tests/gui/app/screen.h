@@ -19,10 +19,10 @@ struct Screen {
   Ui ui;
   std::unique_ptr<Stage> stage;
 
-  explicit Screen(const view_test::Dumps& dumps, StageOptions options = {}) {
+  explicit Screen(const view_test::Dumps& dumps, RenderTargetOptions options = {}) {
     ::setenv("LIBGL_ALWAYS_SOFTWARE", "1", 1);  // the same pixels whatever graphics card there is
     ui.viewer = &viewer;
-    auto made = make_offscreen_stage(options, ui);
+    auto made = make_offscreen_target(options, ui);
     if (!made.ok()) return;
     stage = std::move(made).take();
     viewer.open({dumps.a, dumps.b});

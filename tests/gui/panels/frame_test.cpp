@@ -144,7 +144,8 @@ TEST_F(Frames, LettersThatFollowAKeyAtOnceReachTheFieldItOpens) {
   open(view_test::llama_fault());
   const std::string before = path();
   ui_.typed.push_back({"Ctrl+F", ""});
-  for (const char* letter : {"n", "o", "r", "m"}) ui_.typed.push_back({std::string(1, letter[0] - 32), letter});
+  for (const char* pending_event : {"n", "o", "r", "m"})
+    ui_.typed.push_back({std::string(1, pending_event[0] - 32), pending_event});
   frames(3);
   EXPECT_EQ(viewer_.search(), "norm");
   EXPECT_EQ(path(), before);  // N was no command

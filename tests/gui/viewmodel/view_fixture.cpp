@@ -144,7 +144,7 @@ const Dumps& llama_fault() {
   return dumps;
 }
 
-std::string llama_guilty_node() {
+std::string llama_culprit_node() {
   return weight_and_reader(*import_model(sample("llama_layer/model.onnx")).take()).second;
 }
 

@@ -15,7 +15,7 @@ struct Dumps {
 // A layer of Llama; in B one element of the weight of its down projection is another one.
 const Dumps& llama_fault();
 // The name of the node that reads the changed weight.
-std::string llama_guilty_node();
+std::string llama_culprit_node();
 // A Loop that decodes greedily; in B its score weight is changed.
 const Dumps& loop_fault();
 // y = Log(|x| + 1) against y = Log(|x| - 1): NaN in B alone.

@@ -31,10 +31,10 @@ struct Shown {
 
 TEST(GraphView, ASmallGraphIsOpenAndItsWorstNodeIsMarked) {
   Shown shown(view_test::llama_fault());
-  const int32_t guilty = shown.item(view_test::llama_guilty_node());
-  ASSERT_GE(guilty, 0);
-  ASSERT_NE(shown.box(guilty), nullptr);
-  const ItemLook look = shown.graph.look(guilty);
+  const int32_t culprits = shown.item(view_test::llama_culprit_node());
+  ASSERT_GE(culprits, 0);
+  ASSERT_NE(shown.box(culprits), nullptr);
+  const ItemLook look = shown.graph.look(culprits);
   EXPECT_TRUE(look.is_bad);
   EXPECT_FALSE(look.is_neutral);
   EXPECT_TRUE(look.badge.ends_with("x") || look.badge == "inf") << look.badge;
@@ -86,29 +86,29 @@ TEST(GraphView, RevealOpensTheWayToANode) {
   EXPECT_NE(shown.box(inside), nullptr);
 }
 
-TEST(GraphView, ProducersAndReadersAreNeighboursInThePicture) {
+TEST(GraphView, ProducersAndReadersAreNeighborsInThePicture) {
   Shown shown(view_test::nan_fault());
   const int32_t shift = shown.item("shift"), logarithm = shown.item("logarithm");
   EXPECT_EQ(shown.graph.readers_of(shift), std::vector<int32_t>{logarithm});
   EXPECT_EQ(shown.graph.producers_of(logarithm), std::vector<int32_t>{shift});
 }
 
-TEST(GraphView, ColoursFollowWhatTheyAreBy) {
+TEST(GraphView, ColorsFollowWhatTheyAreBy) {
   Shown shown(view_test::nan_fault());
   const int32_t logarithm = shown.item("logarithm"), first = shown.item("first");
-  shown.graph.set_colour_by(ColourBy::nan);
-  EXPECT_EQ(shown.graph.look(logarithm).fill, kNanColour);
+  shown.graph.set_color_by(ColorBy::nan);
+  EXPECT_EQ(shown.graph.look(logarithm).fill, kNanColor);
   EXPECT_TRUE(shown.graph.look(first).is_neutral);
-  shown.graph.set_colour_by(ColourBy::op);
-  EXPECT_EQ(shown.graph.look(logarithm).fill, operator_colour("Log"));
-  EXPECT_EQ(shown.graph.look(first).fill, operator_colour("Abs"));
-  for (const ColourByInfo& info : colourings()) {
-    shown.graph.set_colour_by(info.by);
+  shown.graph.set_color_by(ColorBy::op);
+  EXPECT_EQ(shown.graph.look(logarithm).fill, operator_color("Log"));
+  EXPECT_EQ(shown.graph.look(first).fill, operator_color("Abs"));
+  for (const ColorByInfo& info : colorings()) {
+    shown.graph.set_color_by(info.by);
     EXPECT_FALSE(shown.graph.legend().empty()) << info.name;
   }
 }
 
-TEST(GraphView, TimesAreSummedInGroupsAndColourTheirNodes) {
+TEST(GraphView, TimesAreSummedInGroupsAndColorTheirNodes) {
   Shown shown(view_test::nan_fault());
   ProfileResult profile;
   profile.executor = "cpu";
@@ -117,7 +117,7 @@ TEST(GraphView, TimesAreSummedInGroupsAndColourTheirNodes) {
   const auto timed = with_times(*shown.document, profile);
   EXPECT_NE(timed->times_of.find("cpu"), std::string::npos);
   shown.graph.set_document(timed);
-  shown.graph.set_colour_by(ColourBy::time);
+  shown.graph.set_color_by(ColorBy::time);
   EXPECT_DOUBLE_EQ(shown.graph.summary(0).number, 2.5);
   EXPECT_EQ(shown.graph.look(shown.item("logarithm")).badge, "2 ms");
   EXPECT_EQ(shown.graph.look(shown.item("first")).badge, "500 us");
@@ -128,10 +128,10 @@ TEST(GraphView, TimesAreSummedInGroupsAndColourTheirNodes) {
 
 TEST(GraphView, FocusAndZoomToFillThePane) {
   Shown shown(view_test::llama_fault());
-  const int32_t guilty = shown.item(view_test::llama_guilty_node());
+  const int32_t culprits = shown.item(view_test::llama_culprit_node());
   shown.graph.camera = {0, 0, 0.1F};
-  shown.graph.focus_on(guilty);
-  const SceneBox* box = shown.box(guilty);
+  shown.graph.focus_on(culprits);
+  const SceneBox* box = shown.box(culprits);
   EXPECT_GE(shown.graph.camera.zoom, 0.8F);
   EXPECT_NEAR((box->x + box->width / 2 - shown.graph.camera.x) * shown.graph.camera.zoom, shown.graph.canvas_width / 2,
               1);
@@ -157,7 +157,7 @@ TEST(GraphView, TheWholeGraphFitsHoweverTall) {
   EXPECT_EQ(shown.graph.camera.zoom, moved.zoom);
 }
 
-TEST(Operators, HaveKindsAndColours) {
+TEST(Operators, HaveKindsAndColors) {
   EXPECT_EQ(kind_of_operator("MatMul"), "matrix");
   EXPECT_EQ(kind_of_operator("com.microsoft.FusedMatMul"), "matrix");
   EXPECT_EQ(kind_of_operator("Softmax"), "activation");
@@ -165,8 +165,8 @@ TEST(Operators, HaveKindsAndColours) {
   EXPECT_EQ(kind_of_operator("NoSuchOperator"), "other");
   std::set<std::string_view> kinds(operator_kinds().begin(), operator_kinds().end());
   EXPECT_EQ(kinds.size(), operator_kinds().size());
-  EXPECT_EQ(operator_colour("Gemm"), operator_colour("Conv"));
-  EXPECT_FALSE(operator_colour("Gemm") == operator_colour("Relu"));
+  EXPECT_EQ(operator_color("Gemm"), operator_color("Conv"));
+  EXPECT_FALSE(operator_color("Gemm") == operator_color("Relu"));
 }
 
 TEST(Numbers, AreShortAndKeepTheirMeaning) {
@@ -186,16 +186,16 @@ TEST(Numbers, AreShortAndKeepTheirMeaning) {
   EXPECT_EQ(fitted_number("true", fits(2)), "true");
 }
 
-TEST(GraphView, CentreOnMovesOnlyWhenTheNodeIsOutOfSight) {
+TEST(GraphView, CenterOnMovesOnlyWhenTheNodeIsOutOfSight) {
   Shown shown(view_test::llama_fault());
-  const int32_t guilty = shown.item(view_test::llama_guilty_node());
+  const int32_t culprits = shown.item(view_test::llama_culprit_node());
   shown.graph.camera = {-100000, -100000, 1};
-  shown.graph.centre_on(guilty);
+  shown.graph.center_on(culprits);
   const Camera moved = shown.graph.camera;
-  const SceneBox* box = shown.box(guilty);
+  const SceneBox* box = shown.box(culprits);
   EXPECT_NEAR((box->x + box->width / 2 - moved.x) * moved.zoom, shown.graph.canvas_width / 2, 1);
   shown.graph.camera.x += 30;
-  shown.graph.centre_on(guilty);
+  shown.graph.center_on(culprits);
   EXPECT_FLOAT_EQ(shown.graph.camera.x, moved.x + 30);
 }
 
@@ -241,7 +241,7 @@ TEST(GraphView, OpeningAndClosingAllKeepsWhatIsSelectedWhereItIs) {
   const int32_t inside = shown.item("score_state", "decode.body[*]//");
   shown.graph.reveal(inside);
   shown.graph.focus_on(inside);
-  const auto place = [&] {
+  const auto location = [&] {
     const int32_t drawn = shown.graph.scene().shown_as[static_cast<size_t>(inside)];
     const SceneBox* box = shown.box(drawn);
     return std::pair{(box->x + box->width / 2 - shown.graph.camera.x) * shown.graph.camera.zoom,
@@ -250,11 +250,11 @@ TEST(GraphView, OpeningAndClosingAllKeepsWhatIsSelectedWhereItIs) {
   shown.graph.close_all(inside);
   EXPECT_EQ(shown.box(inside), nullptr);
   shown.graph.focus_on(inside);  // on the block that hides it
-  const auto closed = place();
+  const auto closed = location();
   shown.graph.open_all(inside);
   EXPECT_NE(shown.box(inside), nullptr);
-  EXPECT_NEAR(place().first, closed.first, 1);
-  EXPECT_NEAR(place().second, closed.second, 1);
+  EXPECT_NEAR(location().first, closed.first, 1);
+  EXPECT_NEAR(location().second, closed.second, 1);
 }
 
 TEST(GraphView, APlaceIsFoundInItsInnermostBox) {
@@ -266,19 +266,19 @@ TEST(GraphView, APlaceIsFoundInItsInnermostBox) {
   EXPECT_EQ(shown.graph.item_at(-50, -50), -1);
 }
 
-TEST(Colours, RampsKeepTheirOrderInGrey) {
+TEST(Colors, RampsKeepTheirOrderInGray) {
   for (int i = 0; i < 40; ++i) {
-    EXPECT_GE(luminance(magnitude_colour(i / 40.0)), luminance(magnitude_colour((i + 1) / 40.0)));
-    EXPECT_LE(luminance(value_colour(i / 40.0)), luminance(value_colour((i + 1) / 40.0)));
+    EXPECT_GE(luminance(magnitude_color(i / 40.0)), luminance(magnitude_color((i + 1) / 40.0)));
+    EXPECT_LE(luminance(value_color(i / 40.0)), luminance(value_color((i + 1) / 40.0)));
   }
-  EXPECT_GT(luminance(signed_colour(0)), luminance(signed_colour(1)));
-  EXPECT_GT(luminance(signed_colour(0)), luminance(signed_colour(-1)));
+  EXPECT_GT(luminance(signed_color(0)), luminance(signed_color(1)));
+  EXPECT_GT(luminance(signed_color(0)), luminance(signed_color(-1)));
 }
 
 // WCAG 2.1 asks for 4.5 to 1 in text.
-TEST(Colours, TextIsReadableOnEveryFill) {
+TEST(Colors, TextIsReadableOnEveryFill) {
   for (int i = 0; i <= 100; ++i) {
-    for (const Colour fill : {magnitude_colour(i / 100.0), value_colour(i / 100.0), signed_colour(i / 50.0 - 1)}) {
+    for (const Color fill : {magnitude_color(i / 100.0), value_color(i / 100.0), signed_color(i / 50.0 - 1)}) {
       const double a = luminance(fill), b = luminance(readable_on(fill));
       EXPECT_GE((std::max(a, b) + 0.05) / (std::min(a, b) + 0.05), 4.0) << i;
     }

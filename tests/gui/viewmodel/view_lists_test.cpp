@@ -142,7 +142,7 @@ TEST(ViewAlerts, BeginWithTheFirstDivergenceInExecutionOrder) {
   ASSERT_FALSE(alerts.empty());
   EXPECT_EQ(alerts[0].kind, Alert::Kind::first_divergence);
   EXPECT_EQ(document->rows[static_cast<size_t>(alerts[0].row)].path, document->comparison->first_divergence->path);
-  EXPECT_EQ(document->rows[static_cast<size_t>(alerts[0].row)].node, view_test::llama_guilty_node());
+  EXPECT_EQ(document->rows[static_cast<size_t>(alerts[0].row)].node, view_test::llama_culprit_node());
   EXPECT_TRUE(std::is_sorted(alerts.begin(), alerts.end(), [](auto& a, auto& b) { return a.row < b.row; }));
   EXPECT_EQ(static_cast<int64_t>(alerts.size()), document->comparison->summary.diverged);
 }
@@ -160,7 +160,7 @@ TEST(ViewInspector, ShowsVerdictLimitStatisticsAndTheCommand) {
   const auto document = opened(view_test::llama_fault());
   const int32_t row = document->find_row(document->comparison->first_divergence->path);
   const InspectorView view = inspect(*document, document->rows[static_cast<size_t>(row)].item, row);
-  EXPECT_EQ(view.title, view_test::llama_guilty_node());
+  EXPECT_EQ(view.title, view_test::llama_culprit_node());
   EXPECT_TRUE(view.subtitle.starts_with("MatMul-")) << view.subtitle;
   const auto section = [&](const std::string& title) {
     const auto at = std::ranges::find(view.sections, title, &InspectorSection::title);

@@ -36,7 +36,7 @@ Limit limit_of(double rtol, double atol) {
 
 TensorModel model_of(const Tensor& a, const Tensor& b = {}) { return TensorModel::make(a, b, limit_of(0, 0.5)).take(); }
 
-Colour pixel(const HeatImage& image, int row, int column) {
+Color pixel(const HeatImage& image, int row, int column) {
   const uint32_t p = image.pixels[static_cast<size_t>(row * image.width + column)];
   return {static_cast<uint8_t>(p), static_cast<uint8_t>(p >> 8), static_cast<uint8_t>(p >> 16)};
 }
@@ -74,7 +74,7 @@ TEST(TensorModel, VectorsAreFoldedAndScalarsAreOneCell) {
   EXPECT_EQ(vector.columns(), 64);
   EXPECT_EQ(vector.element_at(1, 35), 99);
   EXPECT_EQ(vector.element_at(1, 36), -1);
-  EXPECT_EQ(vector.place_of(70), std::pair(int64_t{1}, int64_t{6}));
+  EXPECT_EQ(vector.location_of(70), std::pair(int64_t{1}, int64_t{6}));
   const TensorModel scalar = model_of(floats(Shape{}, {2.5F}));
   EXPECT_EQ(scalar.rows() * scalar.columns(), 1);
   EXPECT_EQ(scalar.describe(0).a, "2.5");
@@ -84,7 +84,7 @@ TEST(TensorModel, ShowBringsAnElementIntoThePicture) {
   TensorModel model = model_of(counted(Shape{2, 3, 4, 5}));
   model.show(119);
   EXPECT_EQ(model.slice_text(), "1,2,:,:");
-  EXPECT_EQ(model.place_of(119), std::pair(int64_t{3}, int64_t{4}));
+  EXPECT_EQ(model.location_of(119), std::pair(int64_t{3}, int64_t{4}));
   const std::vector<int64_t> index = {1, 2, 3, 4}, outside = {1, 2, 3, 5};
   EXPECT_EQ(model.element_of(index), 119);
   EXPECT_EQ(model.element_of(outside), -1);
@@ -118,8 +118,8 @@ TEST(TensorModel, FloatsOfTwoWidthsAreLaidOverEachOther) {
   const ElementView view = model.describe(0);
   EXPECT_EQ(view.hex_a, "3f800000");
   EXPECT_EQ(view.hex_b, "3ff0000010000000");
-  const TensorModel turned = model_of(b, floats(Shape{1, 3}, {1, 0, 2}));
-  EXPECT_EQ(turned.number(TensorMode::ulp, 0), 0.5);
+  const TensorModel permuted = model_of(b, floats(Shape{1, 3}, {1, 0, 2}));
+  EXPECT_EQ(permuted.number(TensorMode::ulp, 0), 0.5);
 }
 
 TEST(TensorModel, AnElementIsShownExactlyWithItsBits) {
@@ -176,13 +176,13 @@ TEST(TensorModel, RangesIgnoreWhatIsNotFinite) {
   EXPECT_EQ(model.autofit(TensorMode::absolute).low, 0);
 }
 
-TEST(TensorModel, SpecialsHaveColoursOfTheirOwn) {
+TEST(TensorModel, SpecialsHaveColorsOfTheirOwn) {
   const TensorModel model = model_of(floats(Shape{1, 4}, {kNan, kInf, -kInf, 1}));
   const HeatImage image = model.image(TensorMode::a, {0, 2});
-  EXPECT_EQ(pixel(image, 0, 0), kNanColour);
-  EXPECT_EQ(pixel(image, 0, 1), kPositiveInfColour);
-  EXPECT_EQ(pixel(image, 0, 2), kNegativeInfColour);
-  EXPECT_EQ(pixel(image, 0, 3), value_colour(0.5));
+  EXPECT_EQ(pixel(image, 0, 0), kNanColor);
+  EXPECT_EQ(pixel(image, 0, 1), kPositiveInfColor);
+  EXPECT_EQ(pixel(image, 0, 2), kNegativeInfColor);
+  EXPECT_EQ(pixel(image, 0, 3), value_color(0.5));
 }
 
 TEST(TensorModel, ASingleBadElementIsSeenInAPictureOfFewerPixels) {
@@ -194,7 +194,7 @@ TEST(TensorModel, ASingleBadElementIsSeenInAPictureOfFewerPixels) {
     const HeatImage image = model.image(mode, range, {}, 64);
     EXPECT_EQ(image.width, 64);
     EXPECT_EQ(image.block_rows, 8);
-    const Colour bad = pixel(image, 300 / 8, 77 / 8), good = pixel(image, 0, 0);
+    const Color bad = pixel(image, 300 / 8, 77 / 8), good = pixel(image, 0, 0);
     EXPECT_NE(bad, good);
     EXPECT_EQ(std::count(image.pixels.begin(), image.pixels.end(), image.pixels[0]), 64 * 64 - 1);
   }
@@ -236,7 +236,7 @@ TEST(TensorModel, TilesShowEveryChannelOnceWithGapsBetweenThem) {
         continue;
       }
       ++seen[static_cast<size_t>(element)];
-      EXPECT_EQ(model.place_of(element), std::pair(row, column));
+      EXPECT_EQ(model.location_of(element), std::pair(row, column));
     }
   }
   EXPECT_GT(gaps, 0);
@@ -277,8 +277,8 @@ TEST(TensorModel, ABrushChoosesValuesOfEitherSideOrDifferences) {
   EXPECT_EQ(total, 1);
   EXPECT_EQ(model.worst(TensorMode::absolute, 10, filter), std::vector<int64_t>{2});
   const HeatImage image = model.image(TensorMode::absolute, {0, 8}, filter);
-  const Colour kept = pixel(image, 0, 2), left_out = pixel(image, 0, 1);
-  EXPECT_EQ(kept, TensorModel::colour_of(TensorMode::absolute, 0.5, {0, 8}));
+  const Color kept = pixel(image, 0, 2), left_out = pixel(image, 0, 1);
+  EXPECT_EQ(kept, TensorModel::color_of(TensorMode::absolute, 0.5, {0, 8}));
   EXPECT_EQ(left_out.r, left_out.g);
   EXPECT_EQ(left_out.g, left_out.b);
   filter = {true, std::nullopt};

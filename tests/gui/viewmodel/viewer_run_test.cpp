@@ -65,7 +65,7 @@ TEST(ViewerRun, AnOutputThatIsNotAsExpectedIsAnAlert) {
   EXPECT_NE(viewer.alerts()[0].text.find("of A (reference) is not as expected"), std::string::npos);
   EXPECT_NE(viewer.alerts()[1].text.find("of B (cpu) is not as expected"), std::string::npos);
   EXPECT_FALSE(viewer.alerts()[1].severity_text.empty());
-  EXPECT_NE(why_of(comparison).find("instead of"), std::string::npos);
+  EXPECT_NE(explain_of(comparison).find("instead of"), std::string::npos);
   ASSERT_EQ(viewer.row(), viewer.alerts()[0].row);  // it is selected
   EXPECT_EQ(viewer.document()->rows[static_cast<size_t>(viewer.row())].path, "last_hidden_state");
   EXPECT_TRUE(std::ranges::any_of(viewer.inspector().sections, [](const InspectorSection& section) {
@@ -109,14 +109,14 @@ TEST(ViewerRun, StringsAndSequencesAreListedBesideEachOther) {
   ASSERT_TRUE(viewer.tensor().texts.has_value()) << viewer.tensor().problem;
   const auto& lines = viewer.tensor().texts->lines;
   ASSERT_EQ(lines.size(), 2U);
-  EXPECT_EQ(lines[1].place, "[1]");
+  EXPECT_EQ(lines[1].location, "[1]");
   EXPECT_EQ(lines[1].a, "\"two\"");
   EXPECT_EQ(lines[1].b, "\"too\"");
-  EXPECT_TRUE(lines[1].is_apart);
-  EXPECT_FALSE(lines[0].is_apart);
+  EXPECT_TRUE(lines[1].are_mismatched);
+  EXPECT_FALSE(lines[0].are_mismatched);
   ASSERT_TRUE(viewer.select_path("list"));
   ASSERT_TRUE(viewer.tensor().texts.has_value()) << viewer.tensor().problem;
-  EXPECT_EQ(viewer.tensor().texts->lines.at(3).place, "[1][1]");
+  EXPECT_EQ(viewer.tensor().texts->lines.at(3).location, "[1][1]");
   // Texts have no distance.
   EXPECT_EQ(view_to_json(viewer).find("nan"), std::string::npos) << view_to_json(viewer);
 }

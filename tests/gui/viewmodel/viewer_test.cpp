@@ -42,9 +42,9 @@ class Person {
 
 TEST(Viewer, OpeningTwoDumpsSelectsTheFaultWithoutAKey) {
   Person person(view_test::llama_fault());
-  EXPECT_EQ(person.node(), view_test::llama_guilty_node());
+  EXPECT_EQ(person.node(), view_test::llama_culprit_node());
   ASSERT_FALSE(person.viewer.document()->comparison->causes.empty());
-  EXPECT_EQ(person.viewer.document()->comparison->causes[0].node, view_test::llama_guilty_node());
+  EXPECT_EQ(person.viewer.document()->comparison->causes[0].node, view_test::llama_culprit_node());
   ASSERT_TRUE(person.viewer.tensor().model.has_value());
   // Its worst element is picked, and differs beyond its limit.
   const int64_t element = person.viewer.tensor().element;
@@ -354,10 +354,10 @@ TEST(Viewer, IterationsAreChosenForTheWholeGraph) {
   EXPECT_EQ(person.shown()["graph"]["iteration"], -1);
 }
 
-TEST(Viewer, ColouringByTimeMeasuresIt) {
+TEST(Viewer, ColoringByTimeMeasuresIt) {
   Person person(std::vector<std::string>{view_test::sample("llama_layer/model.onnx")});
-  EXPECT_EQ(person.viewer.graph.colour_by(), ColourBy::op);  // errors say nothing of a model alone
-  person.viewer.set_colour_by(ColourBy::time);
+  EXPECT_EQ(person.viewer.graph.color_by(), ColorBy::op);  // errors say nothing of a model alone
+  person.viewer.set_color_by(ColorBy::time);
   EXPECT_TRUE(person.viewer.is_busy());
   person.viewer.wait_idle();
   EXPECT_TRUE(person.viewer.messages.empty()) << person.viewer.messages.front();

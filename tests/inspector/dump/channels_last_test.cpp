@@ -15,16 +15,16 @@ namespace parallax::test {
 namespace {
 
 // The tensor's elements in channels-last order.
-Tensor turned(const Tensor& row_major) {
+Tensor permuted(const Tensor& row_major) {
   const Shape& shape = row_major.shape();
   Tensor made = Tensor::zeros(row_major.dtype(), shape).take();
   const size_t bytes = static_cast<size_t>(bits_of(row_major.dtype())) / 8;
   const auto batch = static_cast<size_t>(shape[0]), channels = static_cast<size_t>(shape[1]);
-  const size_t places = row_major.size_bytes() / bytes / batch / channels;
-  for (size_t index = 0; index < batch * channels * places; ++index) {
-    const size_t n = index / places / channels, c = index / places % channels, p = index % places;
-    std::memcpy(made.mutable_data() + ((n * places + p) * channels + c) * bytes, row_major.view().data + index * bytes,
-                bytes);
+  const size_t locations = row_major.size_bytes() / bytes / batch / channels;
+  for (size_t index = 0; index < batch * channels * locations; ++index) {
+    const size_t n = index / locations / channels, c = index / locations % channels, p = index % locations;
+    std::memcpy(made.mutable_data() + ((n * locations + p) * channels + c) * bytes,
+                row_major.view().data + index * bytes, bytes);
   }
   return Tensor::wrap(made.dtype(), shape, made.storage(), kChannelsLast);
 }
@@ -44,7 +44,7 @@ TEST(ChannelsLastDumps, StatisticsAndCopiesDoNotDependOnHowATensorLies) {
     for (const DType dtype : {DType::float32, DType::float16, DType::uint8, DType::int64, DType::complex64}) {
       for (const Shape& shape : shapes()) {
         const Tensor tensor = random_tensor(dtype, shape, 9);
-        const Tensor last = turned(tensor);
+        const Tensor last = permuted(tensor);
         for (const ElementOrder order : {ElementOrder::row_major, ElementOrder::channels_last}) {
           // Channels last, the elements are counted as stored.
           TensorStatistics expected = compute_statistics(
@@ -73,22 +73,22 @@ TEST(ChannelsLastDumps, NumbersTooLargeToSquareAreSummedInTheSameOrder) {
   double number = 1e300;
   for (double& element : tensor.mutable_as<double>()) element = number *= -1.001;
   for (const ElementOrder order : {ElementOrder::row_major, ElementOrder::channels_last})
-    EXPECT_TRUE(same_statistics(compute_statistics(turned(tensor), order), compute_statistics(tensor, order)));
+    EXPECT_TRUE(same_statistics(compute_statistics(permuted(tensor), order), compute_statistics(tensor, order)));
 }
 
 TEST(ChannelsLastDumps, APayloadStaysAsItLiesWhereItIsCountedSo) {
   const Tensor tensor = random_tensor(DType::float32, {1, 24, 5, 7}, 5),
                pooled = random_tensor(DType::float32, {1, 24, 1, 1}, 5);
-  EXPECT_EQ(payload_order(turned(tensor), ElementOrder::channels_last), ElementOrder::channels_last);
-  EXPECT_EQ(payload_order(turned(tensor), ElementOrder::row_major), ElementOrder::row_major);
+  EXPECT_EQ(payload_order(permuted(tensor), ElementOrder::channels_last), ElementOrder::channels_last);
+  EXPECT_EQ(payload_order(permuted(tensor), ElementOrder::row_major), ElementOrder::row_major);
   EXPECT_EQ(payload_order(tensor, ElementOrder::channels_last), ElementOrder::row_major);
-  EXPECT_EQ(payload_order(turned(pooled), ElementOrder::channels_last), ElementOrder::row_major);
+  EXPECT_EQ(payload_order(permuted(pooled), ElementOrder::channels_last), ElementOrder::row_major);
 }
 
 TEST(ChannelsLastDumps, WhatIsWrittenByCallsIsThePayload) {
   const Tensor tensor = random_tensor(DType::float32, {1, 24, 300, 301}, 5);
   for (const ElementOrder order : {ElementOrder::row_major, ElementOrder::channels_last}) {
-    for (const Tensor& given : {tensor, turned(tensor)}) {
+    for (const Tensor& given : {tensor, permuted(tensor)}) {
       std::vector<std::byte> seen;
       const auto write = [&](uint64_t offset, std::span<const std::byte> part) {
         EXPECT_EQ(offset, seen.size());
@@ -98,7 +98,7 @@ TEST(ChannelsLastDumps, WhatIsWrittenByCallsIsThePayload) {
       const auto written = write_with_statistics(given, write, order);
       ASSERT_OK(written);
       ASSERT_EQ(seen.size(), tensor.size_bytes());
-      const Tensor wanted = payload_order(given, order) == ElementOrder::row_major ? tensor : turned(tensor);
+      const Tensor wanted = payload_order(given, order) == ElementOrder::row_major ? tensor : permuted(tensor);
       EXPECT_EQ(std::memcmp(seen.data(), wanted.view().data, seen.size()), 0);
       EXPECT_EQ(written->crc, crc32c(seen.data(), seen.size()));
       EXPECT_TRUE(same_statistics(written->statistics, compute_statistics(tensor, order)));
@@ -118,7 +118,7 @@ TEST(ChannelsLastDumps, EveryLevelKeepsWhatItKeepsOfTheRowMajorTensor) {
     Producer producer(*writer);
     ASSERT_OK(producer.begin());
     ASSERT_OK(producer.show("rows", tensor));
-    ASSERT_OK(producer.show("turned", turned(tensor)));
+    ASSERT_OK(producer.show("turned", permuted(tensor)));
     ASSERT_OK(producer.end());
     ASSERT_OK(writer->finish());
     const auto reader = open_dump(path);
@@ -150,13 +150,13 @@ TEST(ChannelsLastDumps, ImagesAreReadAsTheyAreMeant) {
     auto writer = DumpWriter::create(path, options).take();
     Producer producer(*writer);
     ASSERT_OK(producer.begin());
-    for (const char* name : {"rows", "turned"}) producer.site(name).is_image = true;
+    for (const char* name : {"rows", "turned"}) producer.value_info(name).is_feature_map = true;
     ASSERT_OK(producer.show("rows", tensor));
-    ASSERT_OK(producer.show("turned", turned(tensor)));
+    ASSERT_OK(producer.show("turned", permuted(tensor)));
     ASSERT_OK(producer.show("flat", flat, "turned"));
-    producer.site("again").is_image = true;
+    producer.value_info("again").is_feature_map = true;
     ASSERT_OK(producer.show("again", tensor, "turned"));
-    ASSERT_OK(producer.show("bytes", Tensor::wrap(DType::float32, tensor.shape(), turned(tensor).storage())));
+    ASSERT_OK(producer.show("bytes", Tensor::wrap(DType::float32, tensor.shape(), permuted(tensor).storage())));
     ASSERT_OK(producer.end());
     ASSERT_OK(writer->finish());
     const auto reader = open_dump(path);
@@ -177,7 +177,7 @@ TEST(ChannelsLastDumps, ImagesAreReadAsTheyAreMeant) {
     EXPECT_TRUE(same_bits(flattened->tensor(), flat));
     EXPECT_TRUE(same_statistics(*reader->entries()[2].statistics, compute_statistics(flat)));
     // A row-major tensor with the bytes of a channels-last one is another tensor.
-    EXPECT_EQ(std::memcmp(bytes->tensor().view().data, turned(tensor).view().data, tensor.size_bytes()), 0);
+    EXPECT_EQ(std::memcmp(bytes->tensor().view().data, permuted(tensor).view().data, tensor.size_bytes()), 0);
   }
 }
 

@@ -46,9 +46,9 @@ class Convert : public testing::Test {
     auto writer = DumpWriter::create(path, {}).take();
     Producer producer(*writer);
     EXPECT_TRUE(producer.begin().ok());
-    producer.site("x").role = ValueSite::Role::input;
-    producer.site("w").role = ValueSite::Role::initializer;
-    producer.site("y").is_graph_output = true;
+    producer.value_info("x").role = ValueInfo::Role::input;
+    producer.value_info("w").role = ValueInfo::Role::initializer;
+    producer.value_info("y").is_graph_output = true;
     EXPECT_TRUE(producer.show("x", x_).ok());
     EXPECT_TRUE(producer.show("w", w_).ok());
     producer.frames().push({Frame::Kind::body, "loop", 2});
@@ -112,7 +112,7 @@ TEST_F(Convert, DataSetsHoldInputsAndOutputs) {
   const auto reader = open_dump(folder_ / "back.plx");
   expect_value(*reader, "x", x_);
   expect_value(*reader, "y", y_);
-  EXPECT_EQ(reader->entries()[0].role, ValueSite::Role::input);
+  EXPECT_EQ(reader->entries()[0].role, ValueInfo::Role::input);
   EXPECT_TRUE(reader->entries()[1].is_graph_output);
 }
 
@@ -133,7 +133,7 @@ TEST_F(Convert, AModelGivesGraphNodesAndRoles) {
   EXPECT_EQ(y.node, "adder");
   EXPECT_EQ(y.op, "Add");
   EXPECT_TRUE(y.is_graph_output);
-  EXPECT_EQ(reader->entries()[static_cast<size_t>(reader->find("w"))].role, ValueSite::Role::initializer);
+  EXPECT_EQ(reader->entries()[static_cast<size_t>(reader->find("w"))].role, ValueInfo::Role::initializer);
   ASSERT_EQ(reader->graphs().size(), 1U);
   const auto graph = reader->model(0);
   ASSERT_OK(graph);

@@ -76,7 +76,7 @@ TEST(Golden, DISABLED_Write) {
   Producer producer(*writer);
   const CallInfo call{"", 7};
   ASSERT_OK(writer->begin_call(call, std::vector<Value>{Value(random_tensor(DType::float32, {2}, 1))}));
-  ASSERT_OK(writer->absent(producer.site("fused_away"), {Absence::Kind::fused, "node_fused"}));
+  ASSERT_OK(writer->absent(producer.value_info("fused_away"), {Absence::Kind::fused, "node_fused"}));
   for (const auto& [name, value] : golden_values()) ASSERT_OK(producer.show(name, value));
   ASSERT_OK(producer.show("alias", golden_values()[0].second.tensor().reshaped({15}), "of_float32"));
   ASSERT_OK(producer.show("sampled", random_tensor(DType::float32, {1000}, 103)));
@@ -183,7 +183,7 @@ TEST(FuzzSeeds, DISABLED_Write) {
   ASSERT_OK(producer.show("nibbles", random_tensor(DType::int4, {5}, 3)));
   ASSERT_OK(producer.show("sampled", random_tensor(DType::float16, {200}, 4)));
   ASSERT_OK(producer.show("sequence", SequenceValue{TypeInfo::tensor(DType::float32), {Value(floats)}}));
-  ASSERT_OK(writer->absent(producer.site("fused_away"), {Absence::Kind::fused, "node"}));
+  ASSERT_OK(writer->absent(producer.value_info("fused_away"), {Absence::Kind::fused, "node"}));
   ASSERT_OK(writer->node_failed({"bad", "Div-14", nullptr, 1}, producer.frames(), execution_error("no")));
   ASSERT_OK(writer->end_call({"", 1}));
   ASSERT_OK(writer->end_run(true));

@@ -77,22 +77,22 @@ Child start_child(const std::string& path, uint64_t seed) {
 
 // Kills the child when it has reported `until` values, and returns how many it reported in all.
 uint64_t kill_child(const Child& child, uint64_t until) {
-  uint64_t told = 0;
+  uint64_t reported = 0;
   uint64_t index = 0;
-  while (told < until && ::read(child.messages, &index, sizeof index) == sizeof index) ++told;
+  while (reported < until && ::read(child.messages, &index, sizeof index) == sizeof index) ++reported;
   ::kill(child.process, SIGKILL);
-  while (::read(child.messages, &index, sizeof index) == sizeof index) ++told;
+  while (::read(child.messages, &index, sizeof index) == sizeof index) ++reported;
   int status = 0;
   EXPECT_EQ(::waitpid(child.process, &status, 0), child.process);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "the child ended by itself";
   ::close(child.messages);
-  return told;
+  return reported;
 }
 
-void expect_values(const std::string& path, uint64_t seed, uint64_t told) {
+void expect_values(const std::string& path, uint64_t seed, uint64_t reported) {
   const auto reader = open_dump(path);
   ASSERT_NE(reader, nullptr);
-  ASSERT_GE(reader->entries().size(), told);
+  ASSERT_GE(reader->entries().size(), reported);
   for (uint64_t index = 0; index < reader->entries().size(); ++index) {
     EXPECT_TRUE(same_bits(load(*reader, name_of_value(index)), Value(value_of(seed, index))))
         << "seed " << seed << " value " << index;
@@ -108,14 +108,14 @@ void kill_often(const std::string& parent) {
   const std::string repaired = folder / "repaired.plx";
   uint64_t values = 0;
   for (uint64_t seed = 0; seed < kills && !testing::Test::HasFailure(); ++seed) {
-    const uint64_t told = kill_child(start_child(path, seed), 1 + std::mt19937_64(seed)() % 60);
-    ASSERT_GT(told, 0U);
-    values += told;
-    expect_values(path, seed, told);
+    const uint64_t reported = kill_child(start_child(path, seed), 1 + std::mt19937_64(seed)() % 60);
+    ASSERT_GT(reported, 0U);
+    values += reported;
+    expect_values(path, seed, reported);
     const auto report = repair_dump(path, repaired);
     ASSERT_OK(report);
     EXPECT_EQ(report->records_dropped, 0);
-    expect_values(repaired, seed, told);
+    expect_values(repaired, seed, reported);
     const auto problems = check_dump(repaired);
     ASSERT_OK(problems);
     EXPECT_TRUE(problems->empty());

@@ -104,7 +104,7 @@ void write_large_dump(const std::string& path, const Tensor& first, const Tensor
   const auto writer = DumpWriter::create(path, {}).take();
   Producer producer(*writer);
   ASSERT_OK(producer.begin());
-  producer.site("first").is_graph_output = true;
+  producer.value_info("first").is_graph_output = true;
   ASSERT_OK(producer.show("first", first));
   ASSERT_OK(producer.show("second", second));
   ASSERT_OK(producer.show("again", first));  // equal payloads of this size are found

@@ -143,12 +143,12 @@ TEST_F(RoundTrip, OnlyLetsThroughWhatMatches) {
   options.only = {"layer.*", "**//inner"};
   const auto writer = create(options);
   Producer producer(*writer);
-  producer.site("inner").scope = "loop.body[*]//";
-  EXPECT_EQ(writer->wants(producer.site("layer.3")), CaptureLevel::all);
-  EXPECT_EQ(writer->wants(producer.site("inner")), CaptureLevel::all);
-  EXPECT_EQ(writer->wants(producer.site("other")), CaptureLevel::none);
-  producer.site("result").is_graph_output = true;
-  EXPECT_EQ(writer->wants(producer.site("result")), CaptureLevel::all);
+  producer.value_info("inner").scope = "loop.body[*]//";
+  EXPECT_EQ(writer->wants(producer.value_info("layer.3")), CaptureLevel::all);
+  EXPECT_EQ(writer->wants(producer.value_info("inner")), CaptureLevel::all);
+  EXPECT_EQ(writer->wants(producer.value_info("other")), CaptureLevel::none);
+  producer.value_info("result").is_graph_output = true;
+  EXPECT_EQ(writer->wants(producer.value_info("result")), CaptureLevel::all);
 }
 
 TEST_F(RoundTrip, StoresAliasesAndEqualPayloadsOnce) {
@@ -368,17 +368,17 @@ TEST_F(RoundTrip, SeveralExecutionsCallsAndFramesStayApart) {
   EXPECT_EQ(reader->find("step[3]//logits"), -1);
 }
 
-TEST_F(RoundTrip, KeepsSitesEventsFailuresAndAbsences) {
+TEST_F(RoundTrip, KeepsValueInfosEventsFailuresAndAbsences) {
   const auto writer = create();
   Producer producer(*writer);
   ASSERT_OK(producer.begin());
-  ValueSite& site = producer.site("w//1");
-  site.role = ValueSite::Role::initializer;
-  site.is_graph_output = true;
-  site.is_constant_like = true;
+  ValueInfo& value_info = producer.value_info("w//1");
+  value_info.role = ValueInfo::Role::initializer;
+  value_info.is_graph_output = true;
+  value_info.is_constant_like = true;
   ASSERT_OK(producer.show("w//1", Tensor::scalar<int64_t>(7)));
-  ASSERT_OK(writer->absent(producer.site("gone"), {Absence::Kind::aliased, "w//1"}));
-  const NodeSite loop{"loop", "Loop-13", nullptr, 0};
+  ASSERT_OK(writer->absent(producer.value_info("gone"), {Absence::Kind::aliased, "w//1"}));
+  const NodeLocation loop{"loop", "Loop-13", nullptr, 0};
   const Frame frame{Frame::Kind::body, "loop", 3};
   ASSERT_OK(writer->enter_body(loop, frame));
   producer.frames().push(frame);
@@ -393,7 +393,7 @@ TEST_F(RoundTrip, KeepsSitesEventsFailuresAndAbsences) {
   EXPECT_EQ(entry.name, "w//1");
   EXPECT_EQ(entry.node, "node_w//1");
   EXPECT_EQ(entry.op, "Add");
-  EXPECT_EQ(entry.role, ValueSite::Role::initializer);
+  EXPECT_EQ(entry.role, ValueInfo::Role::initializer);
   EXPECT_TRUE(entry.is_graph_output);
   EXPECT_TRUE(entry.is_constant_like);
   ASSERT_TRUE(reader->entries()[1].absence.has_value());
@@ -466,7 +466,7 @@ TEST(RoundTripOfWeights, AnySizeStandsBesideOtherValues) {
   ASSERT_OK(producer.begin());
   const auto value_of = [](int64_t count, uint64_t seed) { return Value(random_tensor(DType::uint8, {count}, seed)); };
   for (const int64_t count : counts) {
-    producer.site("weight_" + std::to_string(count)).role = ValueSite::Role::initializer;
+    producer.value_info("weight_" + std::to_string(count)).role = ValueInfo::Role::initializer;
     ASSERT_OK(producer.show("weight_" + std::to_string(count), value_of(count, 1)));
     ASSERT_OK(producer.show("value_" + std::to_string(count), value_of(count, 2)));
   }

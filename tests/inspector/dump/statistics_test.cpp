@@ -59,12 +59,12 @@ TensorStatistics by_definition(const TensorView& view) {
     squares += static_cast<long double>(x) * x;
   }
   const long double mean = sum / finite;
-  long double centred = 0;
+  long double centered = 0;
   for (const double x : values) {
-    if (std::isfinite(x)) centred += (x - mean) * (x - mean);
+    if (std::isfinite(x)) centered += (x - mean) * (x - mean);
   }
   s.mean = static_cast<double>(mean);
-  s.std = static_cast<double>(std::sqrt(centred / finite));
+  s.std = static_cast<double>(std::sqrt(centered / finite));
   s.l2 = static_cast<double>(std::sqrt(squares));
   return s;
 }
@@ -194,9 +194,10 @@ dump::ChunkStatistics run_kernel(dump::InstructionSet set, dump::NumberFormat fo
 
 bool same_chunks(const dump::ChunkStatistics& a, const dump::ChunkStatistics& b) {
   return same_number(a.sum, b.sum) && same_number(a.sum_of_squares, b.sum_of_squares) &&
-         same_number(a.centred_squares, b.centred_squares) && same_number(a.min, b.min) && same_number(a.max, b.max) &&
-         a.nan == b.nan && a.zeros == b.zeros && a.positive_inf == b.positive_inf && a.negative_inf == b.negative_inf &&
-         a.count == b.count && std::ranges::equal(a.projections, b.projections, same_number);
+         same_number(a.centered_squares, b.centered_squares) && same_number(a.min, b.min) &&
+         same_number(a.max, b.max) && a.nan == b.nan && a.zeros == b.zeros && a.positive_inf == b.positive_inf &&
+         a.negative_inf == b.negative_inf && a.count == b.count &&
+         std::ranges::equal(a.projections, b.projections, same_number);
 }
 
 TEST(Statistics, AllInstructionSetsGiveTheSameBits) {
@@ -230,10 +231,10 @@ TEST(Statistics, AllInstructionSetsGiveTheSameBits) {
 // Every float16 there is, so that subnormal ones and NaNs meet each way of widening.
 TEST(Statistics, AllInstructionSetsWidenEveryHalfAlike) {
   using namespace dump;
-  std::vector<uint16_t> halves(1 << 16);
-  std::iota(halves.begin(), halves.end(), uint16_t{0});
-  for (size_t begin = 0; begin < halves.size(); begin += 64) {
-    const auto* data = reinterpret_cast<const std::byte*>(halves.data() + begin);
+  std::vector<uint16_t> float16s(1 << 16);
+  std::iota(float16s.begin(), float16s.end(), uint16_t{0});
+  for (size_t begin = 0; begin < float16s.size(); begin += 64) {
+    const auto* data = reinterpret_cast<const std::byte*>(float16s.data() + begin);
     const ChunkStatistics portable =
         run_kernel(InstructionSet::portable, NumberFormat::float16, data, 64, ChunkUse::summed);
     for (const InstructionSet set : {InstructionSet::avx2, InstructionSet::avx512}) {
@@ -259,14 +260,14 @@ TEST(Statistics, ThreadsDoNotChangeThemAndCopiesAreExact) {
 }
 
 TEST(Statistics, ZerosOfBothSignsGiveOneExtreme) {
-  for (size_t place = 0; place < 130; ++place) {
+  for (size_t location = 0; location < 130; ++location) {
     std::vector<float> numbers(130, 0.0F);
-    numbers[place] = -0.0F;
+    numbers[location] = -0.0F;
     for (const float other : {0.0F, 1.0F, -1.0F}) {
-      numbers[(place + 3) % 130] = other;
+      numbers[(location + 3) % 130] = other;
       const TensorStatistics seen = compute_statistics(Tensor::vector<float>(numbers));
-      EXPECT_FALSE(seen.min == 0 && std::signbit(seen.min)) << place << " " << other;
-      EXPECT_FALSE(seen.max == 0 && std::signbit(seen.max)) << place << " " << other;
+      EXPECT_FALSE(seen.min == 0 && std::signbit(seen.min)) << location << " " << other;
+      EXPECT_FALSE(seen.max == 0 && std::signbit(seen.max)) << location << " " << other;
     }
   }
 }
@@ -319,8 +320,8 @@ TEST(Statistics, ThoseOfASequenceAreOfAllItsElements) {
   EXPECT_NEAR(joined.mean, expected.mean, 1e-12);
   EXPECT_NEAR(joined.std, expected.std, 1e-12);
   EXPECT_NEAR(joined.l2, expected.l2, 1e-9);
-  const TensorStatistics turned = value_statistics(sequence_of({Value(second), Value(first)}));
-  EXPECT_NE(turned.projections, joined.projections);
+  const TensorStatistics permuted = value_statistics(sequence_of({Value(second), Value(first)}));
+  EXPECT_NE(permuted.projections, joined.projections);
   const TensorStatistics texts = value_statistics(sequence_of({Value(texts_of({"one"})), Value(texts_of({"two"}))}));
   EXPECT_TRUE(std::isnan(texts.min) && std::isnan(texts.mean));
   EXPECT_EQ(value_statistics(sequence_of({})).count, 0);
@@ -362,16 +363,16 @@ TEST(Statistics, AWriterThatFailsEndsThePass) {
 }
 
 TEST(Statistics, FewPlacesOfABundleHaveTheSameSigns) {
-  std::map<std::vector<double>, std::vector<size_t>> places;
-  for (size_t place = 0; place < 512; ++place) {
+  std::map<std::vector<double>, std::vector<size_t>> locations;
+  for (size_t location = 0; location < 512; ++location) {
     std::vector<float> values(1024, 0.0F);
-    values[512 + place] = 1;
+    values[512 + location] = 1;
     const TensorStatistics statistics = compute_statistics(Tensor::from<float>({1024}, values));
     for (const double projection : statistics.projections) EXPECT_EQ(std::abs(projection), 1);
-    places[{statistics.projections.begin(), statistics.projections.end()}].push_back(place);
+    locations[{statistics.projections.begin(), statistics.projections.end()}].push_back(location);
   }
-  EXPECT_EQ(places.size(), 128U);
-  for (const auto& [signs, same] : places) {
+  EXPECT_EQ(locations.size(), 128U);
+  for (const auto& [signs, same] : locations) {
     ASSERT_EQ(same.size(), 4U);
     for (const size_t a : same) {
       for (const size_t b : same) {
@@ -398,7 +399,7 @@ TEST(Statistics, ProjectionsFollowTheirFormula) {
       for (int k = 0; k < 8; ++k) {
         const double sign = (statistics::bundle_sign_bits(i / 512) >> k & 1U) != 0 ? -1 : 1;
         expected[static_cast<size_t>(k)] += sign * statistics::group_sign(group) * statistics::lane_sign(k, lane) *
-                                            statistics::row_sign(k, statistics::row_place(group, row)) * x;
+                                            statistics::row_sign(k, statistics::row_index(group, row)) * x;
       }
     }
     const TensorStatistics statistics = compute_statistics(tensor);

@@ -58,8 +58,8 @@ inline Tensor random_tensor(DType dtype, const Shape& shape, uint64_t seed) {
   Tensor tensor = Tensor::zeros(dtype, shape).take();
   if (dtype == DType::string) {
     for (std::string& text : tensor.mutable_as<std::string>()) {
-      const auto letter = static_cast<char>('a' + random() % 26);  // drawn first, as in the golden dump
-      text = std::string(random() % 20, letter);
+      const auto pending_event = static_cast<char>('a' + random() % 26);  // drawn first, as in the golden dump
+      text = std::string(random() % 20, pending_event);
     }
     return tensor;
   }
@@ -115,23 +115,23 @@ class Producer {
     return observer_.end_run(true);
   }
 
-  ValueSite& site(const std::string& name) {
-    for (ValueSite& site : sites_) {
-      if (site.name == name) return site;
+  ValueInfo& value_info(const std::string& name) {
+    for (ValueInfo& value_info : value_infos_) {
+      if (value_info.name == name) return value_info;
     }
     names_.push_back(name);
-    ValueSite& site = sites_.emplace_back();
-    site.id = static_cast<int32_t>(sites_.size()) - 1;
-    site.name = names_.back();
-    site.escaped_name = escape_name(name);
-    site.node = names_.emplace_back("node_" + name);
-    site.op = "Add";
-    return site;
+    ValueInfo& value_info = value_infos_.emplace_back();
+    value_info.id = static_cast<int32_t>(value_infos_.size()) - 1;
+    value_info.name = names_.back();
+    value_info.escaped_name = escape_name(name);
+    value_info.node = names_.emplace_back("node_" + name);
+    value_info.op = "Add";
+    return value_info;
   }
 
   Status show(const std::string& name, const Value& value, const std::string& alias_of = "") {
-    const ValueSite* original = alias_of.empty() ? nullptr : &site(alias_of);
-    return observer_.observe({site(name), frames_, value, original, nullptr});
+    const ValueInfo* original = alias_of.empty() ? nullptr : &value_info(alias_of);
+    return observer_.observe({value_info(name), frames_, value, original, nullptr});
   }
 
   FrameStack& frames() { return frames_; }
@@ -139,7 +139,7 @@ class Producer {
  private:
   Observer& observer_;
   FrameStack frames_;
-  std::deque<ValueSite> sites_;
+  std::deque<ValueInfo> value_infos_;
   std::deque<std::string> names_;
 };
 

@@ -31,7 +31,7 @@ std::shared_ptr<const DumpReader> captured(const std::string& path, CaptureLevel
   std::deque<Producer> producers;
   for (const Tensor& weight : weights) {
     Producer& producer = producers.emplace_back(*writer);
-    producer.site("w").role = ValueSite::Role::initializer;
+    producer.value_info("w").role = ValueInfo::Role::initializer;
     EXPECT_TRUE(writer->begin_run({"reference", "a CPU", {}, model_with(weight), ""}).ok());
     for (int64_t step = 0; step < kCalls; ++step) {
       EXPECT_TRUE(writer->begin_call({"", step}, {}).ok());
@@ -59,7 +59,7 @@ TEST(Weights, EveryCallHasThemAndOneHoldsTheElements) {
       EXPECT_EQ(entry.level, level);
       EXPECT_EQ(entry.call, static_cast<int32_t>(index / 2));
       EXPECT_EQ(entry.execution, static_cast<int32_t>(run));
-      EXPECT_EQ(entry.role == ValueSite::Role::initializer, index % 2 == 0);
+      EXPECT_EQ(entry.role == ValueInfo::Role::initializer, index % 2 == 0);
       ASSERT_TRUE(entry.statistics.has_value());
       EXPECT_TRUE(same_statistics(*entry.statistics, compute_statistics(weights[run]))) << index;
       if (level != CaptureLevel::all) continue;
@@ -77,8 +77,8 @@ TEST(Weights, AnotherGraphsWeightIsItsOwn) {
   const Tensor weight = random_tensor(DType::float32, {20, 3}, 1);
   auto writer = DumpWriter::create(folder / "graphs.plx", {}).take();
   Producer encoder(*writer), decoder(*writer);
-  encoder.site("w").role = ValueSite::Role::initializer;
-  decoder.site("tied").role = ValueSite::Role::initializer;
+  encoder.value_info("w").role = ValueInfo::Role::initializer;
+  decoder.value_info("tied").role = ValueInfo::Role::initializer;
   ASSERT_OK(writer->begin_run({"reference", "a CPU", {}, model_with(weight), ""}));
   for (int64_t step = 0; step < 2; ++step) {
     ASSERT_OK(writer->begin_call({"", step}, {}));

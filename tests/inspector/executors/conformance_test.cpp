@@ -146,12 +146,12 @@ TEST_P(Conformance, EventsComeInOrder) {
                          "observe y"};
   int64_t last = 0;
   for (const char* event : order) {
-    EXPECT_GT(observer.place(event), last) << event;
-    last = observer.place(event);
+    EXPECT_GT(observer.location(event), last) << event;
+    last = observer.location(event);
   }
 }
 
-TEST_P(Conformance, AsksAnObserverOncePerSiteAndShowsOnlyWhatIsWanted) {
+TEST_P(Conformance, AsksAnObserverOncePerValueAndShowsOnlyWantedOnes) {
   const auto session = prepare();
   RecordingObserver observer;
   observer.unwanted = {"s", "l_next"};

@@ -21,23 +21,25 @@ class RecordingObserver final : public Observer {
   std::set<std::string> unwanted;       // names to answer `none` for
   std::string stop_at;                  // path at which observe() answers with an error
 
-  CaptureLevel wants(const ValueSite& site) override {
+  CaptureLevel wants(const ValueInfo& value_info) override {
     if (!events.empty()) asked_after_events = true;
-    ++asked[site.id];
-    return unwanted.contains(std::string(site.name)) ? CaptureLevel::none : CaptureLevel::all;
+    ++asked[value_info.id];
+    return unwanted.contains(std::string(value_info.name)) ? CaptureLevel::none : CaptureLevel::all;
   }
   Status begin_call(const CallInfo& call, std::span<const Value>) override {
     return add("begin_call " + std::to_string(call.step));
   }
-  Status absent(const ValueSite& site, const Absence&) override { return add("absent " + std::string(site.name)); }
-  Status enter_body(const NodeSite&, const Frame& frame) override { return add("enter " + to_string(frame)); }
-  Status leave_body(const NodeSite&, const Frame& frame) override { return add("leave " + to_string(frame)); }
+  Status absent(const ValueInfo& value_info, const Absence&) override {
+    return add("absent " + std::string(value_info.name));
+  }
+  Status enter_body(const NodeLocation&, const Frame& frame) override { return add("enter " + to_string(frame)); }
+  Status leave_body(const NodeLocation&, const Frame& frame) override { return add("leave " + to_string(frame)); }
   Status observe(const Observation& observation) override {
     values[observation.path()] = observation.value;
     if (observation.path() == stop_at) return io_error("stopped by the observer");
     return add("observe " + observation.path());
   }
-  Status node_failed(const NodeSite& node, const FrameStack& frames, const Error&) override {
+  Status node_failed(const NodeLocation& node, const FrameStack& frames, const Error&) override {
     return add("failed " + frames.path_of(node.node));
   }
   Status end_call(const CallInfo&) override { return add("end_call"); }
@@ -46,7 +48,7 @@ class RecordingObserver final : public Observer {
 
   bool saw(const std::string& event) const { return std::find(events.begin(), events.end(), event) != events.end(); }
   // Position of an event, or -1.
-  int64_t place(const std::string& event) const {
+  int64_t location(const std::string& event) const {
     const auto found = std::find(events.begin(), events.end(), event);
     return found == events.end() ? -1 : found - events.begin();
   }

@@ -294,14 +294,14 @@ TEST(CheckModel, AcceptsWhatExportersWrite) {
 // The outputs of the node that has the body, or of a later one, do not exist yet when the body runs: their names are
 // free.
 TEST(CheckModel, ABodyMayUseTheNameOfALaterValue) {
-  const auto error_with = [](const std::string& name, const std::string& before, const std::string& behind) {
+  const auto error_with = [](const std::string& name, const std::string& before, const std::string& after) {
     const auto branch = [&name](const std::string& which, const std::string& op) {
       return "attribute { name: '" + which + "' type: GRAPH g { node { input: 'x' output: '" + name + "' op_type: '" +
              op + "' } output { name: '" + name + "' } } } ";
     };
     return import_error("graph { " + kXAndY + "initializer { name: 'c' data_type: 9 int32_data: 1 } " + before +
-                        "node { input: 'c' output: '" + (behind.empty() ? "y" : "o") + "' op_type: 'If' name: 'i' " +
-                        branch("then_branch", "Relu") + branch("else_branch", "Neg") + "} " + behind + "}");
+                        "node { input: 'c' output: '" + (after.empty() ? "y" : "o") + "' op_type: 'If' name: 'i' " +
+                        branch("then_branch", "Relu") + branch("else_branch", "Neg") + "} " + after + "}");
   };
   const std::string z = "node { input: 'x' output: 'z' op_type: 'Abs' } ";
   EXPECT_EQ(error_with("y", "", ""), "");

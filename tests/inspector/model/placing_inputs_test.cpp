@@ -27,9 +27,9 @@ TEST(PlacingInputs, AreShapesAxesAndPlaces) {
   EXPECT_EQ(placing_in(builder, "n"), Placing::by_shape);
   EXPECT_EQ(placing_in(builder, "x"), Placing::none);
   builder.node("Slice", {"x", "n", "n"}, {"z"});
-  EXPECT_EQ(placing_in(builder, "n"), Placing::by_place);
+  EXPECT_EQ(placing_in(builder, "n"), Placing::by_location);
   builder.node("ReduceSum", {"x", "n"}, {"s"});
-  EXPECT_EQ(placing_in(builder, "n"), Placing::by_place);
+  EXPECT_EQ(placing_in(builder, "n"), Placing::by_location);
   builder.node("Gather", {"x", "n"}, {"g"});
   EXPECT_EQ(placing_in(builder, "n"), Placing::none) << "indices choose";
   builder.node("Reshape", {"n", "n"}, {"r"});
@@ -52,7 +52,7 @@ TEST(PlacingInputs, OfBodiesAreThoseOfTheirReaders) {
     builder.node("If", {"c"}, {"y"}, {{"then_branch", branch("Reshape")}, {"else_branch", branch(otherwise)}});
     return placing_in(builder, "n");
   };
-  EXPECT_EQ(chosen("Expand"), Placing::by_place);
+  EXPECT_EQ(chosen("Expand"), Placing::by_location);
   EXPECT_EQ(chosen("Gather"), Placing::none);
 }
 
@@ -68,7 +68,7 @@ TEST(PlacingInputs, OfCallsAreThoseOfTheFunction) {
       "node { input: 'r' input: 't' output: 'b' op_type: 'Gather' } }";
   const auto model = import_model(std::as_bytes(std::span(text)), "", "call").take();
   const Graph& graph = model->graph;
-  EXPECT_EQ(placing_of(graph, graph.nodes.front(), graph.find_value("n")), Placing::by_place);
+  EXPECT_EQ(placing_of(graph, graph.nodes.front(), graph.find_value("n")), Placing::by_location);
   EXPECT_EQ(placing_of(graph, graph.nodes.front(), graph.find_value("m")), Placing::none);
 }
 

@@ -71,7 +71,7 @@ TEST(GraphSvg, ReadersLieBelowWhatTheyRead) {
   EXPECT_LE(box_of(svg, "move").bottom, box_of(svg, "squash").top);
 }
 
-TEST(GraphSvg, ColoursAndEscapes) {
+TEST(GraphSvg, ColorsAndEscapes) {
   auto model = std::make_shared<Model>(*sample("greedy_decoder"));
   Comparison comparison;
   ValueComparison value;

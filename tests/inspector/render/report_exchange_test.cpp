@@ -126,7 +126,7 @@ TEST(ReportNetron, TellsOfValuesAndTheirNodes) {
   for (const json& entry : document["metadata"]) EXPECT_NE(entry["target"], "inner") << "bodies are no nodes there";
 }
 
-TEST(ReportModelExplorer, ColoursByTensorName) {
+TEST(ReportModelExplorer, ColorsByTensorName) {
   const json results = json::parse(comparison_to_model_explorer(exchanged()))["results"];
   EXPECT_EQ(results.size(), 4U);
   EXPECT_EQ(results["left"]["value"], 0.25);

@@ -79,9 +79,9 @@ TEST(Reports, TellWhatWasAcceptedBeyondItsLimit) {
   EXPECT_EQ(written["verdict"], "pass");
   EXPECT_EQ(written["severity"], "inf");
   EXPECT_EQ(written["limit"]["from"], "table");
-  const std::string told = "accepted as near tie: scores differ by 1 ULP";
-  EXPECT_NE(comparison_to_text(comparison, {}).find(told), std::string::npos);
-  EXPECT_NE(comparison_to_netron(comparison).find(told), std::string::npos);
+  const std::string reported = "accepted as near tie: scores differ by 1 ULP";
+  EXPECT_NE(comparison_to_text(comparison, {}).find(reported), std::string::npos);
+  EXPECT_NE(comparison_to_netron(comparison).find(reported), std::string::npos);
   EXPECT_NE(comparison_to_csv(comparison).find("pass,inf"), std::string::npos);
   EXPECT_EQ(style_of(value).badge, "accepted inf");
   EXPECT_EQ(style_of(value).border_width, 1);
@@ -100,10 +100,10 @@ TEST(Reports, TellTheOriginOfACause) {
   cause.source_operator = "aten.softmax.int";
   cause.group = {"node_exp", "node_add"};
   comparison.causes = {cause};
-  const json told = json::parse(comparison_to_json(comparison))["causes"][0];
-  EXPECT_EQ(told["source"],
+  const json reported = json::parse(comparison_to_json(comparison))["causes"][0];
+  EXPECT_EQ(reported["source"],
             (json{{"module", "decoder.attention"}, {"line", "model.py:13"}, {"operator", "aten.softmax.int"}}));
-  EXPECT_EQ(told["group"], (json{"node_exp", "node_add"}));
+  EXPECT_EQ(reported["group"], (json{"node_exp", "node_add"}));
   EXPECT_NE(comparison_to_text(comparison, {}).find("from aten.softmax.int in decoder.attention, model.py:13\n"),
             std::string::npos);
   EXPECT_NE(comparison_to_html(comparison, {}).find("<code>aten.softmax.int</code>"), std::string::npos);
@@ -172,14 +172,14 @@ TEST(ReportJson, Errors) {
   EXPECT_EQ(plain_operator("aten.add"), "aten.add");
 }
 
-TEST(ReportText, VerdictFirstAndColourOnlyWhenAsked) {
+TEST(ReportText, VerdictFirstAndColorOnlyWhenAsked) {
   const std::string text = comparison_to_text(example(), {});
   EXPECT_EQ(text.find("diverged"), 0U) << text;
   EXPECT_NE(text.find("node_add"), std::string::npos);
   EXPECT_EQ(text.find('\033'), std::string::npos);
-  TextReportOptions coloured;
-  coloured.colour = true;
-  EXPECT_NE(comparison_to_text(example(), coloured).find('\033'), std::string::npos);
+  TextReportOptions colored;
+  colored.color = true;
+  EXPECT_NE(comparison_to_text(example(), colored).find('\033'), std::string::npos);
 }
 
 TEST(ReportCsv, QuotesWhatNeedsQuotes) {

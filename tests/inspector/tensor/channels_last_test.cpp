@@ -20,22 +20,22 @@ struct Pair {
 // Bytes in no order, and the same elements moved one by one.
 Pair pair_of(DType dtype, const Shape& shape) {
   Pair made{Tensor::zeros(dtype, shape).take(), {}};
-  Tensor turned = Tensor::zeros(dtype, shape).take();
+  Tensor permuted = Tensor::zeros(dtype, shape).take();
   const size_t bytes = static_cast<size_t>(bits_of(dtype)) / 8;
   std::mt19937 random(7);
   for (size_t at = 0; at < made.row_major.size_bytes(); ++at)
     made.row_major.mutable_data()[at] = static_cast<std::byte>(random() & 0xFFU);
   const auto batch = static_cast<size_t>(shape[0]), channels = static_cast<size_t>(shape[1]);
-  const size_t places = made.row_major.size_bytes() / bytes / batch / channels;
+  const size_t locations = made.row_major.size_bytes() / bytes / batch / channels;
   for (size_t n = 0; n < batch; ++n) {
     for (size_t c = 0; c < channels; ++c) {
-      for (size_t p = 0; p < places; ++p) {
-        std::memcpy(turned.mutable_data() + ((n * places + p) * channels + c) * bytes,
-                    made.row_major.view().data + ((n * channels + c) * places + p) * bytes, bytes);
+      for (size_t p = 0; p < locations; ++p) {
+        std::memcpy(permuted.mutable_data() + ((n * locations + p) * channels + c) * bytes,
+                    made.row_major.view().data + ((n * channels + c) * locations + p) * bytes, bytes);
       }
     }
   }
-  made.channels_last = Tensor::wrap(dtype, shape, turned.storage(), kChannelsLast);
+  made.channels_last = Tensor::wrap(dtype, shape, permuted.storage(), kChannelsLast);
   return made;
 }
 
@@ -48,7 +48,7 @@ const std::vector<Shape>& shapes() {
 
 constexpr DType kTypes[] = {DType::uint8, DType::float16, DType::float32, DType::float64, DType::complex128};
 
-TEST(TurningReader, ReadsWhatMovingOneByOneGives) {
+TEST(TransposingReader, ReadsWhatMovingOneByOneGives) {
   for (const int threads : {1, 3}) {
     set_thread_count(threads);
     for (const DType dtype : kTypes) {
@@ -64,9 +64,9 @@ TEST(TurningReader, ReadsWhatMovingOneByOneGives) {
   set_thread_count(0);
 }
 
-TEST(TurningReader, LinesEndWithinTheBatch) {
+TEST(TransposingReader, LinesEndWithinTheBatch) {
   const Pair given = pair_of(DType::float32, {2, 40, 3});
-  const TurningReader reader(given.channels_last);
+  const TransposingReader reader(given.channels_last);
   ASSERT_EQ(reader.rows_of_line(), 32);
   EXPECT_EQ(reader.line_end(0), 32);
   EXPECT_EQ(reader.line_end(31), 32);
@@ -75,12 +75,12 @@ TEST(TurningReader, LinesEndWithinTheBatch) {
   EXPECT_EQ(reader.line_end(79), 80);
 }
 
-TEST(TurningReader, PlacesOfARowMajorTensorAreReadWithTheirChannels) {
+TEST(TransposingReader, PlacesOfARowMajorTensorAreReadWithTheirChannels) {
   for (const DType dtype : kTypes) {
     for (const Shape& shape : shapes()) {
       const Pair given = pair_of(dtype, shape);
       Tensor read = Tensor::zeros(dtype, shape).take();
-      TurningReader(given.row_major).read_all(read.mutable_data());
+      TransposingReader(given.row_major).read_all(read.mutable_data());
       EXPECT_EQ(std::memcmp(read.view().data, given.channels_last.view().data, read.size_bytes()), 0)
           << name_of(dtype) << shape.to_string();
     }
@@ -99,10 +99,10 @@ TEST(OrderedPieces, AnyPieceInAnyOrder) {
         const Tensor& direct = is_row_major ? given.row_major : given.channels_last;
         const Tensor& other = is_row_major ? given.channels_last : given.row_major;
         OrderedPieces pieces(other, order), plain(direct, order);
-        const auto expect_piece = [&](OrderedPieces& turned, size_t first, size_t end) {
+        const auto expect_piece = [&](OrderedPieces& permuted, size_t first, size_t end) {
           const std::byte* const wanted = direct.view().data + first;
           EXPECT_EQ(plain.read(first, end), wanted);
-          EXPECT_EQ(std::memcmp(turned.read(first, end), wanted, end - first), 0)
+          EXPECT_EQ(std::memcmp(permuted.read(first, end), wanted, end - first), 0)
               << name_of(dtype) << shape.to_string() << " " << first << " " << end;
         };
         const size_t step = size / 7 + 1;

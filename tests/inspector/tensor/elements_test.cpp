@@ -53,16 +53,16 @@ TEST(ElementsDeathTest, ANumberThatDoesNotFitAnIntegerIsNeverStored) {
     Tensor tensor = zeros(dtype, 1);
     EXPECT_DEATH(store_doubles(tensor, 0, std::vector<double>{1e30}), "") << name_of(dtype);
   }
-  Tensor nibbles = zeros(DType::int4, 1);
-  EXPECT_DEATH(store_int64s(nibbles, 0, std::vector<int64_t>{8}), "");
-  EXPECT_DEATH(store_int64s(nibbles, 0, std::vector<int64_t>{-9}), "");
+  Tensor int4_values = zeros(DType::int4, 1);
+  EXPECT_DEATH(store_int64s(int4_values, 0, std::vector<int64_t>{8}), "");
+  EXPECT_DEATH(store_int64s(int4_values, 0, std::vector<int64_t>{-9}), "");
 }
 
 TEST(Elements, PackedTypesFillBytesFromTheLowBits) {
-  Tensor nibbles = zeros(DType::uint4, 3);
-  store_int64s(nibbles, 0, std::vector<int64_t>{0x1, 0x2, 0x3});
-  EXPECT_EQ(nibbles.as<uint8_t>()[0], 0x21);
-  EXPECT_EQ(nibbles.as<uint8_t>()[1], 0x03);
+  Tensor int4_values = zeros(DType::uint4, 3);
+  store_int64s(int4_values, 0, std::vector<int64_t>{0x1, 0x2, 0x3});
+  EXPECT_EQ(int4_values.as<uint8_t>()[0], 0x21);
+  EXPECT_EQ(int4_values.as<uint8_t>()[1], 0x03);
   Tensor pairs = zeros(DType::int2, 5);
   store_int64s(pairs, 0, std::vector<int64_t>{1, -1, 0, -2, 1});
   EXPECT_EQ(pairs.as<uint8_t>()[0], 0b10'00'11'01);

@@ -28,7 +28,7 @@ std::vector<std::string> computed_paths(const std::string& sample) {
   for (const auto& [path, value] : seen.values) {
     const auto located = transform::locate_value(model, path);
     EXPECT_TRUE(located.ok()) << path;
-    if (located.ok() && located->place.graph().values[static_cast<size_t>(located->id)].producer != kNoNode)
+    if (located.ok() && located->location.graph().values[static_cast<size_t>(located->id)].producer != kNoNode)
       paths.push_back(path);
   }
   return paths;
@@ -76,10 +76,10 @@ TEST_P(ExtractSamples, PassOnTheirOwn) {
     expect_passes(folder, to);
     // The node that makes it, alone.
     const auto located = transform::locate_value(model, to).take();
-    const Graph& graph = located.place.graph();
+    const Graph& graph = located.location.graph();
     const NodeId producer = graph.values[static_cast<size_t>(located.id)].producer;
     std::vector<std::string> from;
-    for (const auto& input : transform::part_of_nodes(located.place, {producer}).inputs) from.push_back(input.path);
+    for (const auto& input : transform::part_of_nodes(located.location, {producer}).inputs) from.push_back(input.path);
     if (from.empty()) continue;
     const auto alone = extract_part(request_for(sample, from, to, folder), executors());
     ASSERT_TRUE(alone.ok()) << to << ": " << alone.error().message;

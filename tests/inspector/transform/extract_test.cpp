@@ -157,12 +157,12 @@ TEST_F(Extract, TellsWhatIsWrongWithARequest) {
 }
 
 TEST_F(Extract, CutsAroundNodes) {
-  const Place place = find_place(model_, {}).take();
-  const Part alone = part_of_nodes(place, {model_->graph.find_node("loop")});
+  const Location location = find_location(model_, {}).take();
+  const Part alone = part_of_nodes(location, {model_->graph.find_node("loop")});
   ASSERT_EQ(alone.inputs.size(), 1U);
   EXPECT_EQ(alone.inputs[0].name, "shifted");
   EXPECT_EQ(alone.outputs[0].name, "looped");
-  const Part pair = part_of_nodes(place, {model_->graph.find_node("finish"), model_->graph.find_node("loop")});
+  const Part pair = part_of_nodes(location, {model_->graph.find_node("finish"), model_->graph.find_node("loop")});
   ASSERT_EQ(pair.outputs.size(), 1U);  // `looped` is read by `finish` alone
   EXPECT_EQ(pair.outputs[0].name, "y");
   EXPECT_EQ(pair.nodes.front(), model_->graph.find_node("loop"));

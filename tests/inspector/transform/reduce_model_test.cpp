@@ -89,7 +89,7 @@ TEST(Reduce, FindsTheBodysIteration) {
   request.run.executors = {"reference", "faulty"};
   const auto result = reduce_model(request, executors_with(swapped("Tanh", "Sigmoid")));
   ASSERT_TRUE(result.ok()) << result.error().message;
-  EXPECT_EQ(result->place, "decode.body[0]//");
+  EXPECT_EQ(result->location, "decode.body[0]//");
   EXPECT_EQ(result->part.nodes, std::vector<std::string>({"squash"}));
 }
 
@@ -164,7 +164,7 @@ TEST_P(ReduceWeightFaults, EndAtFewNodes) {
   const auto result = reduce_model(request, executors());
   ASSERT_TRUE(result.ok()) << result.error().message;
   ASSERT_TRUE(result->fails) << result->why_not;
-  EXPECT_LE(result->part.nodes.size(), 3U) << result->place;
+  EXPECT_LE(result->part.nodes.size(), 3U) << result->location;
   expect_still_fails(request, executors());
 }
 
@@ -242,11 +242,11 @@ TEST(ReduceByCommand, EndsAtTheNodeTheCommandLooksFor) {
   ASSERT_TRUE(result.ok()) << result.error().message;
   ASSERT_TRUE(result->fails) << result->why_not;
   EXPECT_EQ(result->part.nodes, std::vector<std::string>({"squash"}));
-  EXPECT_EQ(result->place, "decode.body[0]//");
+  EXPECT_EQ(result->location, "decode.body[0]//");
   EXPECT_TRUE(std::filesystem::exists(folder.file("small/test_data_set_0/output_0.pb")));
 }
 
-TEST(ReduceByCommand, KnowsCodesAndPatterns) {
+TEST(ReduceByCommand, KnowsQuantizedValuesAndPatterns) {
   const Folder folder("code");
   ReduceRequest request =
       command_request(folder, "if grep -q Concat {model}; then echo 'bad: join'; exit 7; else exit 3; fi");

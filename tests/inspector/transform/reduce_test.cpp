@@ -41,25 +41,25 @@ class NeedsAll {
   std::vector<NodeId> needed_;
 };
 
-Part whole(const Place& place) {
-  std::vector<NodeId> nodes(place.graph().order);
-  return part_of_nodes(place, nodes);
+Part whole(const Location& location) {
+  std::vector<NodeId> nodes(location.graph().order);
+  return part_of_nodes(location, nodes);
 }
 
 TEST(ShrinkPart, FindsOneNodeByBisection) {
-  const Place place = find_place(chain(1000), {}).take();
+  const Location location = find_location(chain(1000), {}).take();
   NeedsAll failure({617});
-  const auto part = shrink_part(whole(place), failure.check());
+  const auto part = shrink_part(whole(location), failure.check());
   ASSERT_TRUE(part.ok());
   EXPECT_EQ(part->nodes, std::vector<NodeId>({617}));
   EXPECT_LE(failure.asked, 25);
 }
 
 TEST(ShrinkPart, KeepsNodesThatOnlyFailTogether) {
-  const Place place = find_place(chain(200), {}).take();
+  const Location location = find_location(chain(200), {}).take();
   const std::vector<NodeId> needed = {20, 77, 150};
   NeedsAll failure(needed);
-  const auto part = shrink_part(whole(place), failure.check());
+  const auto part = shrink_part(whole(location), failure.check());
   ASSERT_TRUE(part.ok());
   EXPECT_EQ(part->nodes, needed);
   EXPECT_EQ(part->inputs.size(), 3U);   // v20, v77, v150
@@ -68,42 +68,43 @@ TEST(ShrinkPart, KeepsNodesThatOnlyFailTogether) {
 }
 
 TEST(ShrinkPart, HandsErrorsOn) {
-  const Place place = find_place(chain(8), {}).take();
-  const auto part = shrink_part(whole(place), [](const Part&) -> Result<bool> { return io_error("the disk is full"); });
+  const Location location = find_location(chain(8), {}).take();
+  const auto part =
+      shrink_part(whole(location), [](const Part&) -> Result<bool> { return io_error("the disk is full"); });
   ASSERT_FALSE(part.ok());
   EXPECT_EQ(part.error().code, ErrorCode::io);
 }
 
 TEST(FindFailingPart, BeginsWithTheNodeAlone) {
-  const Place place = find_place(chain(100), {}).take();
+  const Location location = find_location(chain(100), {}).take();
   NeedsAll failure({40});
-  const auto part = find_failing_part(place, 40, {}, failure.check());
+  const auto part = find_failing_part(location, 40, {}, failure.check());
   ASSERT_TRUE(part.ok() && part->has_value());
   EXPECT_EQ((*part)->nodes, std::vector<NodeId>({40}));
   EXPECT_EQ(failure.asked, 1);
 }
 
 TEST(FindFailingPart, GoesBackToSoundValues) {
-  const Place place = find_place(chain(100), {}).take();
+  const Location location = find_location(chain(100), {}).take();
   NeedsAll failure({37, 40});
-  const auto part = find_failing_part(place, 40, {"v36"}, failure.check());
+  const auto part = find_failing_part(location, 40, {"v36"}, failure.check());
   ASSERT_TRUE(part.ok() && part->has_value());
   EXPECT_EQ((*part)->nodes, std::vector<NodeId>({36, 37, 38, 39, 40}));
   EXPECT_EQ(failure.asked, 2);
 }
 
 TEST(FindFailingPart, GrowsForthAsWellAsBack) {
-  const Place place = find_place(chain(100), {}).take();
+  const Location location = find_location(chain(100), {}).take();
   std::set<std::string> sound;
   for (int i = 0; i <= 100; ++i) sound.insert("v" + std::to_string(i));
   for (const NodeId other : {37, 43}) {
     NeedsAll failure({40, other});
-    const auto part = find_failing_part(place, 40, sound, failure.check());
+    const auto part = find_failing_part(location, 40, sound, failure.check());
     ASSERT_TRUE(part.ok() && part->has_value()) << other;
     EXPECT_LE((*part)->nodes.size(), 9U);
   }
   NeedsAll never({40, 200});
-  const auto none = find_failing_part(place, 40, sound, never.check());
+  const auto none = find_failing_part(location, 40, sound, never.check());
   ASSERT_TRUE(none.ok());
   EXPECT_FALSE(none->has_value());
 }

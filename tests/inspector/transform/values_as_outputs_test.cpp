@@ -111,9 +111,9 @@ std::string scan_in_branch() {
 
 class Recorder final : public Observer {
  public:
-  CaptureLevel wants(const ValueSite& site) override {
-    const bool is_wanted =
-        site.role == ValueSite::Role::node_output || (site.role == ValueSite::Role::input && !site.scope.empty());
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    const bool is_wanted = value_info.role == ValueInfo::Role::node_output ||
+                           (value_info.role == ValueInfo::Role::input && !value_info.scope.empty());
     return is_wanted ? CaptureLevel::all : CaptureLevel::none;
   }
   Status observe(const Observation& observation) override {

@@ -36,12 +36,12 @@ class SampledValues : public testing::Test {
   static void show(DumpWriter& writer, int32_t id, const std::string& name, const Shape& shape) {
     Tensor tensor = Tensor::zeros(DType::float32, shape).take();
     std::iota(tensor.mutable_as<float>().begin(), tensor.mutable_as<float>().end(), 0.0F);
-    ValueSite site;
-    site.id = id;
-    site.name = name;
-    site.escaped_name = name;
+    ValueInfo value_info;
+    value_info.id = id;
+    value_info.name = name;
+    value_info.escaped_name = name;
     const FrameStack frames;
-    ASSERT_TRUE(writer.observe({site, frames, Value(tensor), nullptr, nullptr}).ok());
+    ASSERT_TRUE(writer.observe({value_info, frames, Value(tensor), nullptr, nullptr}).ok());
   }
 
   std::string folder_;

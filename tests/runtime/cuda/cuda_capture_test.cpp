@@ -44,8 +44,8 @@ std::vector<Value> inputs_of(DType dtype) {
 class Recorder final : public Observer {
  public:
   explicit Recorder(CaptureLevel level) : level_(level) {}
-  CaptureLevel wants(const ValueSite& site) override {
-    return site.role == ValueSite::Role::node_output ? level_ : CaptureLevel::none;
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    return value_info.role == ValueInfo::Role::node_output ? level_ : CaptureLevel::none;
   }
   Status observe(const Observation& seen) override {
     const std::string path = seen.path();

@@ -17,8 +17,8 @@ Result<float> element(DType dtype, const std::byte* data, int64_t index) {
                              0);
 }
 
-int64_t place(const MatrixPlaces& places, int64_t matrix, int64_t row, int64_t column) {
-  return places.offsets[matrix] + row * places.row + column * places.column;
+int64_t location(const MatrixOffsets& locations, int64_t matrix, int64_t row, int64_t column) {
+  return locations.offsets[matrix] + row * locations.row + column * locations.column;
 }
 
 float rounded(DType dtype, float value) {
@@ -33,13 +33,13 @@ Result<std::vector<float>> weights_of(const LibraryAttention& attention, int64_t
   for (int64_t key = 0; key < problem.keys; ++key) {
     float sum = 0;
     for (int64_t i = 0; i < problem.size; ++i) {
-      sum += PX_TRY(element(attention.dtype, attention.q, place(problem.q, matrix, query, i))) *
-             PX_TRY(element(attention.dtype, attention.k, place(problem.k, matrix, i, key)));
+      sum += PX_TRY(element(attention.dtype, attention.q, location(problem.q, matrix, query, i))) *
+             PX_TRY(element(attention.dtype, attention.k, location(problem.k, matrix, i, key)));
     }
     float& score = weights[static_cast<size_t>(key)];
     score = static_cast<float>(problem.scale) * sum;
     if (attention.added != nullptr) {
-      const int64_t at = place(attention.added_places, matrix, query, key);
+      const int64_t at = location(attention.added_locations, matrix, query, key);
       score += PX_TRY(element(attention.added_dtype, attention.added, at));
     }
   }
@@ -63,9 +63,9 @@ Status attend_on_host(const LibraryAttention& attention) {
       float sum = 0;
       for (int64_t key = 0; key < problem.keys; ++key) {
         sum += weights[static_cast<size_t>(key)] *
-               PX_TRY(element(attention.dtype, attention.v, place(problem.v, matrix, key, column)));
+               PX_TRY(element(attention.dtype, attention.v, location(problem.v, matrix, key, column)));
       }
-      const auto at = static_cast<size_t>(place(problem.y, matrix, query, column));
+      const auto at = static_cast<size_t>(location(problem.y, matrix, query, column));
       std::byte* target = PX_TRY(emulation::true_address(attention.y + bytes * at, bytes));
       store_block<float>(attention.dtype, target, 0, 1, &sum);
     }

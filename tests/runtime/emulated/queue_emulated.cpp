@@ -18,7 +18,7 @@ constexpr parallax::Device kDevice{parallax::Device::Kind::cuda, 99};
 Result<Tensor> Queue<Emulated>::allocate(DType dtype, const Shape& shape) {
   if (dtype == DType::string) return unsupported("strings cannot be on a GPU; --fallback=reference runs such nodes");
   const size_t bytes = std::max<size_t>(1, byte_size(dtype, shape.element_count()));
-  if (auto place = memory_->place(bytes)) return Tensor::wrap(dtype, shape, std::move(place), kDevice);
+  if (auto location = memory_->location(bytes)) return Tensor::wrap(dtype, shape, std::move(location), kDevice);
   if (limit_bytes_ > 0 && live_bytes() + static_cast<int64_t>(bytes) > limit_bytes_) {
     return out_of_memory(std::to_string(bytes) + " bytes more would exceed the memory limit");
   }
@@ -174,8 +174,8 @@ Result<std::vector<float>> host_floats(Queue<Emulated>& queue, const TensorView&
 }
 
 Status store(const Tensor& values, const MutableView& target) {
-  std::byte* place = PX_TRY(emulation::true_address(target.data, values.size_bytes()));
-  std::memcpy(place, values.view().data, values.size_bytes());
+  std::byte* location = PX_TRY(emulation::true_address(target.data, values.size_bytes()));
+  std::memcpy(location, values.view().data, values.size_bytes());
   return {};
 }
 

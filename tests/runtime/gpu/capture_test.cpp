@@ -40,11 +40,11 @@ Tensor ramp(int64_t count) {
 }
 
 // The values of chain() by the same arithmetic, in double.
-std::vector<double> expected(int place, int64_t count) {
+std::vector<double> expected(int location, int64_t count) {
   std::vector<double> values;
   for (int64_t i = 0; i < count; ++i) {
     double x = (static_cast<double>(i) - 2.0) * 0.125;
-    for (int node = 0; node < place; ++node) {
+    for (int node = 0; node < location; ++node) {
       const int kind = node % 4;
       x = kind == 0 ? std::fabs(x) : kind == 2 ? std::exp(x) : -x;
     }
@@ -63,8 +63,8 @@ class Recorder final : public Observer {
  public:
   explicit Recorder(CaptureLevel level = CaptureLevel::all, bool keeps_payloads = false)
       : level_(level), keeps_payloads_(keeps_payloads) {}
-  CaptureLevel wants(const ValueSite& site) override {
-    return site.role == ValueSite::Role::node_output ? level_ : CaptureLevel::none;
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    return value_info.role == ValueInfo::Role::node_output ? level_ : CaptureLevel::none;
   }
   Status observe(const Observation& seen) override {
     if (static_cast<int>(order.size()) == fails_at) return io_error("the disk is full");
@@ -80,10 +80,10 @@ class Recorder final : public Observer {
     }
     return {};
   }
-  Status enter_body(const NodeSite&, const Frame& frame) override { return note("enter " + to_string(frame)); }
-  Status leave_body(const NodeSite&, const Frame& frame) override { return note("leave " + to_string(frame)); }
-  Status node_failed(const NodeSite& site, const FrameStack&, const Error&) override {
-    return note("failed " + std::string(site.node));
+  Status enter_body(const NodeLocation&, const Frame& frame) override { return note("enter " + to_string(frame)); }
+  Status leave_body(const NodeLocation&, const Frame& frame) override { return note("leave " + to_string(frame)); }
+  Status node_failed(const NodeLocation& value_info, const FrameStack&, const Error&) override {
+    return note("failed " + std::string(value_info.node));
   }
 
   std::vector<std::string> order;
@@ -121,10 +121,10 @@ TEST(GpuCapture, ShowsEveryValueAsItWas) {
   const Ran ran = run(chain(40), {ramp(300)}, recorder);
   ASSERT_TRUE(ran.status.ok()) << ran.status.error().message;
   ASSERT_EQ(recorder.order.size(), 40U);
-  for (int place = 1; place <= 40; ++place) {
-    const std::string path = "v" + std::to_string(place);
-    EXPECT_EQ(recorder.order[static_cast<size_t>(place) - 1], path);
-    expect_close(recorder.values[path], expected(place, 300), path);
+  for (int location = 1; location <= 40; ++location) {
+    const std::string path = "v" + std::to_string(location);
+    EXPECT_EQ(recorder.order[static_cast<size_t>(location) - 1], path);
+    expect_close(recorder.values[path], expected(location, 300), path);
   }
   EXPECT_EQ(ran.counts.copies, 40);
   EXPECT_EQ(ran.counts.bytes, 40 * 1200);
@@ -144,9 +144,9 @@ TEST(GpuCapture, ValuesLargerThanTheRingComeInPieces) {
   Recorder recorder;
   const Ran ran = run(chain(5), {ramp(2000)}, recorder);
   ASSERT_TRUE(ran.status.ok()) << ran.status.error().message;
-  for (int place = 1; place <= 5; ++place) {
-    const std::string path = "v" + std::to_string(place);
-    expect_close(recorder.values[path], expected(place, 2000), path);
+  for (int location = 1; location <= 5; ++location) {
+    const std::string path = "v" + std::to_string(location);
+    expect_close(recorder.values[path], expected(location, 2000), path);
   }
   EXPECT_EQ(ran.counts.bytes_in_pieces, 5 * 8000);
 }
@@ -156,9 +156,9 @@ TEST(GpuCapture, AnObserverMayKeepWhatItIsShown) {
   Recorder recorder(CaptureLevel::all, true);
   const Ran ran = run(chain(12), {ramp(300)}, recorder);
   ASSERT_TRUE(ran.status.ok()) << ran.status.error().message;
-  for (int place = 1; place <= 12; ++place) {
-    const std::string path = "v" + std::to_string(place);
-    expect_close(recorder.values[path], expected(place, 300), path);
+  for (int location = 1; location <= 12; ++location) {
+    const std::string path = "v" + std::to_string(location);
+    expect_close(recorder.values[path], expected(location, 300), path);
   }
   EXPECT_EQ(ran.counts.bytes_in_pieces, 9 * 1200) << "the ring has room for three";
 }

@@ -31,9 +31,9 @@ Value floats(const Shape& shape, const std::vector<float>& values) { return Tens
 // Keeps every value by path; all of them must be on the host.
 class Recorder : public Observer {
  public:
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::all; }
-  Status node_failed(const NodeSite& site, const FrameStack&, const Error&) override {
-    return failed.push_back(std::string(site.node)), Status{};
+  CaptureLevel wants(const ValueInfo&) override { return CaptureLevel::all; }
+  Status node_failed(const NodeLocation& value_info, const FrameStack&, const Error&) override {
+    return failed.push_back(std::string(value_info.node)), Status{};
   }
   Status observe(const Observation& seen) override {
     if (seen.value.is_tensor()) values[seen.path()] = seen.value.tensor().clone().take();

@@ -24,11 +24,11 @@ using session_values::Recorder;
 class Viewer final : public Recorder {
  public:
   explicit Viewer(std::string only = "") : only_(std::move(only)) {}
-  CaptureLevel wants(const ValueSite& site) override {
-    return only_.empty() || site.name == only_ ? CaptureLevel::all : CaptureLevel::none;
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    return only_.empty() || value_info.name == only_ ? CaptureLevel::all : CaptureLevel::none;
   }
-  Status absent(const ValueSite& site, const Absence& absence) override {
-    if (absence.kind == Absence::Kind::fused) fused.insert(std::string(site.name));
+  Status absent(const ValueInfo& value_info, const Absence& absence) override {
+    if (absence.kind == Absence::Kind::fused) fused.insert(std::string(value_info.name));
     return {};
   }
   std::set<std::string> fused;
@@ -50,7 +50,7 @@ class KeepingSums {
 };
 
 // r = activation(x w + b), or y, that plus z; in float16 between casts.
-std::shared_ptr<const Model> model_of(const std::string& activation, bool has_residual, bool in_halves) {
+std::shared_ptr<const Model> model_of(const std::string& activation, bool has_residual, bool in_half_precision) {
   const std::string half = "attribute { name: \"to\" type: INT i: 10 } ";
   const std::string tanh = "attribute { name: \"approximate\" type: STRING s: \"tanh\" } ";
   std::vector<double> w, b;
@@ -58,14 +58,14 @@ std::shared_ptr<const Model> model_of(const std::string& activation, bool has_re
   for (int i = 0; i < 8; ++i) b.push_back(i / 4.0 - 1);
   std::string graph = graph_input("x", {5, 16}) + weight_of("w", {16, 8}, w) + weight_of("b", {8}, b);
   if (has_residual) graph += graph_input("z", {5, 8});
-  const std::string suffix = in_halves ? "h" : "";
+  const std::string suffix = in_half_precision ? "h" : "";
   for (const std::string name : {"x", "w", "b", "z"}) {
-    if (in_halves && (name != "z" || has_residual)) graph += graph_node("Cast", {name}, name + "h", half);
+    if (in_half_precision && (name != "z" || has_residual)) graph += graph_node("Cast", {name}, name + "h", half);
   }
   graph += graph_node("MatMul", {"x" + suffix, "w" + suffix}, "p") + graph_node("Add", {"b" + suffix, "p"}, "q") +
            graph_node(activation == "TanhGelu" ? "Gelu" : activation, {"q"}, "r", activation == "TanhGelu" ? tanh : "");
   if (has_residual) graph += graph_node("Add", {"r", "z" + suffix}, "y");
-  const std::string type = in_halves ? "10" : "1";
+  const std::string type = in_half_precision ? "10" : "1";
   graph += "output { name: \"" + std::string(has_residual ? "y" : "r") + "\" type { tensor_type { elem_type: " + type +
            " } } } ";
   return model_text::model_of(graph, 20);
@@ -74,14 +74,14 @@ std::shared_ptr<const Model> model_of(const std::string& activation, bool has_re
 struct Case {
   std::string activation;
   bool has_residual = false;
-  bool in_halves = false;
+  bool in_half_precision = false;
 };
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const std::string activation : {"Relu", "Gelu", "TanhGelu", "Tanh"}) {
     for (const bool has_residual : {false, true}) {
-      for (const bool in_halves : {false, true}) cases.push_back({activation, has_residual, in_halves});
+      for (const bool in_half_precision : {false, true}) cases.push_back({activation, has_residual, in_half_precision});
     }
   }
   return cases;
@@ -103,20 +103,22 @@ Value output_of(Session& session, const Case& test, Observer& observer) {
 void expect_near_parts(Executor& executor, const Case& test, const Tensor& seen) {
   RunOptions options;
   options.observe_all = true;
-  const auto session = executor.prepare(model_of(test.activation, test.has_residual, test.in_halves), options).take();
+  const auto session =
+      executor.prepare(model_of(test.activation, test.has_residual, test.in_half_precision), options).take();
   Recorder recorder;
   output_of(*session, test, recorder);
   const Tensor& wanted = recorder.values.at("q");
   ASSERT_EQ(seen.shape(), wanted.shape());
   ASSERT_EQ(seen.dtype(), wanted.dtype());
   for (int64_t i = 0; i < wanted.element_count(); ++i) {
-    EXPECT_NEAR(element_as_double(seen.view(), i), element_as_double(wanted.view(), i), test.in_halves ? 1e-2 : 1e-5);
+    EXPECT_NEAR(element_as_double(seen.view(), i), element_as_double(wanted.view(), i),
+                test.in_half_precision ? 1e-2 : 1e-5);
   }
 }
 
 void expect_shown(Executor& executor, const Case& test) {
-  SCOPED_TRACE(test.activation + (test.has_residual ? ", residual" : "") + (test.in_halves ? ", halves" : ""));
-  const auto model = model_of(test.activation, test.has_residual, test.in_halves);
+  SCOPED_TRACE(test.activation + (test.has_residual ? ", residual" : "") + (test.in_half_precision ? ", halves" : ""));
+  const auto model = model_of(test.activation, test.has_residual, test.in_half_precision);
   ASSERT_NE(model, nullptr);
   const auto session = executor.prepare(model, {}).take();
   NullObserver nobody;

@@ -205,8 +205,8 @@ TEST(GpuPrimitives, ScatterKeepsTheOrderOfUpdates) {
 }
 
 struct Descending {
-  bool operator()(int64_t x, int64_t place_x, int64_t y, int64_t place_y) const {
-    return x != y ? x > y : place_x < place_y;
+  bool operator()(int64_t x, int64_t location_x, int64_t y, int64_t location_y) const {
+    return x != y ? x > y : location_x < location_y;
   }
 };
 
@@ -215,9 +215,9 @@ TEST(GpuPrimitives, SortRowsIsStable) {
   for (const int64_t k : {1, 64, 201}) {
     const Tensor host_values = Both::host_queue().allocate(DType::int64, Shape{4, k, 2}).take();
     const Tensor device_values = Both::queue().allocate(DType::int64, Shape{4, k, 2}).take();
-    expect_same(DType::int64, {4, k, 2}, [&](auto& queue, const MutableView& places, const auto& pick) {
-      const MutableView values = writable(places.device.is_host() ? host_values : device_values);
-      sort_rows<int64_t>(queue, Descending{}, RowLayout{4, 201, 2}, pick(x), k, values, places);
+    expect_same(DType::int64, {4, k, 2}, [&](auto& queue, const MutableView& locations, const auto& pick) {
+      const MutableView values = writable(locations.device.is_host() ? host_values : device_values);
+      sort_rows<int64_t>(queue, Descending{}, RowLayout{4, 201, 2}, pick(x), k, values, locations);
     });
     const Tensor read = Both::queue().to_host(device_values).take();
     EXPECT_TRUE(std::ranges::equal(read.as<int64_t>(), host_values.as<int64_t>()));
@@ -241,17 +241,17 @@ TEST(GpuPrimitives, SortRowsByKeysHasTheComparatorsOrder) {
     const Both x(made);
     for (const bool largest : {false, true}) {
       for (const int64_t k : {7, 301}) {
-        const auto sort = [&](auto& queue, const MutableView& sorted, const MutableView& places, const auto& pick) {
+        const auto sort = [&](auto& queue, const MutableView& sorted, const MutableView& locations, const auto& pick) {
           const Status status = visit_arithmetic<Numbers>(dtype, [&](auto zero) -> Status {
-            return sort_rows<decltype(zero)>(queue, TopFirst{largest}, rows, pick(x), k, sorted, places), Status{};
+            return sort_rows<decltype(zero)>(queue, TopFirst{largest}, rows, pick(x), k, sorted, locations), Status{};
           });
           ASSERT_TRUE(status.ok());
         };
         const Shape shape{3, k, 2};
         const Tensor host_values = Both::host_queue().allocate(dtype, shape).take();
         const Tensor device_values = Both::queue().allocate(dtype, shape).take();
-        expect_same(DType::int64, shape, [&](auto& queue, const MutableView& places, const auto& pick) {
-          sort(queue, writable(places.device.is_host() ? host_values : device_values), places, pick);
+        expect_same(DType::int64, shape, [&](auto& queue, const MutableView& locations, const auto& pick) {
+          sort(queue, writable(locations.device.is_host() ? host_values : device_values), locations, pick);
         });
         const Tensor read = Both::queue().to_host(device_values).take();
         for (int64_t i = 0; i < shape.element_count(); ++i) {
@@ -272,12 +272,12 @@ TEST(GpuPrimitives, SelectFindsEveryPlaceInOrder) {
     const auto host = select<int64_t>(Both::host_queue(), x.host.view()).take();
     const auto device = select<int64_t>(Both::queue(), x.device.view()).take();
     ASSERT_EQ(device.count, host.count);
-    const auto places = Tensor::wrap(
+    const auto locations = Tensor::wrap(
         DType::int64, Shape{device.count},
-        std::shared_ptr<const std::byte>(device.owner, reinterpret_cast<const std::byte*>(device.places.data)),
+        std::shared_ptr<const std::byte>(device.owner, reinterpret_cast<const std::byte*>(device.locations.data)),
         x.device.device());
-    const Tensor read = Both::queue().to_host(places).take();
-    for (int64_t i = 0; i < host.count; ++i) ASSERT_EQ(read.as<int64_t>()[static_cast<size_t>(i)], host.places[i]);
+    const Tensor read = Both::queue().to_host(locations).take();
+    for (int64_t i = 0; i < host.count; ++i) ASSERT_EQ(read.as<int64_t>()[static_cast<size_t>(i)], host.locations[i]);
   }
 }
 

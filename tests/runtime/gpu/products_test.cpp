@@ -66,7 +66,7 @@ Result<std::vector<double>> run(Executor& executor, const Case& test, DType dtyp
 }
 
 TEST(GpuProducts, AsTheHosts) {
-  const std::string turned = attribute("transA", "i: 1 type: INT") + attribute("transB", "i: 1 type: INT");
+  const std::string permuted = attribute("transA", "i: 1 type: INT") + attribute("transB", "i: 1 type: INT");
   const std::string halved = attribute("alpha", "f: 0.5 type: FLOAT") + attribute("beta", "f: 0.25 type: FLOAT");
   const std::vector<Case> cases{
       {"\"MatMul\"", {3, 5}, {5, 7}, {}},
@@ -81,8 +81,8 @@ TEST(GpuProducts, AsTheHosts) {
       {"\"Gemm\"", {3, 5}, {5, 7}, {{1, 7}}},
       {"\"Gemm\"", {3, 5}, {5, 1}, {{1}}},
       {"\"Gemm\"" + halved, {3, 5}, {5, 7}, {{7}}},
-      {"\"Gemm\"" + turned, {5, 3}, {7, 5}, {{7}}},
-      {"\"FusedMatMul\"" + turned + attribute("alpha", "f: 0.125 type: FLOAT"), {5, 3}, {7, 5}, {}, "com.microsoft"},
+      {"\"Gemm\"" + permuted, {5, 3}, {7, 5}, {{7}}},
+      {"\"FusedMatMul\"" + permuted + attribute("alpha", "f: 0.125 type: FLOAT"), {5, 3}, {7, 5}, {}, "com.microsoft"},
       {"\"FusedGemm\"" + attribute("activation", "s: \"Relu\" type: STRING"), {3, 5}, {5, 7}, {{7}}, "com.microsoft"},
   };
   const auto host = make_cpu_executor();

@@ -68,7 +68,7 @@ int64_t allocations_of(Session& session, const std::vector<Value>& inputs, Obser
 
 class Counter final : public Observer {
  public:
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::none; }
+  CaptureLevel wants(const ValueInfo&) override { return CaptureLevel::none; }
   Status begin_call(const CallInfo&, std::span<const Value>) override { return ++begun, Status{}; }
   Status end_call(const CallInfo&) override { return ++ended, Status{}; }
   int begun = 0, ended = 0;

@@ -99,13 +99,13 @@ TEST(DeviceStatistics, OfAnyType) {
   expect_same(counted<uint32_t>(kCount), "uint32");
   expect_same(counted<int64_t>(kCount), "int64");
   expect_same(counted<uint64_t>(kCount), "uint64");
-  std::vector<Float16> halves;
+  std::vector<Float16> float16s;
   std::vector<BFloat16> brains;
   for (int64_t i = 0; i < 2000; ++i) {
-    halves.push_back({static_cast<uint16_t>(i * 40503)});  // subnormal numbers, infinities and NaN among them
+    float16s.push_back({static_cast<uint16_t>(i * 40503)});  // subnormal numbers, infinities and NaN among them
     brains.push_back({static_cast<uint16_t>(i * 40503)});
   }
-  expect_same(Tensor::vector<Float16>(halves), "float16");
+  expect_same(Tensor::vector<Float16>(float16s), "float16");
   expect_same(Tensor::vector<BFloat16>(brains), "bfloat16");
   Tensor flags = Tensor::allocate(DType::bool_, {kCount}).take();
   for (int64_t i = 0; i < kCount; ++i) flags.mutable_as<bool>()[static_cast<size_t>(i)] = i % 3 == 0;

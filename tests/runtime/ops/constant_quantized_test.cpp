@@ -12,7 +12,7 @@
 #include "tests/runtime/device/random_values.h"
 
 namespace parallax::runtime {
-namespace constant_codes_test {
+namespace constant_quantized_test {
 
 Tensor codes(DType dtype, const Shape& shape, uint32_t seed) {
   const bool is_signed = dtype == DType::int8;
@@ -92,7 +92,7 @@ void expect_same(const std::string& op_type, const std::vector<Value>& inputs, s
 
 constexpr DType kTypes[] = {DType::uint8, DType::int8};
 
-TEST(ConstantCodes, ConvolutionsHaveTheBitsOfThoseThatChange) {
+TEST(ConstantQuantized, ConvolutionsHaveTheBitsOfThoseThatChange) {
   struct Case {
     int64_t channels, filters, size;
     Attributes attributes;
@@ -118,7 +118,7 @@ TEST(ConstantCodes, ConvolutionsHaveTheBitsOfThoseThatChange) {
   }
 }
 
-TEST(ConstantCodes, MatricesHaveTheBitsOfThoseThatChange) {
+TEST(ConstantQuantized, MatricesHaveTheBitsOfThoseThatChange) {
   for (const DType dtype : kTypes) {
     for (const int64_t rows : {1, 33}) {
       const Tensor a = codes(dtype, Shape{2, rows, 75}, 3), b = codes(DType::int8, Shape{75, 90}, 4);
@@ -136,7 +136,7 @@ TEST(ConstantCodes, MatricesHaveTheBitsOfThoseThatChange) {
 
 // ---- Functions of one quantized value, which few values evaluate and many look up ----
 
-Tensor codes_from(DType dtype, int first, int64_t count) {
+Tensor quantized_from(DType dtype, int first, int64_t count) {
   Tensor tensor = Tensor::allocate(dtype, Shape{count}).take();
   for (int64_t i = 0; i < count; ++i) tensor.storage().get()[i] = static_cast<std::byte>(first + i);
   return tensor;
@@ -148,12 +148,12 @@ Node leaky_relu(float alpha) {
   return node;
 }
 
-TEST(ConstantCodes, AllCodesAreTheSameByTableAndWithout) {
+TEST(ConstantQuantized, AllValuesAreTheSameByTableAndWithout) {
   for (const Node& node : {node_of("QLinearSigmoid", 5), leaky_relu(0.3F), leaky_relu(-1.7F)}) {
     for (const DType dtype : kTypes) {
       for (const auto& [x_scale, y_scale] : {std::pair{0.03F, 0.0039F}, std::pair{1.7F, 0.11F}}) {
         Queue<Cpu> queue(BufferPool::create({.poison = true}));
-        const std::vector<Value> parameters = {codes_from(dtype, 0, 256), Tensor::scalar<float>(x_scale),
+        const std::vector<Value> parameters = {quantized_from(dtype, 0, 256), Tensor::scalar<float>(x_scale),
                                                code(dtype, 7), Tensor::scalar<float>(y_scale), code(dtype, 30)};
         const Tensor by_table = run(queue, node, parameters, 1, false);
         EXPECT_EQ(queue.weights().bytes(), 0);
@@ -161,7 +161,7 @@ TEST(ConstantCodes, AllCodesAreTheSameByTableAndWithout) {
         for (const bool is_constant : {false, true}) {
           for (int first = 0; first < 256; first += 64) {
             std::vector<Value> part = parameters;
-            part[0] = codes_from(dtype, first, 64);
+            part[0] = quantized_from(dtype, first, 64);
             const Tensor few = run(queue, node, part, 1, is_constant);
             EXPECT_EQ(std::memcmp(few.view().data, by_table.view().data + first, 64), 0)
                 << node.op_type << ", " << name_of(dtype) << ", from " << first;
@@ -173,9 +173,9 @@ TEST(ConstantCodes, AllCodesAreTheSameByTableAndWithout) {
   }
 }
 
-TEST(ConstantCodes, NodesThatDifferHaveTablesOfTheirOwn) {
+TEST(ConstantQuantized, NodesThatDifferHaveTablesOfTheirOwn) {
   Queue<Cpu> queue(BufferPool::create({.poison = true}));
-  const std::vector<Value> inputs = {codes_from(DType::uint8, 0, 256), Tensor::scalar<float>(0.03F),
+  const std::vector<Value> inputs = {quantized_from(DType::uint8, 0, 256), Tensor::scalar<float>(0.03F),
                                      code(DType::uint8, 128), Tensor::scalar<float>(0.02F), code(DType::uint8, 100)};
   std::vector<Value> coarser = inputs;
   coarser[3] = Tensor::scalar<float>(0.05F);
@@ -187,5 +187,5 @@ TEST(ConstantCodes, NodesThatDifferHaveTablesOfTheirOwn) {
   EXPECT_EQ(queue.weights().bytes(), 6 * 256);
 }
 
-}  // namespace constant_codes_test
+}  // namespace constant_quantized_test
 }  // namespace parallax::runtime

@@ -28,10 +28,10 @@ void expect_cumulative(const std::string& op, bool exclusive, bool reverse, int6
   call.set("exclusive", exclusive ? 1 : 0);
   call.set("reverse", reverse ? 1 : 0);
   const auto expected = [&](int64_t element) {
-    const int64_t place = element / inner % length, start = element - place * inner;
+    const int64_t location = element / inner % length, start = element - location * inner;
     double sum = op == "CumSum" ? 0 : 1;
     for (int64_t i = 0; i < length; ++i) {
-      const bool counts = i == place ? !exclusive : (reverse ? i > place : i < place);
+      const bool counts = i == location ? !exclusive : (reverse ? i > location : i < location);
       const auto value = static_cast<double>(x[static_cast<size_t>(start + i * inner)]);
       if (counts) sum = op == "CumSum" ? sum + value : sum * value;
     }
@@ -59,7 +59,7 @@ struct Grid {
   std::string padding;
   bool align_corners;
   std::vector<int64_t> lengths;  // of the feature map's axes
-  int64_t samples = 2, channels = 1, places = 1;
+  int64_t samples = 2, channels = 1, locations = 1;
 
   int64_t plane() const {
     int64_t count = 1;
@@ -104,9 +104,9 @@ double interpolated(const Grid& grid, const float* plane, const float* coordinat
 template <class T>
 void expect_grid_sample(const Grid& grid) {
   const auto axes = static_cast<int64_t>(grid.lengths.size());
-  const int64_t plane = grid.plane(), channels = grid.channels, places = grid.places;
+  const int64_t plane = grid.plane(), channels = grid.channels, locations = grid.locations;
   const auto image = random_values<float>(grid.samples * channels * plane, 3);
-  auto coordinates = random_values<float>(grid.samples * places * axes, 4, -1.75, 1.75);
+  auto coordinates = random_values<float>(grid.samples * locations * axes, 4, -1.75, 1.75);
   if (grid.padding != "reflection") {
     coordinates[0] = std::numeric_limits<float>::quiet_NaN();
     coordinates.back() = -std::numeric_limits<float>::infinity();
@@ -114,7 +114,7 @@ void expect_grid_sample(const Grid& grid) {
   std::vector<int64_t> image_dims{grid.samples, channels}, grid_dims{grid.samples};
   for (const int64_t length : grid.lengths) image_dims.push_back(length);
   for (int64_t axis = 0; axis + 1 < axes; ++axis) grid_dims.push_back(1);
-  grid_dims.insert(grid_dims.end(), {places, axes});
+  grid_dims.insert(grid_dims.end(), {locations, axes});
   const auto as_type = [](const std::vector<float>& from) { return std::vector<T>(from.begin(), from.end()); };
   Call call("GridSample", 20,
             {tensor_of<T>(Shape(image_dims), as_type(image)), tensor_of<T>(Shape(grid_dims), as_type(coordinates))});
@@ -122,12 +122,12 @@ void expect_grid_sample(const Grid& grid) {
   call.set("padding_mode", grid.padding);
   call.set("align_corners", grid.align_corners ? 1 : 0);
   const auto expected = [&](int64_t element) {
-    const int64_t sample = element / places / channels, row = sample * places + element % places;
-    return interpolated(grid, image.data() + element / places * plane, coordinates.data() + row * axes);
+    const int64_t sample = element / locations / channels, row = sample * locations + element % locations;
+    return interpolated(grid, image.data() + element / locations * plane, coordinates.data() + row * axes);
   };
   expect_everywhere<T>(call, expected, 2e-5,
                        fmt::format("{} align {} axes {} channels {} places {}", grid.padding, grid.align_corners, axes,
-                                   channels, places));
+                                   channels, locations));
 }
 
 TEST(GridSample, OfPlanesAndOfGroupsOfChannels) {
@@ -192,9 +192,9 @@ void expect_padded(const std::vector<int64_t>& dims, const std::vector<int64_t>&
     int64_t rest = element, from = 0, stride = 1;
     bool is_inside = true;
     for (size_t axis = rank; axis-- > 0; rest /= out[axis]) {
-      const int64_t place = rest % out[axis] - pads[axis];
-      is_inside &= place >= 0 && place < dims[axis];
-      from += place * std::exchange(stride, stride * dims[axis]);
+      const int64_t location = rest % out[axis] - pads[axis];
+      is_inside &= location >= 0 && location < dims[axis];
+      from += location * std::exchange(stride, stride * dims[axis]);
     }
     expected.push_back(is_inside ? x[static_cast<size_t>(from)] : T{7});
   }
@@ -262,8 +262,8 @@ void expect_stretched(int64_t in, double scale) {
              tensor_of<float>({2}, {1.0F, static_cast<float>(scale)})});
   call.set("mode", std::string("linear"));
   const auto expected = [&](int64_t element) {
-    const double place = (static_cast<double>(element % out) + 0.5) / scale - 0.5;
-    const double inside = std::min(std::max(place, 0.0), static_cast<double>(in - 1));
+    const double location = (static_cast<double>(element % out) + 0.5) / scale - 0.5;
+    const double inside = std::min(std::max(location, 0.0), static_cast<double>(in - 1));
     const auto below = static_cast<int64_t>(inside);
     const double t = inside - static_cast<double>(below);
     const auto at = [&](int64_t i) {

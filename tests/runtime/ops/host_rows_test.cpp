@@ -28,9 +28,9 @@ TEST(BatchNormalization, OfRowsOfChannels) {
   const auto parameter = [&](const std::vector<float>& values) { return tensor_of<float>({channels}, values); };
   const auto expected = [&](int64_t element) {
     const auto c = static_cast<size_t>(element % channels);
-    const double centred = static_cast<double>(x[static_cast<size_t>(element)]) - static_cast<double>(mean[c]);
+    const double centered = static_cast<double>(x[static_cast<size_t>(element)]) - static_cast<double>(mean[c]);
     const double deviation = std::sqrt(static_cast<double>(variance[c]) + 1e-5);
-    return centred / deviation * static_cast<double>(scale[c]) + static_cast<double>(bias[c]);
+    return centered / deviation * static_cast<double>(scale[c]) + static_cast<double>(bias[c]);
   };
   for (const Shape& shape : {Shape{rows, channels}, Shape{rows, channels, 1, 1}}) {
     const Call call(
@@ -119,7 +119,7 @@ TEST(Softmax, OfShortRows) {
   }
 }
 
-TEST(Einsum, TurnsAndSumsOneOperand) {
+TEST(Einsum, TransposesAndSumsOneOperand) {
   const int64_t a = 5, b = 33, c = 70;
   const auto x = random_values<float>(a * b * c, 13, 1, 2);
   const auto value = [&](int64_t i, int64_t j, int64_t k) {
@@ -197,8 +197,8 @@ TEST(QLinearMul, RepeatsTheSmallerTensor) {
       ASSERT_EQ(found.shape(), shape);
       EXPECT_EQ(std::memcmp(found.view().data, wanted.view().data, x.view().size_bytes()), 0) << op << own.to_string();
     }
-    const Tensor turned = run("QLinearMul", y, x);
-    EXPECT_EQ(turned.shape(), shape) << own.to_string();
+    const Tensor permuted = run("QLinearMul", y, x);
+    EXPECT_EQ(permuted.shape(), shape) << own.to_string();
   }
 }
 

@@ -7,7 +7,7 @@
 #include "tests/runtime/model_text.h"
 #include "tests/runtime/session_values.h"
 
-namespace parallax::empty_codes_test {
+namespace parallax::empty_quantized_test {
 namespace {
 
 using model_text::model_of;
@@ -51,7 +51,7 @@ void expect_as_reference(const std::string& graph, const Shape& x) {
 const std::string kInputAndOutput = value("input", "x", kUint8);
 const std::vector<std::string> kProduct{"x", "xs", "xz", "w", "ws", "wz", "ys", "yz"};
 
-TEST(EmptyCodes, ProductsWithoutRowsColumnsOrTerms) {
+TEST(EmptyQuantized, ProductsWithoutRowsColumnsOrTerms) {
   const std::string product =
       node("QLinearMatMul", kProduct, {"y"}) + kInputAndOutput + value("output", "y", kUint8) + parameters(0);
   expect_as_reference(product + constant("w", kInt8, {4, 0}, ""), {2, 4});
@@ -63,13 +63,13 @@ TEST(EmptyCodes, ProductsWithoutRowsColumnsOrTerms) {
                       {2, 4});
 }
 
-TEST(EmptyCodes, ConvolutionsWithoutImages) {
+TEST(EmptyQuantized, ConvolutionsWithoutFeatureMaps) {
   expect_as_reference(node("QLinearConv", kProduct, {"y"}) + kInputAndOutput + value("output", "y", kUint8) +
                           parameters(2) + constant("w", kInt8, {2, 1, 1, 1}, "int32_data: 1 int32_data: 2"),
                       {0, 1, 5, 5});
 }
 
-TEST(EmptyCodes, LinesWithoutElements) {
+TEST(EmptyQuantized, LinesWithoutElements) {
   expect_as_reference(node("DequantizeLinear", {"x", "ws"}, {"y"}, "attribute { name: \"axis\" type: INT i: 1 }") +
                           kInputAndOutput + value("output", "y") +
                           constant("ws", 1, {2}, "float_data: 1 float_data: 2"),
@@ -77,4 +77,4 @@ TEST(EmptyCodes, LinesWithoutElements) {
 }
 
 }  // namespace
-}  // namespace parallax::empty_codes_test
+}  // namespace parallax::empty_quantized_test

@@ -25,19 +25,19 @@ Value floats(const std::vector<float>& values) { return Tensor::vector<float>(va
 // Keeps a copy of every value by path, and every other event as text.
 class Recorder : public Observer {
  public:
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::all; }
-  Status absent(const ValueSite& site, const Absence& absence) override {
-    events.push_back("absent " + std::string(site.name) + " " + absence.into);
+  CaptureLevel wants(const ValueInfo&) override { return CaptureLevel::all; }
+  Status absent(const ValueInfo& value_info, const Absence& absence) override {
+    events.push_back("absent " + std::string(value_info.name) + " " + absence.into);
     return {};
   }
-  Status enter_body(const NodeSite&, const Frame& frame) override {
+  Status enter_body(const NodeLocation&, const Frame& frame) override {
     return events.push_back("enter " + to_string(frame)), Status{};
   }
-  Status leave_body(const NodeSite&, const Frame& frame) override {
+  Status leave_body(const NodeLocation&, const Frame& frame) override {
     return events.push_back("leave " + to_string(frame)), Status{};
   }
-  Status node_failed(const NodeSite& site, const FrameStack&, const Error&) override {
-    return events.push_back("failed " + std::string(site.node)), Status{};
+  Status node_failed(const NodeLocation& value_info, const FrameStack&, const Error&) override {
+    return events.push_back("failed " + std::string(value_info.node)), Status{};
   }
   Status observe(const Observation& seen) override {
     if (seen.value.is_tensor()) values[seen.path()] = seen.value.tensor().clone().take();
@@ -218,12 +218,12 @@ TEST(CpuExecutor, TellsEachObserverOnceWhatIsAbsent) {
   const auto session = make_cpu_executor()->prepare(model, {}).take();
   Recorder first, second;
   const std::vector<Value> inputs = {floats({1, 1})};
-  const std::vector<std::string> told = {"absent b x"};
+  const std::vector<std::string> reported = {"absent b x"};
   ASSERT_TRUE(session->run(inputs, first).ok());
   ASSERT_TRUE(session->run(inputs, first).ok());
-  EXPECT_EQ(first.events, told);
+  EXPECT_EQ(first.events, reported);
   ASSERT_TRUE(session->run(inputs, second).ok());
-  EXPECT_EQ(second.events, told);
+  EXPECT_EQ(second.events, reported);
 }
 
 TEST(CpuExecutor, SwitchesPatternsByName) {
@@ -375,7 +375,7 @@ TEST(CpuExecutor, StopsWhenCancelled) {
   EXPECT_EQ(ran.outputs.error().code, ErrorCode::cancelled);
 }
 
-TEST(CpuExecutor, RefusesOptionsItCannotHonour) {
+TEST(CpuExecutor, RefusesOptionsItCannotHonor) {
   const auto model = model_of(node("Neg", {"x"}, {"y"}) + value("input", "x") + value("output", "y"));
   RunOptions tf32;
   tf32.tf32 = true;

@@ -7,8 +7,8 @@
 namespace parallax {
 
 struct FusedCounter final : Observer {
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::none; }
-  Status absent(const ValueSite&, const Absence& absence) override {
+  CaptureLevel wants(const ValueInfo&) override { return CaptureLevel::none; }
+  Status absent(const ValueInfo&, const Absence& absence) override {
     fused += absence.kind == Absence::Kind::fused ? 1 : 0;
     return {};
   }

@@ -21,7 +21,7 @@ struct Planned {
 Planned planned(std::shared_ptr<const Model> model, const std::vector<StateBinding>& bindings, bool observe_all) {
   RunOptions options;
   options.observe_all = observe_all;
-  const SiteTable sites = SiteTable::build(model).take();
+  const ValueTable value_infos = ValueTable::build(model).take();
   const auto platform = make_host_platform({});
   PlanRequest request;
   request.options = &options;
@@ -30,7 +30,7 @@ Planned planned(std::shared_ptr<const Model> model, const std::vector<StateBindi
   request.evaluate = [](const Node&, std::span<const Value>) -> Result<std::vector<Value>> {
     return unsupported("nothing is folded");
   };
-  auto plan = plan_graph(sites.main(), request);
+  auto plan = plan_graph(value_infos.main(), request);
   EXPECT_TRUE(plan.ok()) << plan.error().message;
   const KeptStates states = KeptStates::create(model->graph, bindings).take();
   Planned made{model, plan.take(), {}};

@@ -90,7 +90,7 @@ TEST(MemoryPlans, ReportSizeSumAndBound) {
 // Keeps the values themselves, without a copy.
 class Keeper final : public Observer {
  public:
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::all; }
+  CaptureLevel wants(const ValueInfo&) override { return CaptureLevel::all; }
   Status observe(const Observation& seen) override {
     kept.push_back({seen.value, seen.value.tensor().clone().take()});
     return {};

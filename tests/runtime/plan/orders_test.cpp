@@ -73,24 +73,24 @@ std::vector<Value> inputs() {
 }
 
 // Takes values in any order.
-class Unturned final : public Recorder {
+class Untransposed final : public Recorder {
  public:
   bool takes_channels_last() const override { return true; }
   Status observe(const Observation& seen) override {
     if (!is_channels_last(seen.value)) return Recorder::observe(seen);
-    ++turned;
+    ++permuted;
     values[seen.path()] = PX_TRY(read_row_major(seen.value.tensor()));
     return {};
   }
-  int turned = 0;
+  int permuted = 0;
 };
 
 // An observer that takes values in any order sees the bits that others see.
-void expect_same_unturned(Session& session, const std::map<std::string, Tensor>& expected) {
-  Unturned seen;
+void expect_same_untransposed(Session& session, const std::map<std::string, Tensor>& expected) {
+  Untransposed seen;
   const auto outputs = session.run(inputs(), seen);
   ASSERT_TRUE(outputs.ok()) << outputs.error().message;
-  EXPECT_GT(seen.turned, 0);
+  EXPECT_GT(seen.permuted, 0);
   ASSERT_EQ(seen.values.size(), expected.size());
   for (const auto& [path, tensor] : expected) {
     ASSERT_TRUE(seen.values.contains(path)) << path;
@@ -116,7 +116,7 @@ void expect_as_reference(const std::string& rest, bool observe_all) {
     const auto same = expected.values.find(path);
     if (same != expected.values.end()) expect_near(tensor, same->second, path);
   }
-  expect_same_unturned(**session, seen.values);
+  expect_same_untransposed(**session, seen.values);
   NullObserver nobody;
   const auto unwatched = (*session)->run(given, nobody);
   ASSERT_TRUE(unwatched.ok());

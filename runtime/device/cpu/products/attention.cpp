@@ -19,9 +19,9 @@ struct Side {
   int64_t leading;
 };
 
-Side side_of(const MatrixPlaces& places, int64_t rows, int64_t columns) {
-  if (places.column == 1) return {'N', std::max(places.row, std::max<int64_t>(columns, 1))};
-  return {'T', std::max(places.column, std::max<int64_t>(rows, 1))};
+Side side_of(const MatrixOffsets& locations, int64_t rows, int64_t columns) {
+  if (locations.column == 1) return {'N', std::max(locations.row, std::max<int64_t>(columns, 1))};
+  return {'T', std::max(locations.column, std::max<int64_t>(rows, 1))};
 }
 
 Status refused() { return execution_error("oneDNN refused a product of attention"); }
@@ -102,14 +102,14 @@ Status value_product(const AttentionProblem& problem, const Tile& tile, int64_t 
 
 void scale_row(const AttentionProblem& problem, const Tile& tile, int64_t row, float factor, float* y) {
   float* results = y + problem.y.offsets[tile.matrix] + (tile.first_query + row) * problem.y.row;
-  vectorised(0, problem.value_size, [=](int64_t begin, int64_t end) {
+  vectorized(0, problem.value_size, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) results[i] *= factor;
   });
 }
 
 float exponentials(float* scores, int64_t count, float shift) {
   float sum = 0;
-  vectorised(0, count, [=, &sum](int64_t, int64_t end) {
+  vectorized(0, count, [=, &sum](int64_t, int64_t end) {
     float sums[kLanes] = {};
     const int64_t whole = end / kLanes * kLanes;
     for (int64_t first = 0; first < whole; first += kLanes) {
@@ -153,9 +153,9 @@ Status for_each_tile(const AttentionProblem& problem,
 
 }  // namespace attention_detail
 
-bool is_attention_layout(const MatrixPlaces& places, int64_t rows, int64_t columns) {
-  if (places.column == 1 && (rows <= 1 || places.row >= columns)) return true;
-  return places.row == 1 && (columns <= 1 || places.column >= rows);
+bool is_attention_layout(const MatrixOffsets& locations, int64_t rows, int64_t columns) {
+  if (locations.column == 1 && (rows <= 1 || locations.row >= columns)) return true;
+  return locations.row == 1 && (columns <= 1 || locations.column >= rows);
 }
 
 }  // namespace parallax::runtime

@@ -117,7 +117,7 @@ Status for_each_tile(const AttentionProblem& problem,
 }  // namespace attention_detail
 
 // One of the strides of q, k and v has to be 1, and the other no shorter than a row of it (`is_attention_layout`).
-bool is_attention_layout(const MatrixPlaces& places, int64_t rows, int64_t columns);
+bool is_attention_layout(const MatrixOffsets& locations, int64_t rows, int64_t columns);
 
 template <class Rule>
 Status attention(Queue<Cpu>&, const AttentionProblem& problem, const Rule& rule, const float* q, const float* k,

@@ -7,7 +7,7 @@
 namespace parallax::runtime {
 
 // Element (i, j) of matrix b stands at offsets[b] + i * row + j * column of a payload.
-struct MatrixPlaces {
+struct MatrixOffsets {
   Ints offsets;
   int64_t row = 0;
   int64_t column = 1;
@@ -22,10 +22,10 @@ struct AttentionProblem {
   int64_t value_size = 0;  // of a value and a result
   double scale = 1;
   bool no_number_is_zero = false;  // a query whose weights are no numbers (all of its keys hidden) weighs them with 0
-  MatrixPlaces q;                  // [queries, size]
-  MatrixPlaces k;                  // [size, keys]
-  MatrixPlaces v;                  // [keys, value_size]
-  MatrixPlaces y;                  // [queries, value_size]
+  MatrixOffsets q;                 // [queries, size]
+  MatrixOffsets k;                 // [size, keys]
+  MatrixOffsets v;                 // [keys, value_size]
+  MatrixOffsets y;                 // [queries, value_size]
   int64_t batch() const { return y.offsets.size(); }
 };
 

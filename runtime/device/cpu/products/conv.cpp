@@ -239,7 +239,7 @@ void activate(const ConvProblem& problem, float* y) {
   const int64_t count = problem.batch * problem.out_channels * product(problem.out_spatial);
   visit_activation(problem.activation, [&](auto apply) {
     parallel_for(count, 2, [&](int64_t begin, int64_t end) {
-      vectorised(begin, end, [=](int64_t first, int64_t last) {
+      vectorized(begin, end, [=](int64_t first, int64_t last) {
         for (int64_t i = first; i < last; ++i) y[i] = apply(y[i]);
       });
     });
@@ -354,27 +354,27 @@ ReadyPrimitive make_primitive(Queue<Cpu>& queue, const ReadyConv& ready, ConvEpi
 
 // Row-major x with its channels last where the primitive wants it so: oneDNN 2.6 takes several times as long. Null
 // where there is nothing to turn, or no memory.
-std::shared_ptr<std::byte> turned_source(Queue<Cpu>& queue, const ReadyConv& ready, const memory::desc& wanted,
-                                         const float* x) {
+std::shared_ptr<std::byte> permuted_source(Queue<Cpu>& queue, const ReadyConv& ready, const memory::desc& wanted,
+                                           const float* x) {
   const ConvProblem& problem = ready.problem;
-  constexpr int64_t kLeastTurned = 16;  // channels
-  if (problem.x_channels_last || problem.in_channels < kLeastTurned) return nullptr;
+  constexpr int64_t kLeastTransposed = 16;  // channels
+  if (problem.x_channels_last || problem.in_channels < kLeastTransposed) return nullptr;
   if (wanted != channels_last(source_dims(problem))) return nullptr;
-  const int64_t channels = problem.in_channels, places = product(problem.in_spatial);
-  auto made = queue.pool().allocate(static_cast<size_t>(problem.batch * channels * places) * sizeof(float));
+  const int64_t channels = problem.in_channels, locations = product(problem.in_spatial);
+  auto made = queue.pool().allocate(static_cast<size_t>(problem.batch * channels * locations) * sizeof(float));
   if (!made.ok()) return nullptr;
-  const Ints order{problem.batch, places, channels};
+  const Ints order{problem.batch, locations, channels};
   copy_strided(queue, sizeof(float), order, {made->get(), row_major_strides(order), 0},
-               {reinterpret_cast<const std::byte*>(x), {channels * places, 1, places}, 0});
+               {reinterpret_cast<const std::byte*>(x), {channels * locations, 1, locations}, 0});
   return made.take();
 }
 
 void execute(Queue<Cpu>& queue, const ReadyConv& ready, ReadyPrimitive& chosen, const float* x, float* y) {
   const PreparedConv& prepared = *chosen.prepared;
   memory& source = chosen.arguments.at(DNNL_ARG_SRC);
-  const auto turned = turned_source(queue, ready, prepared.source, x);
-  if (ready.source == prepared.source || turned != nullptr) {
-    source.set_data_handle(turned == nullptr ? const_cast<float*>(x) : reinterpret_cast<float*>(turned.get()));
+  const auto permuted = permuted_source(queue, ready, prepared.source, x);
+  if (ready.source == prepared.source || permuted != nullptr) {
+    source.set_data_handle(permuted == nullptr ? const_cast<float*>(x) : reinterpret_cast<float*>(permuted.get()));
   } else {
     source = onednn_reordered(ready.source, x, prepared.source);
   }

@@ -12,9 +12,9 @@ namespace parallax::runtime {
 // its own range, whichever its neighbors take.
 struct ConvSwish {
   float alpha;
-  bool is_tame(float x) const { return std::fabs(alpha * x) <= 64.0F; }
-  float tame(float x) const { return x / (1.0F + math::exp_normal<0>(-(alpha * x))); }
-  float operator()(float x) const { return is_tame(x) ? tame(x) : math::times_sigmoid(x, alpha * x); }
+  bool is_in_fast_range(float x) const { return std::fabs(alpha * x) <= 64.0F; }
+  float in_fast_range(float x) const { return x / (1.0F + math::exp_normal<0>(-(alpha * x))); }
+  float operator()(float x) const { return is_in_fast_range(x) ? in_fast_range(x) : math::times_sigmoid(x, alpha * x); }
 };
 
 // x max(0, min(1, x / 6 + 1 / 2)); a NaN stays one in the product.

@@ -24,25 +24,25 @@ void conv_loops(const ConvProblem& problem, const T* x, const T* filters, const 
   const int64_t taps = product(problem.kernel);
   const int64_t in_per_group = problem.in_channels / problem.groups;
   const int64_t out_per_group = problem.out_channels / problem.groups;
-  parallel_for(problem.batch * problem.out_channels, out_plane * taps * in_per_group * 4,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t plane = begin; plane < end; ++plane) {
-                   const int64_t channel = plane % problem.out_channels;
-                   const int64_t first_input =
-                       plane / problem.out_channels * problem.in_channels + channel / out_per_group * in_per_group;
-                   int64_t position[Shape::kMaxRank] = {};
-                   for (int64_t place = 0; place < out_plane; ++place, advance(position, problem.out_spatial)) {
-                     T sum = bias == nullptr ? T(0) : bias[channel];
-                     for_each_tap(window, position, [&](int64_t offset, int64_t tap) {
-                       for (int64_t input = 0; input < in_per_group; ++input) {
-                         sum += x[(first_input + input) * in_plane + offset] *
-                                filters[(channel * in_per_group + input) * taps + tap];
-                       }
-                     });
-                     y[plane * out_plane + place] = sum;
-                   }
-                 }
-               });
+  parallel_for(
+      problem.batch * problem.out_channels, out_plane * taps * in_per_group * 4, [&](int64_t begin, int64_t end) {
+        for (int64_t plane = begin; plane < end; ++plane) {
+          const int64_t channel = plane % problem.out_channels;
+          const int64_t first_input =
+              plane / problem.out_channels * problem.in_channels + channel / out_per_group * in_per_group;
+          int64_t position[Shape::kMaxRank] = {};
+          for (int64_t location = 0; location < out_plane; ++location, advance(position, problem.out_spatial)) {
+            T sum = bias == nullptr ? T(0) : bias[channel];
+            for_each_tap(window, position, [&](int64_t offset, int64_t tap) {
+              for (int64_t input = 0; input < in_per_group; ++input) {
+                sum += x[(first_input + input) * in_plane + offset] *
+                       filters[(channel * in_per_group + input) * taps + tap];
+              }
+            });
+            y[plane * out_plane + location] = sum;
+          }
+        }
+      });
 }
 
 // The transpose scatters: in the window of input place p over the output lie the places that p contributes to.
@@ -55,24 +55,24 @@ void conv_transpose_loops(const ConvProblem& problem, const T* x, const T* filte
   const int64_t taps = product(problem.kernel);
   const int64_t in_per_group = problem.in_channels / problem.groups;
   const int64_t out_per_group = problem.out_channels / problem.groups;
-  parallel_for(problem.batch * problem.out_channels, in_plane * taps * in_per_group * 4,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t plane = begin; plane < end; ++plane) {
-                   const int64_t channel = plane % problem.out_channels;
-                   const int64_t group = channel / out_per_group;
-                   T* out = y + plane * out_plane;
-                   std::fill_n(out, out_plane, bias == nullptr ? T(0) : bias[channel]);
-                   for (int64_t input = group * in_per_group; input < (group + 1) * in_per_group; ++input) {
-                     const T* source = x + (plane / problem.out_channels * problem.in_channels + input) * in_plane;
-                     const T* filter = filters + (input * out_per_group + channel % out_per_group) * taps;
-                     int64_t position[Shape::kMaxRank] = {};
-                     for (int64_t place = 0; place < in_plane; ++place, advance(position, problem.in_spatial)) {
-                       for_each_tap(window, position,
-                                    [&](int64_t offset, int64_t tap) { out[offset] += source[place] * filter[tap]; });
-                     }
-                   }
-                 }
-               });
+  parallel_for(
+      problem.batch * problem.out_channels, in_plane * taps * in_per_group * 4, [&](int64_t begin, int64_t end) {
+        for (int64_t plane = begin; plane < end; ++plane) {
+          const int64_t channel = plane % problem.out_channels;
+          const int64_t group = channel / out_per_group;
+          T* out = y + plane * out_plane;
+          std::fill_n(out, out_plane, bias == nullptr ? T(0) : bias[channel]);
+          for (int64_t input = group * in_per_group; input < (group + 1) * in_per_group; ++input) {
+            const T* source = x + (plane / problem.out_channels * problem.in_channels + input) * in_plane;
+            const T* filter = filters + (input * out_per_group + channel % out_per_group) * taps;
+            int64_t position[Shape::kMaxRank] = {};
+            for (int64_t location = 0; location < in_plane; ++location, advance(position, problem.in_spatial)) {
+              for_each_tap(window, position,
+                           [&](int64_t offset, int64_t tap) { out[offset] += source[location] * filter[tap]; });
+            }
+          }
+        }
+      });
 }
 
 }  // namespace parallax::runtime

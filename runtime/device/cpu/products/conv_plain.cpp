@@ -22,7 +22,7 @@ void finish_planes(int64_t channels, int64_t size, const float* bias, const Acti
       for (int64_t plane = begin; plane < end; ++plane) {
         const float shift = bias == nullptr ? 0.0F : bias[plane % channels];
         float* values = y + plane * size;
-        vectorised(0, size, [=](int64_t first, int64_t last) {
+        vectorized(0, size, [=](int64_t first, int64_t last) {
           PX_INDEPENDENT_ITERATIONS
           for (int64_t i = first; i < last; ++i) values[i] = apply(values[i] + shift);
         });
@@ -77,7 +77,7 @@ void filter_plane(const PaddedPlane& plane, const ConvProblem& problem, const fl
   for (int64_t row = 0; row < problem.out_spatial[0]; ++row) {
     const float* source = plane.values.data() + row * kStep * stride;
     float* out = y + row * width;
-    vectorised(0, width, [=](int64_t begin, int64_t end) {
+    vectorized(0, width, [=](int64_t begin, int64_t end) {
       float taps[kSize * kSize];
       for (int tap = 0; tap < kSize * kSize; ++tap) taps[tap] = filter[tap];
       PX_INDEPENDENT_ITERATIONS

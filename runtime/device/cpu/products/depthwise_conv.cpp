@@ -150,15 +150,15 @@ constexpr AddUp kAddUp[kAtOnce] = {add_up_outputs<1>, add_up_outputs<2>, add_up_
 
 template <class Apply>
 void finish_outputs(int64_t count, const float* addend, const Apply& apply, float* y) {
-  vectorised(0, count, [=](int64_t begin, int64_t end) {
-    if constexpr (map_detail::HasTameSide<float, Apply, 1>) {
+  vectorized(0, count, [=](int64_t begin, int64_t end) {
+    if constexpr (map_detail::HasFastRange<float, Apply, 1>) {
       int32_t wild = addend == nullptr ? 0 : 1;
-      for (int64_t i = begin; i < end; ++i) wild += apply.is_tame(y[i]) ? 0 : 1;
+      for (int64_t i = begin; i < end; ++i) wild += apply.is_in_fast_range(y[i]) ? 0 : 1;
       if (wild == 0) {
         const Apply its = apply;  // no store can change it
         float* const line = y;
         PX_INDEPENDENT_ITERATIONS
-        for (int64_t i = begin; i < end; ++i) line[i] = its.tame(line[i]);
+        for (int64_t i = begin; i < end; ++i) line[i] = its.in_fast_range(line[i]);
         return;
       }
     }
@@ -204,9 +204,9 @@ class LineOfOutputs {
     for (int64_t i = 0; i < row_taps_; ++i) {
       const int64_t above = conv_.lines[static_cast<size_t>(line * row_taps_ + i)];
       for (int64_t j = 0; j < column_taps_; ++j, tap += kAtOnce) {
-        const int64_t* const beside = conv_.columns.data() + column * column_taps_ + j;
+        const int64_t* const next_to = conv_.columns.data() + column * column_taps_ + j;
         for (int64_t output = 0; output < count; ++output) {
-          const int64_t across = beside[output * column_taps_];
+          const int64_t across = next_to[output * column_taps_];
           tap[output] = above < 0 || across < 0 ? conv_.zeros.data() : x + above + across;
         }
       }

@@ -17,7 +17,7 @@ constexpr int64_t kLeastPart = 32;           // terms of a sum: shorter parts co
 
 double magnitude_of(const int64_t* numbers, int64_t count) {
   int64_t least = 0, most = 0;
-  vectorised(0, count, [&, numbers](int64_t begin, int64_t end) {
+  vectorized(0, count, [&, numbers](int64_t begin, int64_t end) {
     int64_t low = 0, high = 0;
     for (int64_t i = begin; i < end; ++i) {
       low = numbers[i] < low ? numbers[i] : low;
@@ -46,7 +46,7 @@ Result<std::shared_ptr<float>> room_for(Queue<Cpu>& queue, int64_t count) {
 // target = or += part.
 void take(const float* part, int64_t count, bool is_first, int64_t* target) {
   parallel_for(count, 1, [=](int64_t begin, int64_t end) {
-    vectorised(begin, end, [=](int64_t first, int64_t last) {
+    vectorized(begin, end, [=](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i)
         target[i] = (is_first ? 0 : target[i]) + static_cast<int64_t>(static_cast<int32_t>(part[i]));
     });
@@ -97,10 +97,10 @@ Result<bool> gemm_in_floats(Queue<Cpu>& queue, const GemmProblem& problem, const
 
 Result<bool> conv_in_floats(Queue<Cpu>& queue, const ConvProblem& problem, const int64_t* x, const int64_t* filters,
                             const int64_t* bias, int64_t* y) {
-  const int64_t taps = product(problem.kernel), places = product(problem.out_spatial);
-  const int64_t in_places = product(problem.in_spatial), channels = problem.in_channels / problem.groups;
-  const int64_t x_count = problem.batch * problem.in_channels * in_places;
-  const int64_t filter_count = problem.out_channels * channels * taps, y_count = problem.out_channels * places;
+  const int64_t taps = product(problem.kernel), locations = product(problem.out_spatial);
+  const int64_t in_locations = product(problem.in_spatial), channels = problem.in_channels / problem.groups;
+  const int64_t x_count = problem.batch * problem.in_channels * in_locations;
+  const int64_t filter_count = problem.out_channels * channels * taps, y_count = problem.out_channels * locations;
   if (problem.batch * y_count * channels * taps < kLeastWork) return false;
   const int64_t terms = terms_that_fit(magnitude_of(x, x_count), magnitude_of(filters, filter_count));
   const int64_t at_once = std::min(channels, terms / taps);  // channels
@@ -117,13 +117,13 @@ Result<bool> conv_in_floats(Queue<Cpu>& queue, const ConvProblem& problem, const
     if (!is_whole) piece.in_channels = end - begin;
     copy_columns(filters, problem.out_channels, channels * taps, begin * taps, end * taps, weights.get());
     for (int64_t image = 0; image < problem.batch; ++image) {
-      const float* from = source.get() + (image * problem.in_channels + begin) * in_places;
+      const float* from = source.get() + (image * problem.in_channels + begin) * in_locations;
       PX_TRY(conv(queue, piece, from, weights.get(), static_cast<const float*>(nullptr), part.get()));
       take(part.get(), y_count, begin == 0, y + image * y_count);
     }
   }
   for (int64_t line = 0; bias != nullptr && line < problem.batch * problem.out_channels; ++line) {
-    for (int64_t i = 0; i < places; ++i) y[line * places + i] += bias[line % problem.out_channels];
+    for (int64_t i = 0; i < locations; ++i) y[line * locations + i] += bias[line % problem.out_channels];
   }
   return true;
 }

@@ -233,12 +233,12 @@ void multiply_panel(const PanelRows& a, const PanelTask& task, int64_t vectors, 
 void multiply_task(const PanelRows& a, const PanelTask& task, int64_t vectors, const FinishTile& finish) {
   if (task.columns == vectors * kPanelLanes) return multiply_panel(a, task, vectors, finish);
   alignas(32) float whole[kBandRows * kWidth];
-  PanelTask apart = task;
-  apart.c = whole;
-  apart.ldc = kWidth;
-  apart.epilogue = {};
-  apart.epilogue.bias = task.epilogue.bias;
-  multiply_panel(a, apart, vectors, nullptr);
+  PanelTask gap_between = task;
+  gap_between.c = whole;
+  gap_between.ldc = kWidth;
+  gap_between.epilogue = {};
+  gap_between.epilogue.bias = task.epilogue.bias;
+  multiply_panel(a, gap_between, vectors, nullptr);
   const auto [bias, addend, lowest, highest] = task.epilogue;
   for (int64_t i = 0; i < task.band.rows; ++i) {
     for (int64_t j = 0; j < task.columns; ++j) {
@@ -255,11 +255,25 @@ void multiply_task(const PanelRows& a, const PanelTask& task, int64_t vectors, c
 
 namespace {
 
-// Groups walk the same rows one after the other, each a few numbers of them: as many as stay in the second-level cache.
-int64_t band_rows_of(const PanelRows& a) {
-  constexpr int64_t kNumbers = 24576;
-  if (a.groups == 1) return kBandRows;
-  return std::clamp(kNumbers / (a.groups * a.depth), kBandStep, kBandRows);
+// How the rows are shared out: whole bands where there are enough of them, so that no two threads write to one line of
+// the cache; else single panels of them.
+struct Shares {
+  int64_t band_rows = 0, bands = 0;
+  bool are_bands = false;
+};
+
+Shares shares_of(const PanelRows& a, int64_t threads) {
+  constexpr int64_t kBandsOfThread = 4;
+  constexpr int64_t kNumbers = 24576;  // groups walk the same rows, each some numbers of them: they stay in the cache
+  const int64_t most = a.groups == 1 ? kBandRows : std::clamp(kNumbers / (a.groups * a.depth), kBandStep, kBandRows);
+  const auto in_bands_of = [&](int64_t rows) {
+    const int64_t bands = (a.count + rows - 1) / rows;
+    const int64_t band_rows = ((a.count + bands - 1) / bands + kBandStep - 1) / kBandStep * kBandStep;
+    return Shares{band_rows, (a.count + band_rows - 1) / band_rows, false};
+  };
+  Shares shares = in_bands_of(std::clamp(a.count / (kBandsOfThread * threads), kBandStep, most));
+  shares.are_bands = threads == 1 || shares.bands >= 2 * threads;
+  return shares.are_bands ? shares : in_bands_of(most);
 }
 
 }  // namespace
@@ -267,16 +281,13 @@ int64_t band_rows_of(const PanelRows& a) {
 void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, int threads, const FinishTile& finish,
                            float* c, const PanelEpilogue& epilogue) {
   PX_CHECK(a.depth > 0 && (a.segments == 1 || a.offsets != nullptr));
-  const int64_t most_rows = band_rows_of(a);
-  const int64_t bands = (a.count + most_rows - 1) / most_rows;
-  const int64_t band_rows = ((a.count + bands - 1) / bands + kBandStep - 1) / kBandStep * kBandStep;
+  const Shares shares = shares_of(a, threads);
   const int64_t k = a.segments * a.depth, ldc = a.groups * n;
-  const int64_t across = panels_of(n), tasks = bands * a.groups * across;
-  const auto make = [&](int64_t index) {
-    const int64_t row = index / (a.groups * across) * band_rows, group = index / across % a.groups;
-    const Band band{row, std::min(band_rows, a.count - row)};
-    if (band.rows <= 0) return;
-    const int64_t column = index % across * kWidth;  // within the group
+  const int64_t across = a.groups * panels_of(n), tasks = shares.bands * (shares.are_bands ? 1 : across);
+  const auto make = [&](int64_t band_index, int64_t index) {
+    const int64_t row = band_index * shares.band_rows, group = index / panels_of(n);
+    const Band band{row, std::min(shares.band_rows, a.count - row)};
+    const int64_t column = index % panels_of(n) * kWidth;  // within the group
     PanelRows rows = a;
     rows.base += group * a.depth;
     PanelTask task;
@@ -293,7 +304,13 @@ void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, i
   };
   std::atomic<int64_t> next{0};  // whoever is free takes the next one
   run_team(static_cast<int>(std::min<int64_t>(threads, tasks)), [&](int) {
-    for (int64_t task = next++; task < tasks; task = next++) make(task);
+    for (int64_t task = next++; task < tasks; task = next++) {
+      if (!shares.are_bands) {
+        make(task / across, task % across);
+        continue;
+      }
+      for (int64_t index = 0; index < across; ++index) make(task, index);
+    }
   });
 }
 

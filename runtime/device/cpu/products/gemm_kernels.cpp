@@ -33,7 +33,7 @@ static_assert(kDotLanes == 32);  // as total_of() has it
 // out[column - begin] = the product of a and that column of b, whose k numbers are contiguous. A sum has the same order
 // whichever columns are next to it.
 void dots(const float* a, const float* b, int64_t k, int64_t begin, int64_t end, float* out) {
-  vectorised(begin, end, [=](int64_t first, int64_t last) {
+  vectorized(begin, end, [=](int64_t first, int64_t last) {
     const int64_t whole = k / kDotLanes * kDotLanes, rest = k - whole;
     static constexpr float kZeros[kDotLanes] = {};
     const float* const start = whole > 0 ? a : kZeros;
@@ -66,7 +66,7 @@ float scaled(float sum, float alpha, float beta, float old) {
 
 // sums[i] += factors[0] * values[i] + ... + factors[kDepths - 1] * values[(kDepths - 1) * n + i], one after the other.
 void add_depths(const float* factors, const float* values, int64_t n, int64_t count, float* sums) {
-  vectorised(0, count, [=](int64_t begin, int64_t end) {
+  vectorized(0, count, [=](int64_t begin, int64_t end) {
     float local[kDepths];
     for (int64_t depth = 0; depth < kDepths; ++depth) local[depth] = factors[depth];
     PX_INDEPENDENT_ITERATIONS
@@ -79,13 +79,13 @@ void add_depths(const float* factors, const float* values, int64_t n, int64_t co
 }
 
 void add_depth(float factor, const float* values, int64_t count, float* sums) {
-  vectorised(0, count, [=](int64_t begin, int64_t end) {
+  vectorized(0, count, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) sums[i] = std::fma(factor, values[i], sums[i]);
   });
 }
 
-void few_rows_strip(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float alpha, float beta, float* c,
-                    int64_t column, int64_t count) {
+void few_rows_tile(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float alpha, float beta, float* c,
+                   int64_t column, int64_t count) {
   alignas(64) float sums[kFewRows][kStripColumns];
   for (int64_t row = 0; row < m; ++row) std::fill_n(sums[row], count, 0.0F);
   const int64_t whole = k / kDepths * kDepths;
@@ -127,12 +127,12 @@ void gemm_few_rows(int64_t m, int64_t n, int64_t k, const float* a, const float*
     return;
   }
   const int64_t share = (n / thread_count() + 63) / 64 * 64;
-  const int64_t strip_columns = std::clamp<int64_t>(share, kSharedColumns, kStripColumns);
-  const int64_t strips = (n + strip_columns - 1) / strip_columns;
-  parallel_for(strips, m * k * std::min(n, strip_columns) / 8 + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t strip = begin; strip < end; ++strip) {
-      const int64_t column = strip * strip_columns;
-      few_rows_strip(m, n, k, a, b, alpha, beta, c, column, std::min(strip_columns, n - column));
+  const int64_t row_tile_columns = std::clamp<int64_t>(share, kSharedColumns, kStripColumns);
+  const int64_t row_tiles = (n + row_tile_columns - 1) / row_tile_columns;
+  parallel_for(row_tiles, m * k * std::min(n, row_tile_columns) / 8 + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row_tile = begin; row_tile < end; ++row_tile) {
+      const int64_t column = row_tile * row_tile_columns;
+      few_rows_tile(m, n, k, a, b, alpha, beta, c, column, std::min(row_tile_columns, n - column));
     }
   });
 }
@@ -157,7 +157,7 @@ namespace {
 
 // sums += a[0 .. count) times that many lines of a panel.
 void add_panel(const float* a, const float* panel, int64_t count, float* sums) {
-  vectorised(0, count, [=](int64_t begin, int64_t end) {
+  vectorized(0, count, [=](int64_t begin, int64_t end) {
     float local[kPanelColumns];
     for (int64_t lane = 0; lane < kPanelColumns; ++lane) local[lane] = sums[lane];
     for (int64_t depth = begin; depth < end; ++depth) {
@@ -171,7 +171,7 @@ void add_panel(const float* a, const float* panel, int64_t count, float* sums) {
 
 // Adds a panel for two rows: the eight vectors of AVX2 that hide how long an addition takes.
 void add_panel(const float* a0, const float* a1, const float* panel, int64_t count, float* sums0, float* sums1) {
-  vectorised(0, count, [=](int64_t begin, int64_t end) {
+  vectorized(0, count, [=](int64_t begin, int64_t end) {
     float local0[kPanelColumns], local1[kPanelColumns];
     for (int64_t lane = 0; lane < kPanelColumns; ++lane) local0[lane] = sums0[lane], local1[lane] = sums1[lane];
     for (int64_t depth = begin; depth < end; ++depth) {
@@ -190,7 +190,7 @@ void add_panel(const float* a0, const float* a1, const float* panel, int64_t cou
 // come as fast as they are asked for early.
 void two_panels(const float* a, const float* panel0, const float* panel1, int64_t depths, float* sums) {
   constexpr int64_t kAhead = 64 * kPanelColumns;
-  vectorised(0, depths, [=](int64_t begin, int64_t end) {
+  vectorized(0, depths, [=](int64_t begin, int64_t end) {
     float local0[kPanelColumns] = {}, local1[kPanelColumns] = {};
     for (int64_t depth = begin; depth < end; ++depth) {
       const float factor = a[depth];
@@ -260,7 +260,7 @@ void gemm_integers(int64_t m, int64_t n, int64_t k, const int64_t* a, const int6
       for (int64_t depth = 0; depth < k; ++depth) {
         const uint64_t factor = static_cast<uint64_t>(a[row * k + depth]);
         const uint64_t* values = reinterpret_cast<const uint64_t*>(b) + depth * n;
-        vectorised(0, n, [=](int64_t first, int64_t last) {
+        vectorized(0, n, [=](int64_t first, int64_t last) {
           for (int64_t i = first; i < last; ++i) out[i] += factor * values[i];
         });
       }

@@ -91,10 +91,10 @@ void dots_baseline(const BlockDots& dots, int64_t rows, int64_t columns) {
         for (int64_t lane = 0; lane < kWordLanes; ++lane) {
           const int64_t block = dots.block_at(step, lane);
           const bool is_there = block < dots.blocks;
-          const int64_t place = column * dots.blocks + block;
-          const float scale = is_there ? dots.scales[place] : 0.0F;
+          const int64_t location = column * dots.blocks + block;
+          const float scale = is_there ? dots.scales[location] : 0.0F;
           const float middle = static_cast<float>(1 << (kBits - 1));
-          const float zero = dots.zeros == nullptr ? middle : (is_there ? dots.zeros[place] : 0.0F);
+          const float zero = dots.zeros == nullptr ? middle : (is_there ? dots.zeros[location] : 0.0F);
           float part = 0.0F;
           for (int number = 0; number < kWordValues<kBits>; ++number) {
             const float weight = weight_of<kBits>(number);
@@ -237,7 +237,7 @@ void dots_of(const BlockDots& dots, int64_t rows, int64_t columns) {
 }
 
 template <int kBits>
-void multiply_rows(int64_t m, const float* a, const NibbleMatrix& b, float* y) {
+void multiply_rows(int64_t m, const float* a, const Int4Matrix& b, float* y) {
   constexpr int64_t kRowsAtOnce = 4, kColumnsAtOnce = 4, kBytesPerNanosecond = 6;
   BlockDots all;
   all.blocks = b.blocks();
@@ -268,7 +268,7 @@ void multiply_rows(int64_t m, const float* a, const NibbleMatrix& b, float* y) {
 }
 
 // Columns [column, column + columns) of the transposed matrix, [k, kFloatPanelColumns].
-void unpack_byte_columns(const NibbleMatrix& b, int64_t column, int64_t columns, float* panel) {
+void unpack_int8_columns(const Int4Matrix& b, int64_t column, int64_t columns, float* panel) {
   for (int64_t i = 0; i < b.k; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       const int64_t block = (column + j) * b.blocks() + i / b.block_size;
@@ -281,12 +281,12 @@ void unpack_byte_columns(const NibbleMatrix& b, int64_t column, int64_t columns,
 
 }  // namespace
 
-void multiply_few_rows(int64_t m, const float* a, const NibbleMatrix& b, float* y) {
+void multiply_few_rows(int64_t m, const float* a, const Int4Matrix& b, float* y) {
   if (b.bits == 4) return multiply_rows<4>(m, a, b, y);
   multiply_rows<8>(m, a, b, y);
 }
 
-void multiply_unpacked_bytes(int64_t m, const float* a, const NibbleMatrix& b, float* y) {
+void multiply_unpacked_bytes(int64_t m, const float* a, const Int4Matrix& b, float* y) {
   PanelRows rows;
   rows.count = m;
   rows.depth = rows.step = b.k;
@@ -297,7 +297,7 @@ void multiply_unpacked_bytes(int64_t m, const float* a, const NibbleMatrix& b, f
     for (int64_t number = begin; number < end; ++number) {
       const int64_t column = number * kFloatPanelColumns, columns = std::min(kFloatPanelColumns, b.n - column);
       if (columns < kFloatPanelColumns) std::fill_n(panel.data(), b.k * kFloatPanelColumns, 0.0F);
-      unpack_byte_columns(b, column, columns, panel.data());
+      unpack_int8_columns(b, column, columns, panel.data());
       multiply_float_panel(rows, b.n, column, panel.data(), y);
     }
   });

@@ -10,7 +10,7 @@ namespace parallax::runtime {
 
 // Numbers (quantized value - zero) * scale in rows of k, each cut into blocks with a scale and a zero of their own. Of
 // two values in a byte the first has the low bits; the last block of a row may go on beyond k.
-struct NibbleMatrix {
+struct Int4Matrix {
   int64_t n = 0, k = 0;
   int64_t block_size = 0;  // a multiple of kNibbleUnit
   const std::byte* codes = nullptr;
@@ -23,16 +23,16 @@ struct NibbleMatrix {
   float middle() const { return static_cast<float>(int64_t{1} << (bits - 1)); }
 };
 
-constexpr int64_t kNibbleUnit = 32;    // values that are unpacked at once into panels
-constexpr int64_t kFewNibbleRows = 8;  // for which multiply_few_rows() is meant
+constexpr int64_t kInt4Unit = 32;    // values that are unpacked at once into panels
+constexpr int64_t kFewInt4Rows = 8;  // for which multiply_few_rows() is meant
 
 // y [m, n] = a [m, k] times the transposed matrix. A sum has one order, whatever the vectors and the number of threads.
 // Weights are unpacked again for every four rows.
-void multiply_few_rows(int64_t m, const float* a, const NibbleMatrix& b, float* y);
+void multiply_few_rows(int64_t m, const float* a, const Int4Matrix& b, float* y);
 
 // The same for more rows: columns of the weights are unpacked once for all of them, a few at a time. Of 4 bits, and of
 // 8 where has_float_panels().
-void multiply_unpacked_nibbles(int64_t m, const float* a, const NibbleMatrix& b, float* y);
-void multiply_unpacked_bytes(int64_t m, const float* a, const NibbleMatrix& b, float* y);
+void multiply_unpacked_int4(int64_t m, const float* a, const Int4Matrix& b, float* y);
+void multiply_unpacked_bytes(int64_t m, const float* a, const Int4Matrix& b, float* y);
 
 }  // namespace parallax::runtime

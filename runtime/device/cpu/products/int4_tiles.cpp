@@ -20,13 +20,13 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kNibblePanelColumns = 32;  // [depth, kNibblePanelColumns]
-constexpr int64_t kNibbleRunDepth = 1024;    // of a panel: 128 KiB, which the second cache holds
-constexpr int64_t kPanelsAtOnce = 2;         // by one thread, for each tile of rows that it fetches
+constexpr int64_t kInt4PanelColumns = 32;  // [depth, kNibblePanelColumns]
+constexpr int64_t kInt4RunDepth = 1024;    // of a panel: 128 KiB, which the second cache holds
+constexpr int64_t kPanelsAtOnce = 2;       // by one thread, for each tile of rows that it fetches
 
 // ---- Unpacking ----
 
-constexpr int64_t kUnitBytes = kNibbleUnit / 2;
+constexpr int64_t kUnitBytes = kInt4Unit / 2;
 constexpr int64_t kColumnsAtOnce = kTransposeLanes<uint8_t>;
 
 // The quantized values, scales and zeros of one unit of some columns.
@@ -36,7 +36,7 @@ struct UnitColumns {
   float zeros[kColumnsAtOnce] = {};
 };
 
-void load_unit(const NibbleMatrix& b, int64_t column, int64_t count, int64_t k, UnitColumns& unit) {
+void load_unit(const Int4Matrix& b, int64_t column, int64_t count, int64_t k, UnitColumns& unit) {
   const int64_t blocks = b.blocks(), step = b.row_step() / 2;
   const auto* codes = reinterpret_cast<const uint8_t*>(b.codes) + column * step + k / 2;
   if (count == kColumnsAtOnce) {
@@ -54,17 +54,17 @@ void load_unit(const NibbleMatrix& b, int64_t column, int64_t count, int64_t k, 
 }
 
 // Rows [k, k + depth) of the transposed matrix, both multiples of a unit; columns after the last one are zeros.
-void unpack_panel(const NibbleMatrix& b, int64_t column, int64_t k, int64_t depth, float* panel) {
-  vectorised(0, depth / kNibbleUnit, [&b, column, k, panel](int64_t begin, int64_t end) {
-    for (int64_t first = 0; first < kNibblePanelColumns; first += kColumnsAtOnce) {
+void unpack_panel(const Int4Matrix& b, int64_t column, int64_t k, int64_t depth, float* panel) {
+  vectorized(0, depth / kInt4Unit, [&b, column, k, panel](int64_t begin, int64_t end) {
+    for (int64_t first = 0; first < kInt4PanelColumns; first += kColumnsAtOnce) {
       const int64_t count = std::clamp<int64_t>(b.n - column - first, 0, kColumnsAtOnce);
       UnitColumns unit;
       for (int64_t number = begin; number < end; ++number) {
-        load_unit(b, column + first, count, k + number * kNibbleUnit, unit);
-        float* const to = panel + number * kNibbleUnit * kNibblePanelColumns + first;
+        load_unit(b, column + first, count, k + number * kInt4Unit, unit);
+        float* const to = panel + number * kInt4Unit * kInt4PanelColumns + first;
         for (int64_t byte = 0; byte < kUnitBytes; ++byte) {
-          float* const low = to + 2 * byte * kNibblePanelColumns;
-          float* const high = low + kNibblePanelColumns;
+          float* const low = to + 2 * byte * kInt4PanelColumns;
+          float* const high = low + kInt4PanelColumns;
           PX_INDEPENDENT_ITERATIONS
           for (int64_t i = 0; i < kColumnsAtOnce; ++i) {
             const int32_t codes = unit.bytes[byte][i];
@@ -93,14 +93,14 @@ struct PanelProduct {
 template <int kRows>
 void multiply_panel_baseline(const PanelProduct& product) {
   for (int row = 0; row < kRows; ++row) {
-    float sums[kNibblePanelColumns] = {};
+    float sums[kInt4PanelColumns] = {};
     for (int64_t i = 0; i < product.depth; ++i) {
       const float left = product.a[row * product.a_step + i];
-      for (int64_t column = 0; column < kNibblePanelColumns; ++column)
-        sums[column] = std::fma(left, product.panel[i * kNibblePanelColumns + column], sums[column]);
+      for (int64_t column = 0; column < kInt4PanelColumns; ++column)
+        sums[column] = std::fma(left, product.panel[i * kInt4PanelColumns + column], sums[column]);
     }
     float* const y = product.y + row * product.y_step;
-    for (int64_t column = 0; column < kNibblePanelColumns; ++column)
+    for (int64_t column = 0; column < kInt4PanelColumns; ++column)
       y[column] = product.adds ? y[column] + sums[column] : sums[column];
   }
 }
@@ -110,14 +110,14 @@ void multiply_panel_baseline(const PanelProduct& product) {
 // Half of the columns after the other: for their sums the 16 registers do.
 template <int kRows>
 __attribute__((target("avx2,fma"))) void multiply_panel_avx2(const PanelProduct& product) {
-  for (int64_t half = 0; half < kNibblePanelColumns; half += 16) {
+  for (int64_t half = 0; half < kInt4PanelColumns; half += 16) {
     const float* const panel = product.panel + half;
     __m256 sums[kRows][2];
 #pragma GCC unroll 6
     for (int row = 0; row < kRows; ++row) sums[row][0] = sums[row][1] = _mm256_setzero_ps();
     for (int64_t i = 0; i < product.depth; ++i) {
-      const __m256 first = _mm256_loadu_ps(panel + i * kNibblePanelColumns);
-      const __m256 second = _mm256_loadu_ps(panel + i * kNibblePanelColumns + 8);
+      const __m256 first = _mm256_loadu_ps(panel + i * kInt4PanelColumns);
+      const __m256 second = _mm256_loadu_ps(panel + i * kInt4PanelColumns + 8);
 #pragma GCC unroll 6
       for (int row = 0; row < kRows; ++row) {
         const __m256 left = _mm256_broadcast_ss(product.a + row * product.a_step + i);
@@ -143,8 +143,8 @@ __attribute__((target("avx512f"))) void multiply_panel_avx512(const PanelProduct
 #pragma GCC unroll 12
   for (int row = 0; row < kRows; ++row) sums[row][0] = sums[row][1] = _mm512_setzero_ps();
   for (int64_t i = 0; i < product.depth; ++i) {
-    const __m512 first = _mm512_loadu_ps(product.panel + i * kNibblePanelColumns);
-    const __m512 second = _mm512_loadu_ps(product.panel + i * kNibblePanelColumns + 16);
+    const __m512 first = _mm512_loadu_ps(product.panel + i * kInt4PanelColumns);
+    const __m512 second = _mm512_loadu_ps(product.panel + i * kInt4PanelColumns + 16);
 #pragma GCC unroll 12
     for (int row = 0; row < kRows; ++row) {
       const __m512 left = _mm512_set1_ps(product.a[row * product.a_step + i]);
@@ -192,16 +192,16 @@ PanelKernels panel_kernels() {
 
 // Multiplies `columns` columns of the panel.
 void multiply_part(MultiplyPanel multiply, PanelProduct product, int64_t rows, int64_t columns) {
-  if (columns == kNibblePanelColumns) return multiply(product);
+  if (columns == kInt4PanelColumns) return multiply(product);
   constexpr int64_t kMostRows = 12;
-  alignas(64) float sums[kMostRows * kNibblePanelColumns];
+  alignas(64) float sums[kMostRows * kInt4PanelColumns];
   float* const y = std::exchange(product.y, sums);
-  const int64_t step = std::exchange(product.y_step, kNibblePanelColumns);
+  const int64_t step = std::exchange(product.y_step, kInt4PanelColumns);
   const bool adds = std::exchange(product.adds, false);
   multiply(product);
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < columns; ++column) {
-      const float sum = sums[row * kNibblePanelColumns + column];
+      const float sum = sums[row * kInt4PanelColumns + column];
       y[row * step + column] = adds ? y[row * step + column] + sum : sum;
     }
   }
@@ -209,24 +209,24 @@ void multiply_part(MultiplyPanel multiply, PanelProduct product, int64_t rows, i
 
 }  // namespace
 
-void multiply_unpacked_nibbles(int64_t m, const float* a, const NibbleMatrix& b, float* y) {
-  constexpr int64_t kPartColumns = kPanelsAtOnce * kNibblePanelColumns;
+void multiply_unpacked_int4(int64_t m, const float* a, const Int4Matrix& b, float* y) {
+  constexpr int64_t kPartColumns = kPanelsAtOnce * kInt4PanelColumns;
   const PanelKernels kernels = panel_kernels();
   const int64_t parts = (b.n + kPartColumns - 1) / kPartColumns;
   parallel_for(parts, kPartColumns * b.k * m / 16 + 1, [&](int64_t begin, int64_t end) {
-    auto panels = AlignedFloats::of_task(kPartColumns * kNibbleRunDepth);
+    auto panels = AlignedFloats::of_task(kPartColumns * kInt4RunDepth);
     for (int64_t part = begin; part < end; ++part) {
       const int64_t last = std::min(b.n, (part + 1) * kPartColumns);
-      for (int64_t k = 0; k < b.k; k += kNibbleRunDepth) {
-        const int64_t padded = std::min(kNibbleRunDepth, b.row_step() - k), depth = std::min(kNibbleRunDepth, b.k - k);
-        for (int64_t column = part * kPartColumns; column < last; column += kNibblePanelColumns)
-          unpack_panel(b, column, k, padded, panels.data() + column % kPartColumns * kNibbleRunDepth);
+      for (int64_t k = 0; k < b.k; k += kInt4RunDepth) {
+        const int64_t padded = std::min(kInt4RunDepth, b.row_step() - k), depth = std::min(kInt4RunDepth, b.k - k);
+        for (int64_t column = part * kPartColumns; column < last; column += kInt4PanelColumns)
+          unpack_panel(b, column, k, padded, panels.data() + column % kPartColumns * kInt4RunDepth);
         for (int64_t row = 0; row < m; row += kernels.most_rows) {
           const int64_t rows = std::min(kernels.most_rows, m - row);
-          for (int64_t column = part * kPartColumns; column < last; column += kNibblePanelColumns) {
-            const float* const panel = panels.data() + column % kPartColumns * kNibbleRunDepth;
+          for (int64_t column = part * kPartColumns; column < last; column += kInt4PanelColumns) {
+            const float* const panel = panels.data() + column % kPartColumns * kInt4RunDepth;
             const PanelProduct product{a + row * b.k + k, b.k, panel, depth, y + row * b.n + column, b.n, k > 0};
-            multiply_part(kernels.of_rows[rows - 1], product, rows, std::min(kNibblePanelColumns, last - column));
+            multiply_part(kernels.of_rows[rows - 1], product, rows, std::min(kInt4PanelColumns, last - column));
           }
         }
       }

@@ -17,11 +17,11 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kMostPanelTerms = 33000;  // 255 * 255 * 33000 < 2^31
-constexpr int64_t kLeastPanelFilters = 4;   // of a group
-constexpr int64_t kPanelRows = 192;         // of one task
-constexpr int64_t kPanelsOfTask = 8;        // where there are few rows
-constexpr int64_t kPlacesTurned = 64;       // of one task
+constexpr int64_t kMostPanelTerms = 33000;   // 255 * 255 * 33000 < 2^31
+constexpr int64_t kLeastPanelFilters = 4;    // of a group
+constexpr int64_t kPanelRows = 192;          // of one task
+constexpr int64_t kPanelsOfTask = 8;         // where there are few rows
+constexpr int64_t kElementsTransposed = 64;  // of one task
 constexpr int64_t kPanelProductsPerNanosecond = 200;
 
 bool is_depthwise_of_bytes(const ConvProblem& problem) {
@@ -33,8 +33,8 @@ bool are_finite(const std::vector<float>& scales) {
 }
 
 // One scale for each column, filled up to whole panels.
-std::vector<float> scales_of_columns(const ByteResult& result, int64_t n) {
-  std::vector<float> scales(static_cast<size_t>((n + kBytePanelColumns - 1) / kBytePanelColumns * kBytePanelColumns));
+std::vector<float> scales_of_columns(const Int8Result& result, int64_t n) {
+  std::vector<float> scales(static_cast<size_t>((n + kInt8PanelColumns - 1) / kInt8PanelColumns * kInt8PanelColumns));
   if (result.scales.empty()) return scales;
   for (int64_t i = 0; i < n; ++i)
     scales[static_cast<size_t>(i)] = result.scales[result.scales.size() == 1 ? 0 : static_cast<size_t>(i)];
@@ -53,7 +53,7 @@ struct PanelTasks {
   // f(first row, last row, first panel, last panel)
   template <class F>
   void run(int64_t k, const F& f) const {
-    const int64_t products = std::min(kPanelRows, rows) * at_once * kBytePanelColumns * k;
+    const int64_t products = std::min(kPanelRows, rows) * at_once * kInt8PanelColumns * k;
     parallel_for(chunks * parts, products / kPanelProductsPerNanosecond + 1, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         const int64_t row = task / parts * kPanelRows, panel = task % parts * at_once;
@@ -67,21 +67,21 @@ struct PanelTasks {
 
 // ---- Products of matrices ----
 
-std::shared_ptr<BytePanels> panels_of_matrix(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& b) {
+std::shared_ptr<Int8Panels> panels_of_matrix(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& b) {
   CacheKey key("byte panels");
   key.add(b.data).add(problem.n).add(problem.k).add(b.is_signed).add(b.zero);
-  return queue.weights().get_shared<BytePanels>(key.text(), [&] {
+  return queue.weights().get_shared<Int8Panels>(key.text(), [&] {
     ByteSource source{b.data, b.is_signed, b.zero, problem.n * problem.k};
     source.row_step = problem.n;
     source.column_step = 1;
-    auto panels = pack_byte_panels(problem.n, 1, problem.k, source);
+    auto panels = pack_int8_panels(problem.n, 1, problem.k, source);
     queue.weights().add_bytes(panels->panel_count() * panels->panel_bytes());
     return panels;
   });
 }
 
 // The left side as uint8 with some bytes after it; `copy` owns it where it is one.
-const uint8_t* unsigned_rows(const Codes& a, int64_t rows, int64_t k, std::unique_ptr<AlignedBytes>& copy) {
+const uint8_t* unsigned_rows(const QuantizedRange& a, int64_t rows, int64_t k, std::unique_ptr<AlignedBytes>& copy) {
   const auto* const codes = reinterpret_cast<const uint8_t*>(a.data);
   if (!a.is_signed && k % 4 == 0) return codes;
   copy = std::make_unique<AlignedBytes>(rows * k + kByteSlack);
@@ -95,13 +95,13 @@ const uint8_t* unsigned_rows(const Codes& a, int64_t rows, int64_t k, std::uniqu
 // ---- Convolutions ----
 
 // The prepared form of a convolution for one shape, kept with its filters.
-struct ReadyByteConv {
-  explicit ReadyByteConv(const ConvProblem& problem) : image(problem) {}
+struct ReadyInt8Conv {
+  explicit ReadyInt8Conv(const ConvProblem& problem) : image(problem) {}
 
-  ByteImageShape image;
+  Int8Im2colShape image;
   std::vector<int64_t> segments;
-  std::vector<std::shared_ptr<BytePanels>> groups;
-  std::shared_ptr<ByteFilters> filters;  // instead, where there is one for each channel
+  std::vector<std::shared_ptr<Int8Panels>> groups;
+  std::shared_ptr<Int8Filters> filters;  // instead, where there is one for each channel
 };
 
 // The taps of a filter as runs of bytes of the im2col buffer: along the last axis all at once where they are
@@ -121,7 +121,7 @@ struct TapRuns {
   int64_t taps = 1;   // of a run
 };
 
-std::vector<int64_t> segments_of(const ConvProblem& problem, const ByteImageShape& image, const TapRuns& runs) {
+std::vector<int64_t> segments_of(const ConvProblem& problem, const Int8Im2colShape& image, const TapRuns& runs) {
   std::vector<int64_t> segments;
   int64_t position[Shape::kMaxRank] = {};
   for (int64_t run = 0; run < runs.count; ++run) {
@@ -136,10 +136,11 @@ std::vector<int64_t> segments_of(const ConvProblem& problem, const ByteImageShap
   return segments;
 }
 
-std::shared_ptr<ReadyByteConv> make_ready_conv(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& filters) {
-  auto ready = std::make_shared<ReadyByteConv>(problem);
+std::shared_ptr<ReadyInt8Conv> make_ready_conv(Queue<Cpu>& queue, const ConvProblem& problem,
+                                               const QuantizedRange& filters) {
+  auto ready = std::make_shared<ReadyInt8Conv>(problem);
   if (is_depthwise_of_bytes(problem)) {
-    ready->filters = pack_byte_filters(problem, ready->image, filters);
+    ready->filters = pack_int8_filters(problem, ready->image, filters);
     return ready;
   }
   const TapRuns runs(problem);
@@ -154,123 +155,126 @@ std::shared_ptr<ReadyByteConv> make_ready_conv(Queue<Cpu>& queue, const ConvProb
     source.column_step = channels * taps;
     source.fine = channels;
     source.fine_step = taps;
-    ready->groups.push_back(pack_byte_panels(n, runs.count, runs.taps * channels, source));
+    ready->groups.push_back(pack_int8_panels(n, runs.count, runs.taps * channels, source));
     queue.weights().add_bytes(ready->groups.back()->panel_count() * ready->groups.back()->panel_bytes());
   }
   return ready;
 }
 
-std::shared_ptr<ReadyByteConv> ready_conv(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& filters) {
+std::shared_ptr<ReadyInt8Conv> ready_conv(Queue<Cpu>& queue, const ConvProblem& problem,
+                                          const QuantizedRange& filters) {
   CacheKey key("byte conv");
   key.add(filters.data).add(filters.is_signed).add(filters.zero);
   key.add(problem.in_channels).add(problem.out_channels).add(problem.groups);
   key.add_all(problem.in_spatial).add_all(problem.out_spatial).add_all(problem.kernel).add_all(problem.strides);
   key.add_all(problem.dilations).add_all(problem.pads_begin).add_all(problem.pads_end);
-  return queue.weights().get<ReadyByteConv>(key.text(), [&] { return make_ready_conv(queue, problem, filters); });
+  return queue.weights().get<ReadyInt8Conv>(key.text(), [&] { return make_ready_conv(queue, problem, filters); });
 }
 
 // Rows [first, last) of sums or quantized values, `columns` of them from channel `channel` on, to where y has them.
-void turn_rows(const ConvProblem& problem, const ByteResult& y, int64_t image, int64_t channel, int64_t columns,
-               int64_t first, int64_t last, const std::byte* rows) {
-  const int64_t places = product(problem.out_spatial), size = element_size(y.dtype);
-  std::byte* const target = y.data + ((image * problem.out_channels + channel) * places + first) * size;
+void transpose_rows(const ConvProblem& problem, const Int8Result& y, int64_t image, int64_t channel, int64_t columns,
+                    int64_t first, int64_t last, const std::byte* rows) {
+  const int64_t locations = product(problem.out_spatial), size = element_size(y.dtype);
+  std::byte* const target = y.data + ((image * problem.out_channels + channel) * locations + first) * size;
   if (size == 1) {
-    turn(reinterpret_cast<uint8_t*>(target), places, reinterpret_cast<const uint8_t*>(rows), columns, columns,
+    turn(reinterpret_cast<uint8_t*>(target), locations, reinterpret_cast<const uint8_t*>(rows), columns, columns,
          last - first);
   } else {
-    turn(reinterpret_cast<int32_t*>(target), places, reinterpret_cast<const int32_t*>(rows), columns, columns,
+    turn(reinterpret_cast<int32_t*>(target), locations, reinterpret_cast<const int32_t*>(rows), columns, columns,
          last - first);
   }
 }
 
-void multiply_group(const ConvProblem& problem, const ReadyByteConv& ready, const ByteRows& left, const ByteResult& y,
+void multiply_group(const ConvProblem& problem, const ReadyInt8Conv& ready, const Int8Rows& left, const Int8Result& y,
                     int64_t image, int64_t group) {
-  const BytePanels& panels = *ready.groups[static_cast<size_t>(group)];
-  const int64_t places = product(problem.out_spatial), n = panels.n, size = element_size(y.dtype);
-  ByteResult its = y;
+  const Int8Panels& panels = *ready.groups[static_cast<size_t>(group)];
+  const int64_t locations = product(problem.out_spatial), n = panels.n, size = element_size(y.dtype);
+  Int8Result its = y;
   if (its.scales.size() > 1) its.scales.assign(y.scales.begin() + group * n, y.scales.begin() + (group + 1) * n);
   const std::vector<float> scales = scales_of_columns(its, n);
   const std::vector<int32_t> starts = byte_starts(panels, left.zero, y.bias == nullptr ? nullptr : y.bias + group * n);
-  PanelTasks(places, panels.panel_count())
+  PanelTasks(locations, panels.panel_count())
       .run(panels.segments * panels.depth, [&](int64_t row, int64_t last_row, int64_t panel, int64_t last_panel) {
-        const int64_t column = panel * kBytePanelColumns,
-                      columns = std::min(n, last_panel * kBytePanelColumns) - column;
-        ByteSums sums{nullptr, columns, y.dtype, scales.data(), are_finite(scales), y.zero};
+        const int64_t column = panel * kInt8PanelColumns,
+                      columns = std::min(n, last_panel * kInt8PanelColumns) - column;
+        Int8Sums sums{nullptr, columns, y.dtype, scales.data(), are_finite(scales), y.zero};
         if (problem.y_channels_last) {
           sums.row_step = problem.out_channels;
-          sums.data = y.data + ((image * places + row) * problem.out_channels + group * n + column) * size;
+          sums.data = y.data + ((image * locations + row) * problem.out_channels + group * n + column) * size;
           return multiply_bytes(left, panels, starts.data(), row, last_row, panel, last_panel, sums);
         }
         auto rows = AlignedBytes::of_task((last_row - row) * columns * size);
         sums.data = reinterpret_cast<std::byte*>(rows.data());
         multiply_bytes(left, panels, starts.data(), row, last_row, panel, last_panel, sums);
-        turn_rows(problem, y, image, group * n + column, columns, row, last_row, sums.data);
+        transpose_rows(problem, y, image, group * n + column, columns, row, last_row, sums.data);
       });
 }
 
 // ---- One filter a channel: lines of the result, transposed some at a time ----
 
-void filter_image(const ConvProblem& problem, const ReadyByteConv& ready, const uint8_t* padded, int32_t zero,
-                  const ByteResult& y, int64_t image) {
+void filter_im2col(const ConvProblem& problem, const ReadyInt8Conv& ready, const uint8_t* padded, int32_t zero,
+                   const Int8Result& y, int64_t image) {
   const int64_t channels = problem.in_channels, size = element_size(y.dtype);
   const std::vector<float> scales = scales_of_columns(y, channels);
-  const ByteFilters& filters = *ready.filters;
-  const std::vector<int32_t> starts = byte_filter_starts(filters, zero, y.bias);
+  const Int8Filters& filters = *ready.filters;
+  const std::vector<int32_t> starts = int8_filter_starts(filters, zero, y.bias);
   const int64_t width = problem.out_spatial.back(), lines = product(problem.out_spatial) / width;
-  const int64_t at_once = (kPlacesTurned + width - 1) / width, groups = (lines + at_once - 1) / at_once;
+  const int64_t at_once = (kElementsTransposed + width - 1) / width, groups = (lines + at_once - 1) / at_once;
   const bool finite = are_finite(scales);
   parallel_for(groups, at_once * width * channels * product(problem.kernel) / 32 + 1, [&](int64_t begin, int64_t end) {
     auto rows = AlignedBytes::of_task(problem.y_channels_last ? 0 : at_once * width * channels * size);
-    ByteFilterLine line(filters, width);
+    Int8FilterLine line(filters, width);
     for (int64_t first = begin * at_once; first < std::min(lines, end * at_once); first += at_once) {
       const int64_t last = std::min(lines, first + at_once);
       std::byte* const target = problem.y_channels_last ? y.data + (image * lines + first) * width * channels * size
                                                         : reinterpret_cast<std::byte*>(rows.data());
       for (int64_t index = first; index < last; ++index) {
-        const ByteSums sums{
+        const Int8Sums sums{
             target + (index - first) * width * channels * size, channels, y.dtype, scales.data(), finite, y.zero};
-        line.run(padded + ready.image.places[static_cast<size_t>(index * width)], starts.data(), sums);
+        line.run(padded + ready.image.locations[static_cast<size_t>(index * width)], starts.data(), sums);
       }
-      if (!problem.y_channels_last) turn_rows(problem, y, image, 0, channels, first * width, last * width, target);
+      if (!problem.y_channels_last) transpose_rows(problem, y, image, 0, channels, first * width, last * width, target);
     }
   });
 }
 
 }  // namespace
 
-bool suits_byte_panels(const GemmProblem& problem, const Codes& b) {
-  return has_byte_panels() && b.is_constant && problem.k <= kMostPanelTerms && problem.k > 0 && problem.n > 0;
+bool suits_int8_panels(const GemmProblem& problem, const QuantizedRange& b) {
+  return has_int8_panels() && b.is_constant && problem.k <= kMostPanelTerms && problem.k > 0 && problem.n > 0;
 }
 
-bool suits_byte_panels(const ConvProblem& problem, const Codes& filters) {
-  if (!has_byte_panels() || !filters.is_constant || problem.spatial_rank() < 1) return false;
+bool suits_int8_panels(const ConvProblem& problem, const QuantizedRange& filters) {
+  if (!has_int8_panels() || !filters.is_constant || problem.spatial_rank() < 1) return false;
   const int64_t terms = problem.in_channels / problem.groups * product(problem.kernel);
   const bool pads_fit =
       std::all_of(problem.pads_begin.begin(), problem.pads_begin.end(), [](int64_t pad) { return pad >= 0; }) &&
       std::all_of(problem.pads_end.begin(), problem.pads_end.end(), [](int64_t pad) { return pad >= 0; });
   if (!pads_fit || terms == 0 || terms > kMostPanelTerms || product(problem.out_spatial) == 0) return false;
-  if (is_depthwise_of_bytes(problem)) return suits_byte_filters(problem, filters);
-  return problem.out_channels / problem.groups >= (problem.groups == 1 ? kLeastPanelFilters : kBytePanelColumns);
+  if (is_depthwise_of_bytes(problem)) return suits_int8_filters(problem, filters);
+  return problem.out_channels / problem.groups >= (problem.groups == 1 ? kLeastPanelFilters : kInt8PanelColumns);
 }
 
-Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a, const Codes& b, const ByteResult& c) {
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& a, const QuantizedRange& b,
+            const Int8Result& c) {
   const int64_t m = problem.m, n = problem.n, k = problem.k;
   const std::vector<float> scales = scales_of_columns(c, n);
   const bool finite = are_finite(scales);
-  std::vector<int64_t> places(static_cast<size_t>(m));
-  for (int64_t row = 0; row < m; ++row) places[static_cast<size_t>(row)] = row * k;
+  std::vector<int64_t> locations(static_cast<size_t>(m));
+  for (int64_t row = 0; row < m; ++row) locations[static_cast<size_t>(row)] = row * k;
   const int64_t segment = 0;
   for (int64_t i = 0; i < problem.batch(); ++i) {
-    Codes left = a, right = b;
+    QuantizedRange left = a, right = b;
     left.data += problem.a_offsets[i];
     right.data += problem.b_offsets[i];
     const auto panels = panels_of_matrix(queue, problem, right);
     std::unique_ptr<AlignedBytes> copy;
-    const ByteRows rows{unsigned_rows(left, m, k, copy), a.is_signed ? a.zero + 128 : a.zero, places.data(), &segment};
+    const Int8Rows rows{unsigned_rows(left, m, k, copy), a.is_signed ? a.zero + 128 : a.zero, locations.data(),
+                        &segment};
     const std::vector<int32_t> starts = byte_starts(*panels, rows.zero, c.bias);
     std::byte* const target = c.data + i * m * n * element_size(c.dtype);
     PanelTasks(m, panels->panel_count()).run(k, [&](int64_t row, int64_t last_row, int64_t panel, int64_t last_panel) {
-      const ByteSums sums{target + (row * n + panel * kBytePanelColumns) * element_size(c.dtype),
+      const Int8Sums sums{target + (row * n + panel * kInt8PanelColumns) * element_size(c.dtype),
                           n,
                           c.dtype,
                           scales.data(),
@@ -282,7 +286,8 @@ Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a, const
   return {};
 }
 
-Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x, const Codes& filters, const ByteResult& y) {
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x, const QuantizedRange& filters,
+            const Int8Result& y) {
   const auto ready = ready_conv(queue, problem, filters);
   const int64_t unpadded = ready->image.is_padded ? problem.in_channels * product(problem.in_spatial) : 0;
   const auto memory = PX_TRY(queue.pool().allocate(static_cast<size_t>(ready->image.bytes + kByteSlack + unpadded)));
@@ -292,13 +297,13 @@ Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x, const
   const int32_t zero = x.is_signed ? x.zero + 128 : x.zero;
   const int64_t channels = problem.in_channels / problem.groups;
   for (int64_t image = 0; image < problem.batch; ++image) {
-    fill_byte_image(problem, ready->image, x, image, scratch, padded);
+    fill_int8_im2col(problem, ready->image, x, image, scratch, padded);
     if (ready->filters != nullptr) {
-      filter_image(problem, *ready, padded, zero, y, image);
+      filter_im2col(problem, *ready, padded, zero, y, image);
       continue;
     }
     for (int64_t group = 0; group < problem.groups; ++group) {
-      const ByteRows left{padded + group * channels, zero, ready->image.places.data(), ready->segments.data()};
+      const Int8Rows left{padded + group * channels, zero, ready->image.locations.data(), ready->segments.data()};
       multiply_group(problem, *ready, left, y, image, group);
     }
   }

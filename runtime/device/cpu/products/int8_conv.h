@@ -8,11 +8,13 @@
 namespace parallax::runtime {
 
 // Whether this processor has them, for this problem.
-bool suits_byte_panels(const GemmProblem& problem, const Codes& b);
-bool suits_byte_panels(const ConvProblem& problem, const Codes& filters);
+bool suits_int8_panels(const GemmProblem& problem, const QuantizedRange& b);
+bool suits_int8_panels(const ConvProblem& problem, const QuantizedRange& filters);
 
-Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a, const Codes& b, const ByteResult& c);
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& a, const QuantizedRange& b,
+            const Int8Result& c);
 // x and y may be channels last, each as the problem says.
-Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x, const Codes& filters, const ByteResult& y);
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x, const QuantizedRange& filters,
+            const Int8Result& y);
 
 }  // namespace parallax::runtime

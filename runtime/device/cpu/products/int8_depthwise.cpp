@@ -9,23 +9,23 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#define PX_BYTE_LINES __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+#define PX_INT8_LINES __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 #endif
 
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kChannelBlock = 64;          // channels
-constexpr int64_t kLaced = 4 * kChannelBlock;  // bytes of four lines
+constexpr int64_t kChannelBlock = 64;                // channels
+constexpr int64_t kInterleaved = 4 * kChannelBlock;  // bytes of four lines
 
-int32_t number_of(const Codes& codes, int64_t index) {
+int32_t number_of(const QuantizedRange& codes, int64_t index) {
   const std::byte code = codes.data[index];
   return (codes.is_signed ? static_cast<int8_t>(code) : static_cast<uint8_t>(code)) - codes.zero;
 }
 
 }  // namespace
 
-bool suits_byte_filters(const ConvProblem& problem, const Codes& filters) {
+bool suits_int8_filters(const ConvProblem& problem, const QuantizedRange& filters) {
   if (problem.spatial_rank() > 2) return false;
   if (filters.is_signed && filters.zero == 0) return true;
   for (int64_t i = 0; i < problem.out_channels * product(problem.kernel); ++i) {
@@ -35,9 +35,9 @@ bool suits_byte_filters(const ConvProblem& problem, const Codes& filters) {
   return true;
 }
 
-std::shared_ptr<ByteFilters> pack_byte_filters(const ConvProblem& problem, const ByteImageShape& image,
-                                               const Codes& filters) {
-  auto made = std::make_shared<ByteFilters>(ByteFilters{problem.out_channels, 1, 1, 0, 0, 1, 1, AlignedBytes(0), {}});
+std::shared_ptr<Int8Filters> pack_int8_filters(const ConvProblem& problem, const Int8Im2colShape& image,
+                                               const QuantizedRange& filters) {
+  auto made = std::make_shared<Int8Filters>(Int8Filters{problem.out_channels, 1, 1, 0, 0, 1, 1, AlignedBytes(0), {}});
   const int64_t last = problem.spatial_rank() - 1;
   made->columns = problem.kernel[last];
   made->column_bytes = image.steps[last];
@@ -48,7 +48,7 @@ std::shared_ptr<ByteFilters> pack_byte_filters(const ConvProblem& problem, const
     made->line_bytes = image.steps[0] * problem.dilations[0];
   }
   const int64_t fours = made->fours(), columns = made->columns;
-  const int64_t bytes = made->blocks() * fours * columns * kLaced;
+  const int64_t bytes = made->blocks() * fours * columns * kInterleaved;
   made->numbers = AlignedBytes(bytes);
   std::memset(made->numbers.data(), 0, static_cast<size_t>(bytes));
   made->sums.assign(static_cast<size_t>(made->channels), 0);
@@ -58,14 +58,15 @@ std::shared_ptr<ByteFilters> pack_byte_filters(const ConvProblem& problem, const
       const int64_t line = tap / columns, column = tap % columns;
       const int32_t number = number_of(filters, channel * made->lines * columns + tap);
       const int64_t four = (channel / kChannelBlock * fours + line / 4) * columns + column;
-      made->numbers.data()[four * kLaced + vector * kChannelBlock + lane * 4 + line % 4] = static_cast<uint8_t>(number);
+      made->numbers.data()[four * kInterleaved + vector * kChannelBlock + lane * 4 + line % 4] =
+          static_cast<uint8_t>(number);
       made->sums[static_cast<size_t>(channel)] += number;
     }
   }
   return made;
 }
 
-std::vector<int32_t> byte_filter_starts(const ByteFilters& filters, int32_t zero, const int64_t* bias) {
+std::vector<int32_t> int8_filter_starts(const Int8Filters& filters, int32_t zero, const int64_t* bias) {
   std::vector<int32_t> starts(static_cast<size_t>(filters.blocks() * kChannelBlock));
   for (int64_t i = 0; i < filters.channels; ++i) {
     const int64_t more = bias == nullptr ? 0 : bias[i];
@@ -74,11 +75,11 @@ std::vector<int32_t> byte_filter_starts(const ByteFilters& filters, int32_t zero
   return starts;
 }
 
-ByteFilterLine::ByteFilterLine(const ByteFilters& filters, int64_t width)
+Int8FilterLine::Int8FilterLine(const Int8Filters& filters, int64_t width)
     : filters_(filters),
       width_(width),
-      image_columns_((width - 1) * filters.column_step + (filters.columns - 1) * filters.column_reach + 1),
-      laced_(AlignedBytes::of_task(filters.fours() * image_columns_ * kLaced)),
+      im2col_columns_((width - 1) * filters.column_step + (filters.columns - 1) * filters.column_reach + 1),
+      interleaved_(AlignedBytes::of_task(filters.fours() * im2col_columns_ * kInterleaved)),
       sums_(AlignedNumbers<int32_t>::of_task(width * filters.blocks() * kChannelBlock)) {}
 
 #if defined(__x86_64__)
@@ -91,8 +92,8 @@ constexpr __mmask32 kAllPairs = ~uint32_t{0};
 constexpr __mmask16 kAllFours = 0xFFFF;
 
 // Columns of four lines, each of 64 channels.
-PX_BYTE_LINES void lace(const uint8_t* const (&lines)[4], int64_t columns, int64_t step, uint8_t* to) {
-  for (int64_t column = 0; column < columns; ++column, to += kLaced) {
+PX_INT8_LINES void lace(const uint8_t* const (&lines)[4], int64_t columns, int64_t step, uint8_t* to) {
+  for (int64_t column = 0; column < columns; ++column, to += kInterleaved) {
     const __m512i a = _mm512_loadu_si512(lines[0] + column * step), b = _mm512_loadu_si512(lines[1] + column * step);
     const __m512i c = _mm512_loadu_si512(lines[2] + column * step), d = _mm512_loadu_si512(lines[3] + column * step);
     const __m512i low_ab = _mm512_maskz_unpacklo_epi8(kAllBytes, a, b),
@@ -107,7 +108,7 @@ PX_BYTE_LINES void lace(const uint8_t* const (&lines)[4], int64_t columns, int64
 }
 
 // Lanes of 128 bits of four vectors transposed: channels in their order.
-PX_BYTE_LINES void store_in_order(const __m512i (&sums)[4], int32_t* to) {
+PX_INT8_LINES void store_in_order(const __m512i (&sums)[4], int32_t* to) {
   const __m512i a = _mm512_maskz_shuffle_i32x4(kAllFours, sums[0], sums[1], 0x44);
   const __m512i b = _mm512_maskz_shuffle_i32x4(kAllFours, sums[0], sums[1], 0xEE);
   const __m512i c = _mm512_maskz_shuffle_i32x4(kAllFours, sums[2], sums[3], 0x44);
@@ -118,9 +119,9 @@ PX_BYTE_LINES void store_in_order(const __m512i (&sums)[4], int32_t* to) {
   _mm512_store_si512(to + 48, _mm512_maskz_shuffle_i32x4(kAllFours, b, d, 0xDD));
 }
 
-struct LacedLine {
-  const uint8_t* laced;
-  int64_t image_columns, step, reach;
+struct InterleavedLine {
+  const uint8_t* interleaved;
+  int64_t im2col_columns, step, reach;
   const uint8_t* numbers;
   int64_t fours, columns;
   const int32_t* starts;
@@ -130,30 +131,32 @@ struct LacedLine {
 };
 
 template <int kColumns, int kFours>  // 0: any
-PX_BYTE_LINES void filter_line(const LacedLine& line) {
+PX_INT8_LINES void filter_line(const InterleavedLine& line) {
   const int64_t columns = kColumns == 0 ? line.columns : kColumns, fours = kFours == 0 ? line.fours : kFours;
-  for (int64_t place = 0; place < line.width; ++place) {
+  for (int64_t location = 0; location < line.width; ++location) {
     __m512i sums[4];
 #pragma GCC unroll 4
     for (int vector = 0; vector < 4; ++vector) sums[vector] = _mm512_load_si512(line.starts + 16 * vector);
     const uint8_t* numbers = line.numbers;
     for (int64_t four = 0; four < fours; ++four) {
-      const uint8_t* laced = line.laced + (four * line.image_columns + place * line.step) * kLaced;
-      for (int64_t column = 0; column < columns; ++column, laced += line.reach * kLaced, numbers += kLaced) {
+      const uint8_t* interleaved =
+          line.interleaved + (four * line.im2col_columns + location * line.step) * kInterleaved;
+      for (int64_t column = 0; column < columns;
+           ++column, interleaved += line.reach * kInterleaved, numbers += kInterleaved) {
 #pragma GCC unroll 4
         for (int vector = 0; vector < 4; ++vector)
-          sums[vector] = _mm512_dpbusd_epi32(sums[vector], _mm512_load_si512(laced + vector * kChannelBlock),
+          sums[vector] = _mm512_dpbusd_epi32(sums[vector], _mm512_load_si512(interleaved + vector * kChannelBlock),
                                              _mm512_load_si512(numbers + vector * kChannelBlock));
       }
     }
-    store_in_order(sums, line.sums + place * line.sum_step);
+    store_in_order(sums, line.sums + location * line.sum_step);
   }
 }
 
 }  // namespace
 
-void ByteFilterLine::run(const uint8_t* first, const int32_t* starts, const ByteSums& target) {
-  const ByteFilters& filters = filters_;
+void Int8FilterLine::run(const uint8_t* first, const int32_t* starts, const Int8Sums& target) {
+  const Int8Filters& filters = filters_;
   const int64_t fours = filters.fours(), padded = filters.blocks() * kChannelBlock;
   int32_t* const sums = sums_.data();
   for (int64_t block = 0; block < filters.blocks(); ++block) {
@@ -163,34 +166,34 @@ void ByteFilterLine::run(const uint8_t* first, const int32_t* starts, const Byte
         const int64_t tap = 4 * four + line < filters.lines ? 4 * four + line : 0;
         lines[line] = first + block * kChannelBlock + tap * filters.line_bytes;
       }
-      lace(lines, image_columns_, filters.column_bytes, laced_.data() + four * image_columns_ * kLaced);
+      lace(lines, im2col_columns_, filters.column_bytes, interleaved_.data() + four * im2col_columns_ * kInterleaved);
     }
-    alignas(64) int32_t laced_starts[kChannelBlock];
+    alignas(64) int32_t interleaved_starts[kChannelBlock];
     for (int64_t i = 0; i < kChannelBlock; ++i)
-      laced_starts[i % 16 / 4 * 16 + i / 16 * 4 + i % 4] = starts[block * kChannelBlock + i];
-    const LacedLine line{laced_.data(),
-                         image_columns_,
-                         filters.column_step,
-                         filters.column_reach,
-                         filters.numbers.data() + block * fours * filters.columns * kLaced,
-                         fours,
-                         filters.columns,
-                         laced_starts,
-                         width_,
-                         sums + block * kChannelBlock,
-                         padded};
+      interleaved_starts[i % 16 / 4 * 16 + i / 16 * 4 + i % 4] = starts[block * kChannelBlock + i];
+    const InterleavedLine line{interleaved_.data(),
+                               im2col_columns_,
+                               filters.column_step,
+                               filters.column_reach,
+                               filters.numbers.data() + block * fours * filters.columns * kInterleaved,
+                               fours,
+                               filters.columns,
+                               interleaved_starts,
+                               width_,
+                               sums + block * kChannelBlock,
+                               padded};
     if (filters.columns == 3 && fours == 1) {
       filter_line<3, 1>(line);
     } else {
       filter_line<0, 0>(line);
     }
   }
-  finish_byte_sums(width_, filters.channels, padded, sums, target.scales, target);
+  finish_int8_sums(width_, filters.channels, padded, sums, target.scales, target);
 }
 
 #else
 
-void ByteFilterLine::run(const uint8_t*, const int32_t*, const ByteSums&) { PX_CHECK(false); }
+void Int8FilterLine::run(const uint8_t*, const int32_t*, const Int8Sums&) { PX_CHECK(false); }
 
 #endif
 

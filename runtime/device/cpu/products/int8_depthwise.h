@@ -9,7 +9,7 @@ namespace parallax::runtime {
 
 // Filters of one or two axes. Blocks of 64 channels; of each, for every four lines of a filter and every column, four
 // vectors in the order in which lacing leaves the channels.
-struct ByteFilters {
+struct Int8Filters {
   int64_t channels = 0, lines = 1, columns = 1;
   int64_t line_bytes = 0, column_bytes = 0;  // of the image, from one tap to the next
   int64_t column_step = 1;                   // of the image, from one place to the next, in columns
@@ -21,23 +21,23 @@ struct ByteFilters {
 };
 
 // Whether all codes less their zero are int8 numbers.
-bool suits_byte_filters(const ConvProblem& problem, const Codes& filters);
-std::shared_ptr<ByteFilters> pack_byte_filters(const ConvProblem& problem, const ByteImageShape& image,
-                                               const Codes& filters);
+bool suits_int8_filters(const ConvProblem& problem, const QuantizedRange& filters);
+std::shared_ptr<Int8Filters> pack_int8_filters(const ConvProblem& problem, const Int8Im2colShape& image,
+                                               const QuantizedRange& filters);
 // What each channel's sums begin with; filled up to whole blocks.
-std::vector<int32_t> byte_filter_starts(const ByteFilters& filters, int32_t zero, const int64_t* bias);
+std::vector<int32_t> int8_filter_starts(const Int8Filters& filters, int32_t zero, const int64_t* bias);
 
 // One line of the result at a time, on one thread.
-class ByteFilterLine {
+class Int8FilterLine {
  public:
-  ByteFilterLine(const ByteFilters& filters, int64_t width);
+  Int8FilterLine(const Int8Filters& filters, int64_t width);
   // `first` is the first tap of the first place.
-  void run(const uint8_t* first, const int32_t* starts, const ByteSums& target);
+  void run(const uint8_t* first, const int32_t* starts, const Int8Sums& target);
 
  private:
-  const ByteFilters& filters_;
-  int64_t width_, image_columns_;
-  AlignedBytes laced_;            // [fours, columns of the image, 256]
+  const Int8Filters& filters_;
+  int64_t width_, im2col_columns_;
+  AlignedBytes interleaved_;      // [fours, columns of the image, 256]
   AlignedNumbers<int32_t> sums_;  // [places, channels filled up]
 };
 

@@ -38,12 +38,13 @@ bool has_exact_bytes() {
 
 // True where oneDNN has such products, or our own panels.
 bool are_worth_it(double work, int64_t terms) {
-  return (has_exact_bytes() || has_code_panels()) && work >= static_cast<double>(kLeastByteWork) && terms <= kMostTerms;
+  return (has_exact_bytes() || has_quantized_panels()) && work >= static_cast<double>(kLeastByteWork) &&
+         terms <= kMostTerms;
 }
 
 void flip(const std::byte* from, int64_t count, std::byte* to) {
   parallel_for(count, 1, [=](int64_t begin, int64_t end) {
-    vectorised(begin, end, [=](int64_t first, int64_t last) {
+    vectorized(begin, end, [=](int64_t first, int64_t last) {
       const auto* const source = reinterpret_cast<const uint8_t*>(from);
       auto* const target = reinterpret_cast<uint8_t*>(to);
       PX_INDEPENDENT_ITERATIONS
@@ -61,7 +62,7 @@ struct Side {
   std::shared_ptr<std::byte> memory;
 };
 
-Result<Side> side_of(Queue<Cpu>& queue, const Codes& codes, int64_t count, bool is_signed) {
+Result<Side> side_of(Queue<Cpu>& queue, const QuantizedRange& codes, int64_t count, bool is_signed) {
   if (codes.is_signed == is_signed) return Side{codes.data, codes.zero, {}};
   const int32_t zero = is_signed ? codes.zero - kSignBit : codes.zero + kSignBit;
   Status status;
@@ -84,7 +85,7 @@ Result<Side> side_of(Queue<Cpu>& queue, const Codes& codes, int64_t count, bool 
 }
 
 // c [m, n] = (a - its zero) (b - its zero), all dense.
-Status byte_product(int64_t m, int64_t n, int64_t k, const Side& a, const Side& b, int32_t* c) {
+Status int8_product(int64_t m, int64_t n, int64_t k, const Side& a, const Side& b, int32_t* c) {
   const int32_t no_offset = 0;
   const dnnl_status_t status = dnnl_gemm_u8s8s32(
       'N', 'N', 'F', m, n, k, 1.0F, reinterpret_cast<const uint8_t*>(a.data), k, static_cast<uint8_t>(a.zero),
@@ -99,8 +100,8 @@ using Numbers = std::shared_ptr<int16_t>;
 
 // The output of `pack(numbers)`; kept with constant weights.
 template <class Pack>
-Result<Numbers> packed(Queue<Cpu>& queue, const Codes& codes, const char* prefix, int64_t rows, int64_t columns,
-                       int64_t count, const Pack& pack) {
+Result<Numbers> packed(Queue<Cpu>& queue, const QuantizedRange& codes, const char* prefix, int64_t rows,
+                       int64_t columns, int64_t count, const Pack& pack) {
   Status status;
   const auto make = [&]() -> Numbers {
     auto memory = queue.pool().allocate(static_cast<size_t>(count) * sizeof(int16_t));
@@ -122,19 +123,19 @@ Result<Numbers> packed(Queue<Cpu>& queue, const Codes& codes, const char* prefix
   return kept;
 }
 
-CodeMatrix matrix_of(const Codes& codes) { return {codes.data, codes.is_signed, codes.zero}; }
+QuantizedMatrix matrix_of(const QuantizedRange& codes) { return {codes.data, codes.is_signed, codes.zero}; }
 
-Result<Numbers> packed_rows(Queue<Cpu>& queue, const Codes& codes, int64_t m, int64_t k) {
-  return packed(queue, codes, "code rows", m, k, code_row_numbers(m, k),
-                [&](int16_t* numbers) { pack_code_rows(m, k, matrix_of(codes), numbers); });
+Result<Numbers> packed_rows(Queue<Cpu>& queue, const QuantizedRange& codes, int64_t m, int64_t k) {
+  return packed(queue, codes, "code rows", m, k, quantized_row_numbers(m, k),
+                [&](int16_t* numbers) { pack_quantized_rows(m, k, matrix_of(codes), numbers); });
 }
 
-Result<Numbers> packed_panels(Queue<Cpu>& queue, const Codes& codes, int64_t n, int64_t k) {
-  return packed(queue, codes, "code panels", k, n, code_panel_numbers(n, k),
-                [&](int16_t* numbers) { pack_code_panels(n, k, matrix_of(codes), numbers); });
+Result<Numbers> packed_panels(Queue<Cpu>& queue, const QuantizedRange& codes, int64_t n, int64_t k) {
+  return packed(queue, codes, "code panels", k, n, quantized_panel_numbers(n, k),
+                [&](int16_t* numbers) { pack_quantized_panels(n, k, matrix_of(codes), numbers); });
 }
 
-std::shared_ptr<WeightPanels> kept_weight_panels(Queue<Cpu>& queue, const Codes& codes, int64_t n, int64_t k) {
+std::shared_ptr<WeightPanels> kept_weight_panels(Queue<Cpu>& queue, const QuantizedRange& codes, int64_t n, int64_t k) {
   CacheKey key("weight panels");
   key.add(codes.data).add(n).add(k).add(codes.is_signed).add(codes.zero);
   return queue.weights().get_shared<WeightPanels>(key.text(), [&] {
@@ -148,7 +149,8 @@ std::shared_ptr<WeightPanels> kept_weight_panels(Queue<Cpu>& queue, const Codes&
 // ---- Products ----
 
 // c [m, n] = a [m, k] b [k, n] of quantized values, all dense.
-Status code_product(Queue<Cpu>& queue, int64_t m, int64_t n, int64_t k, const Codes& a, const Codes& b, int32_t* c) {
+Status quantized_product(Queue<Cpu>& queue, int64_t m, int64_t n, int64_t k, const QuantizedRange& a,
+                         const QuantizedRange& b, int32_t* c) {
   if (!has_exact_bytes()) {
     const Numbers rows = PX_TRY(packed_rows(queue, a, m, k));
     if (m <= kMostWeightRows && b.is_constant) {
@@ -156,14 +158,14 @@ Status code_product(Queue<Cpu>& queue, int64_t m, int64_t n, int64_t k, const Co
       return {};
     }
     const Numbers panels = PX_TRY(packed_panels(queue, b, n, k));
-    multiply_code_panels(m, n, k, rows.get(), panels.get(), c);
+    multiply_quantized_panels(m, n, k, rows.get(), panels.get(), c);
     return {};
   }
   const Side rows = PX_TRY(side_of(queue, a, m * k, false));
   const Side columns = PX_TRY(side_of(queue, b, k * n, true));
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const LibraryThreads threads(library_thread_count(work_of_bytes(work)));
-  return byte_product(m, n, k, rows, columns, c);
+  return int8_product(m, n, k, rows, columns, c);
 }
 
 // ---- Convolutions ----
@@ -184,15 +186,15 @@ struct Reach {
   int64_t step, start, begin, end;
   Reach(const ConvProblem& problem, int64_t axis, int64_t tap)
       : step(problem.strides[axis]), start(tap * problem.dilations[axis] - problem.pads_begin[axis]) {
-    const int64_t places = problem.out_spatial[axis], length = problem.in_spatial[axis];
-    begin = std::clamp<int64_t>(start >= 0 ? 0 : (-start + step - 1) / step, 0, places);
-    end = std::clamp<int64_t>(start >= length ? 0 : (length - 1 - start) / step + 1, begin, places);
+    const int64_t locations = problem.out_spatial[axis], length = problem.in_spatial[axis];
+    begin = std::clamp<int64_t>(start >= 0 ? 0 : (-start + step - 1) / step, 0, locations);
+    end = std::clamp<int64_t>(start >= length ? 0 : (length - 1 - start) / step + 1, begin, locations);
   }
 };
 
 template <int64_t kStep>  // 0: any
 void copy_every(const uint8_t* from, int64_t any_step, int64_t count, uint8_t* to) {
-  vectorised(0, count, [=](int64_t first, int64_t last) {
+  vectorized(0, count, [=](int64_t first, int64_t last) {
     const uint8_t* const source = from;
     uint8_t* const target = to;
     const int64_t step = kStep == 0 ? any_step : kStep;
@@ -228,8 +230,8 @@ class PatchRow {
     const int64_t in_step = product(problem_.in_spatial, axis + 1, axis + left);
     const int64_t out_step = product(problem_.out_spatial, axis + 1, axis + left);
     pad(to, reach.begin * out_step);
-    for (int64_t place = reach.begin; place < reach.end; ++place)
-      write_axes(axis + 1, from + (place * reach.step + reach.start) * in_step, to + place * out_step);
+    for (int64_t location = reach.begin; location < reach.end; ++location)
+      write_axes(axis + 1, from + (location * reach.step + reach.start) * in_step, to + location * out_step);
     pad(to + reach.end * out_step, (problem_.out_spatial[axis] - reach.end) * out_step);
   }
 
@@ -273,26 +275,26 @@ class PatchRow {
 
 // All of one group: [channels of a group * taps, positions].
 void write_patches(const ConvProblem& problem, int32_t zero, const std::byte* group, std::byte* to) {
-  const int64_t taps = product(problem.kernel), places = product(problem.out_spatial);
+  const int64_t taps = product(problem.kernel), locations = product(problem.out_spatial);
   const int64_t plane = product(problem.in_spatial);
   std::vector<PatchRow> rows;
   for (int64_t tap = 0; tap < taps; ++tap) rows.emplace_back(problem, static_cast<uint8_t>(zero), tap);
-  parallel_for(terms_of(problem), places / 8 + 1, [&, taps, places, plane](int64_t begin, int64_t end) {
+  parallel_for(terms_of(problem), locations / 8 + 1, [&, taps, locations, plane](int64_t begin, int64_t end) {
     for (int64_t term = begin; term < end; ++term) {
       const auto* const source = reinterpret_cast<const uint8_t*>(group) + term / taps * plane;
-      rows[static_cast<size_t>(term % taps)].write(source, reinterpret_cast<uint8_t*>(to) + term * places);
+      rows[static_cast<size_t>(term % taps)].write(source, reinterpret_cast<uint8_t*>(to) + term * locations);
     }
   });
 }
 
 }  // namespace
 
-bool suits_byte_products(const GemmProblem& problem) {
+bool suits_int8_gemm(const GemmProblem& problem) {
   return are_worth_it(static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k),
                       problem.k);
 }
 
-bool suits_byte_products(const ConvProblem& problem) {
+bool suits_int8_gemm(const ConvProblem& problem) {
   if (problem.spatial_rank() == 0 || problem.out_channels == 0) return false;
   const int64_t terms = terms_of(problem);
   if (problem.out_channels / problem.groups < kLeastFilters || terms < kLeastTaps) return false;
@@ -301,37 +303,39 @@ bool suits_byte_products(const ConvProblem& problem) {
   return are_worth_it(sums * static_cast<double>(terms), terms);
 }
 
-Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a, const Codes& b, int32_t* c) {
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& a, const QuantizedRange& b,
+            int32_t* c) {
   const int64_t m = problem.m, n = problem.n, k = problem.k;
   for (int64_t i = 0; i < problem.batch(); ++i) {
-    Codes left = a, right = b;
+    QuantizedRange left = a, right = b;
     left.data += problem.a_offsets[i];
     right.data += problem.b_offsets[i];
-    PX_TRY(code_product(queue, m, n, k, left, right, c + i * m * n));
+    PX_TRY(quantized_product(queue, m, n, k, left, right, c + i * m * n));
   }
   return {};
 }
 
-Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x, const Codes& filters, int32_t* y) {
-  const int64_t terms = terms_of(problem), places = product(problem.out_spatial);
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x, const QuantizedRange& filters,
+            int32_t* y) {
+  const int64_t terms = terms_of(problem), locations = product(problem.out_spatial);
   const int64_t rows = problem.out_channels / problem.groups;
   const int64_t group_size = problem.in_channels / problem.groups * product(problem.in_spatial);
   // Flipped once, before it is multiplied into patches.
   const bool is_signed = has_exact_bytes() || x.is_signed;
   const Side source = PX_TRY(side_of(queue, x, problem.batch * problem.groups * group_size, is_signed));
-  Codes patches{source.data, is_signed, source.zero, false};
+  QuantizedRange patches{source.data, is_signed, source.zero, false};
   std::shared_ptr<std::byte> memory;
   const bool is_itself = is_pointwise(problem);
-  if (!is_itself) memory = PX_TRY(queue.pool().allocate(static_cast<size_t>(terms * places)));
+  if (!is_itself) memory = PX_TRY(queue.pool().allocate(static_cast<size_t>(terms * locations)));
   for (int64_t part = 0; part < problem.batch * problem.groups; ++part) {
     patches.data = source.data + part * group_size;
     if (!is_itself) {
       write_patches(problem, source.zero, patches.data, memory.get());
       patches.data = memory.get();
     }
-    Codes its_filters = filters;
+    QuantizedRange its_filters = filters;
     its_filters.data += part % problem.groups * rows * terms;
-    PX_TRY(code_product(queue, rows, places, terms, its_filters, patches, y + part * rows * places));
+    PX_TRY(quantized_product(queue, rows, locations, terms, its_filters, patches, y + part * rows * locations));
   }
   return {};
 }

@@ -13,7 +13,7 @@
 namespace parallax::runtime {
 
 // Codes of int8 or uint8, dense, that stand for code - zero.
-struct Codes {
+struct QuantizedRange {
   const std::byte* data = nullptr;
   bool is_signed = false;
   int32_t zero = 0;          // a number that a code can be
@@ -21,16 +21,18 @@ struct Codes {
 };
 
 // Whether this processor has such products, none of these sums leaves int32, and they are enough to be worth it.
-bool suits_byte_products(const GemmProblem& problem);
-bool suits_byte_products(const ConvProblem& problem);
+bool suits_int8_gemm(const GemmProblem& problem);
+bool suits_int8_gemm(const ConvProblem& problem);
 
 // c = a * b for each matrix of the batch; no transposition, alpha and beta as they are by default.
-Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a, const Codes& b, int32_t* c);
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& a, const QuantizedRange& b,
+            int32_t* c);
 // y = the sums without bias; padding counts as 0.
-Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x, const Codes& filters, int32_t* y);
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x, const QuantizedRange& filters,
+            int32_t* y);
 
 // What becomes of sums: int32, or codes as requantize_lines has them.
-struct ByteResult {
+struct Int8Result {
   std::byte* data = nullptr;
   DType dtype = DType::int32;  // or int8, uint8
   std::vector<float> scales;   // one for all, or one for each column of a product, channel of a convolution

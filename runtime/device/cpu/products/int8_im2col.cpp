@@ -13,10 +13,10 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kPlacesAtOnce = 64;
+constexpr int64_t kPositionsAtOnce = 64;
 
 void move_up(uint8_t* codes, int64_t count) {
-  vectorised(0, count, [=](int64_t first, int64_t last) {
+  vectorized(0, count, [=](int64_t first, int64_t last) {
     uint8_t* const target = codes;
     PX_INDEPENDENT_ITERATIONS
     for (int64_t i = first; i < last; ++i) target[i] = static_cast<uint8_t>(target[i] ^ 0x80U);
@@ -24,18 +24,18 @@ void move_up(uint8_t* codes, int64_t count) {
 }
 
 // [positions, channels] of an input that is [channels, positions] or so already.
-void turn_image(const ConvProblem& problem, const uint8_t* image, bool is_signed, uint8_t* to) {
-  const int64_t channels = problem.in_channels, places = product(problem.in_spatial);
-  parallel_for((places + kPlacesAtOnce - 1) / kPlacesAtOnce, channels * kPlacesAtOnce / 16 + 1,
+void transpose_activations(const ConvProblem& problem, const uint8_t* image, bool is_signed, uint8_t* to) {
+  const int64_t channels = problem.in_channels, locations = product(problem.in_spatial);
+  parallel_for((locations + kPositionsAtOnce - 1) / kPositionsAtOnce, channels * kPositionsAtOnce / 16 + 1,
                [=, &problem](int64_t begin, int64_t end) {
-                 for (int64_t first = begin * kPlacesAtOnce; first < std::min(places, end * kPlacesAtOnce);
-                      first += kPlacesAtOnce) {
-                   const int64_t count = std::min(kPlacesAtOnce, places - first);
+                 for (int64_t first = begin * kPositionsAtOnce; first < std::min(locations, end * kPositionsAtOnce);
+                      first += kPositionsAtOnce) {
+                   const int64_t count = std::min(kPositionsAtOnce, locations - first);
                    uint8_t* const target = to + first * channels;
                    if (problem.x_channels_last) {
                      std::memcpy(target, image + first * channels, static_cast<size_t>(count * channels));
                    } else {
-                     turn(target, channels, image + first, places, count, channels);
+                     turn(target, channels, image + first, locations, count, channels);
                    }
                    if (is_signed) move_up(target, count * channels);
                  }
@@ -44,7 +44,7 @@ void turn_image(const ConvProblem& problem, const uint8_t* image, bool is_signed
 
 }  // namespace
 
-ByteImageShape::ByteImageShape(const ConvProblem& problem) {
+Int8Im2colShape::Int8Im2colShape(const ConvProblem& problem) {
   const int64_t rank = problem.spatial_rank();
   steps = Ints(rank, 0);
   bytes = problem.in_channels;
@@ -59,23 +59,23 @@ ByteImageShape::ByteImageShape(const ConvProblem& problem) {
   }
   int64_t position[Shape::kMaxRank] = {};
   const int64_t count = product(problem.out_spatial);
-  places.reserve(static_cast<size_t>(count));
-  for (int64_t place = 0; place < count; ++place, advance(position, problem.out_spatial)) {
+  locations.reserve(static_cast<size_t>(count));
+  for (int64_t location = 0; location < count; ++location, advance(position, problem.out_spatial)) {
     int64_t at = 0;
     for (int64_t axis = 0; axis < rank; ++axis) at += position[axis] * problem.strides[axis] * steps[axis];
-    places.push_back(at);
+    locations.push_back(at);
   }
 }
 
-void fill_byte_image(const ConvProblem& problem, const ByteImageShape& shape, const Codes& x, int64_t image,
-                     uint8_t* scratch, uint8_t* to) {
+void fill_int8_im2col(const ConvProblem& problem, const Int8Im2colShape& shape, const QuantizedRange& x, int64_t image,
+                      uint8_t* scratch, uint8_t* to) {
   const int64_t size = problem.in_channels * product(problem.in_spatial);
   const auto* const source = reinterpret_cast<const uint8_t*>(x.data) + image * size;
-  if (!shape.is_padded) return turn_image(problem, source, x.is_signed, to);
-  const uint8_t* turned = source;
+  if (!shape.is_padded) return transpose_activations(problem, source, x.is_signed, to);
+  const uint8_t* permuted = source;
   if (!problem.x_channels_last || x.is_signed) {
-    turn_image(problem, source, x.is_signed, scratch);
-    turned = scratch;
+    transpose_activations(problem, source, x.is_signed, scratch);
+    permuted = scratch;
   }
   std::memset(to, x.is_signed ? x.zero + 128 : x.zero, static_cast<size_t>(shape.bytes));
   const int64_t rank = problem.spatial_rank(), line = problem.in_spatial.back() * problem.in_channels;
@@ -87,7 +87,7 @@ void fill_byte_image(const ConvProblem& problem, const ByteImageShape& shape, co
     int64_t at = problem.pads_begin[rank - 1] * shape.steps[rank - 1];
     for (int64_t axis = 0; axis + 1 < rank; ++axis)
       at += (position[axis] + problem.pads_begin[axis]) * shape.steps[axis];
-    std::memcpy(to + at, turned + index * line, static_cast<size_t>(line));
+    std::memcpy(to + at, permuted + index * line, static_cast<size_t>(line));
   }
 }
 

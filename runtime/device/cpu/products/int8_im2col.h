@@ -9,19 +9,19 @@
 namespace parallax::runtime {
 
 // What follows from a convolution's shape alone.
-struct ByteImageShape {
-  explicit ByteImageShape(const ConvProblem& problem);
+struct Int8Im2colShape {
+  explicit Int8Im2colShape(const ConvProblem& problem);
 
   Ints dims;   // of the padded image, without channels
   Ints steps;  // from one place to the next along each axis, in bytes
   int64_t bytes = 0;
   bool is_padded = false;
-  std::vector<int64_t> places;  // where the first tap of each place of the result lies
+  std::vector<int64_t> locations;  // where the first tap of each place of the result lies
 };
 
 // Number `image` of x, to `to`, which has `shape.bytes`; signed codes are moved up by 128, and so is their zero.
 // `scratch` has the bytes of an image without padding.
-void fill_byte_image(const ConvProblem& problem, const ByteImageShape& shape, const Codes& x, int64_t image,
-                     uint8_t* scratch, uint8_t* to);
+void fill_int8_im2col(const ConvProblem& problem, const Int8Im2colShape& shape, const QuantizedRange& x, int64_t image,
+                      uint8_t* scratch, uint8_t* to);
 
 }  // namespace parallax::runtime

@@ -20,7 +20,7 @@ namespace parallax::runtime {
 namespace {
 
 constexpr int kMostTilePanels = 4;
-constexpr int64_t kTileColumns = kBytePanelColumns;
+constexpr int64_t kTileColumns = kInt8PanelColumns;
 
 // The number that is subtracted from each value, so that the difference is an int8: its zero point where all
 // differences from that are.
@@ -39,7 +39,7 @@ int32_t taken_from(const ByteSource& b) {
 }
 
 // One panel: `fours` rows of four numbers for each column.
-void pack_byte_panel(const BytePanels& panels, const ByteSource& b, int32_t taken, int64_t panel, int8_t* to,
+void pack_int8_panel(const Int8Panels& panels, const ByteSource& b, int32_t taken, int64_t panel, int8_t* to,
                      int32_t* sums) {
   const int64_t column = panel * kTileColumns, columns = std::min(kTileColumns, panels.n - column);
   for (int64_t segment = 0; segment < panels.segments; ++segment) {
@@ -60,8 +60,8 @@ void pack_byte_panel(const BytePanels& panels, const ByteSource& b, int32_t take
 
 }  // namespace
 
-std::shared_ptr<BytePanels> pack_byte_panels(int64_t n, int64_t segments, int64_t depth, const ByteSource& b) {
-  auto panels = std::make_shared<BytePanels>(BytePanels{n, segments, depth, 0, AlignedBytes(0), {}});
+std::shared_ptr<Int8Panels> pack_int8_panels(int64_t n, int64_t segments, int64_t depth, const ByteSource& b) {
+  auto panels = std::make_shared<Int8Panels>(Int8Panels{n, segments, depth, 0, AlignedBytes(0), {}});
   const int64_t bytes = panels->panel_count() * panels->panel_bytes();
   panels->numbers = AlignedBytes(bytes);
   std::memset(panels->numbers.data(), 0, static_cast<size_t>(bytes));
@@ -69,14 +69,14 @@ std::shared_ptr<BytePanels> pack_byte_panels(int64_t n, int64_t segments, int64_
   const int32_t taken = taken_from(b);
   panels->zero = b.zero - taken;
   for (int64_t panel = 0; panel < panels->panel_count(); ++panel) {
-    pack_byte_panel(*panels, b, taken, panel,
+    pack_int8_panel(*panels, b, taken, panel,
                     reinterpret_cast<int8_t*>(panels->numbers.data() + panel * panels->panel_bytes()),
                     panels->column_sums.data() + panel * kTileColumns);
   }
   return panels;
 }
 
-std::vector<int32_t> byte_starts(const BytePanels& b, int32_t left_zero, const int64_t* bias) {
+std::vector<int32_t> byte_starts(const Int8Panels& b, int32_t left_zero, const int64_t* bias) {
   // The sum of (x - l)(w - r) is that of x w, less l times the column's sum, less r times the row's, plus l r k. Parts
   // may leave int32, the whole does not: they wrap.
   std::vector<int32_t> starts(b.column_sums.size());
@@ -91,8 +91,8 @@ std::vector<int32_t> byte_starts(const BytePanels& b, int32_t left_zero, const i
   return starts;
 }
 
-void finish_byte_sums(int64_t rows, int64_t columns, int64_t step, const int32_t* sums, const float* scales,
-                      const ByteSums& target) {
+void finish_int8_sums(int64_t rows, int64_t columns, int64_t step, const int32_t* sums, const float* scales,
+                      const Int8Sums& target) {
   if (target.dtype != DType::int32) {
     const QuantizedColumns lines{rows, columns, step, target.row_step, scales, target.are_finite, target.zero};
     return requantize_columns(lines, sums, target.dtype, target.data);
@@ -105,13 +105,13 @@ void finish_byte_sums(int64_t rows, int64_t columns, int64_t step, const int32_t
 
 #if defined(__x86_64__)
 
-bool has_byte_panels() { return has_feature(CpuFeature::avx512_vnni); }
+bool has_int8_panels() { return has_feature(CpuFeature::avx512_vnni); }
 
 namespace {
 
-struct ByteTile {
+struct Int8Tile {
   const uint8_t* base;
-  const int64_t* places;  // of the tile's rows
+  const int64_t* locations;  // of the tile's rows
   const int64_t* segments;
   int64_t segment_count;
   int64_t fours;      // of a segment
@@ -124,7 +124,7 @@ struct ByteTile {
 };
 
 template <int kRows, int kPanels, bool kTotals>
-PX_VNNI void multiply_byte_tile(const ByteTile& tile) {
+PX_VNNI void multiply_int8_tile(const Int8Tile& tile) {
   __m512i sums[kRows][kPanels], totals[kRows];
 #pragma GCC unroll 16
   for (int row = 0; row < kRows; ++row) {
@@ -137,7 +137,7 @@ PX_VNNI void multiply_byte_tile(const ByteTile& tile) {
   for (int64_t segment = 0; segment < tile.segment_count; ++segment) {
     const uint8_t* rows[kRows];
 #pragma GCC unroll 16
-    for (int row = 0; row < kRows; ++row) rows[row] = tile.base + tile.places[row] + tile.segments[segment];
+    for (int row = 0; row < kRows; ++row) rows[row] = tile.base + tile.locations[row] + tile.segments[segment];
     for (int64_t four = 0; four < tile.fours; ++four, numbers += 4 * kTileColumns) {
       __m512i right[kPanels];
 #pragma GCC unroll 4
@@ -170,20 +170,20 @@ PX_VNNI void multiply_byte_tile(const ByteTile& tile) {
 
 int32_t ones_of(int64_t depth) { return depth % 4 == 0 ? 0x01010101 : 0x01010101 >> 8 * (4 - depth % 4); }
 
-using MultiplyByteTile = void (*)(const ByteTile&);
+using MultiplyInt8Tile = void (*)(const Int8Tile&);
 constexpr int kMostTileRows = 8;
 
 template <int kPanels, bool kTotals, int... kRows>
-constexpr std::array<MultiplyByteTile, kMostTileRows> byte_tiles_of(std::integer_sequence<int, kRows...>) {
-  return {multiply_byte_tile<kRows + 1, kPanels, kTotals>...};
+constexpr std::array<MultiplyInt8Tile, kMostTileRows> int8_tiles_of(std::integer_sequence<int, kRows...>) {
+  return {multiply_int8_tile<kRows + 1, kPanels, kTotals>...};
 }
 template <bool kTotals, int... kPanels>
-constexpr auto all_byte_tiles(std::integer_sequence<int, kPanels...>) {
-  return std::array{byte_tiles_of<kPanels + 1, kTotals>(std::make_integer_sequence<int, kMostTileRows>())...};
+constexpr auto all_int8_tiles(std::integer_sequence<int, kPanels...>) {
+  return std::array{int8_tiles_of<kPanels + 1, kTotals>(std::make_integer_sequence<int, kMostTileRows>())...};
 }
-constexpr std::array<std::array<MultiplyByteTile, kMostTileRows>, kMostTilePanels> kByteTiles[2] = {
-    all_byte_tiles<false>(std::make_integer_sequence<int, kMostTilePanels>()),
-    all_byte_tiles<true>(std::make_integer_sequence<int, kMostTilePanels>())};
+constexpr std::array<std::array<MultiplyInt8Tile, kMostTileRows>, kMostTilePanels> kInt8Tiles[2] = {
+    all_int8_tiles<false>(std::make_integer_sequence<int, kMostTilePanels>()),
+    all_int8_tiles<true>(std::make_integer_sequence<int, kMostTilePanels>())};
 
 // As many rows as leave their sums in registers.
 constexpr int64_t rows_at_once(int64_t panels, bool has_totals) {
@@ -193,8 +193,8 @@ constexpr int64_t rows_at_once(int64_t panels, bool has_totals) {
 
 }  // namespace
 
-void multiply_bytes(const ByteRows& a, const BytePanels& b, const int32_t* starts, int64_t first_row, int64_t last_row,
-                    int64_t first_panel, int64_t last_panel, const ByteSums& sums) {
+void multiply_bytes(const Int8Rows& a, const Int8Panels& b, const int32_t* starts, int64_t first_row, int64_t last_row,
+                    int64_t first_panel, int64_t last_panel, const Int8Sums& sums) {
   constexpr int64_t kTilesFinished = 4;  // at once
   alignas(64) int32_t part[kTilesFinished * kMostTileRows * kMostTilePanels * kTileColumns];
   const bool has_totals = b.zero != 0;
@@ -202,28 +202,28 @@ void multiply_bytes(const ByteRows& a, const BytePanels& b, const int32_t* start
   for (int64_t panel = first_panel; panel < last_panel; panel += kMostTilePanels) {
     const int64_t panels = std::min<int64_t>(kMostTilePanels, last_panel - panel), column = panel * kTileColumns;
     const int64_t most = rows_at_once(panels, has_totals), columns = std::min(panels * kTileColumns, b.n - column);
-    const auto& tiles = kByteTiles[has_totals ? 1 : 0][static_cast<size_t>(panels - 1)];
+    const auto& tiles = kInt8Tiles[has_totals ? 1 : 0][static_cast<size_t>(panels - 1)];
     for (int64_t first = first_row; first < last_row; first += kTilesFinished * most) {
       const int64_t last = std::min(last_row, first + kTilesFinished * most);
       for (int64_t row = first; row < last; row += most) {
         const int64_t rows = std::min(most, last - row);
-        tiles[static_cast<size_t>(rows - 1)]({a.base, a.places + row, a.segments, b.segments, (b.depth + 3) / 4,
+        tiles[static_cast<size_t>(rows - 1)]({a.base, a.locations + row, a.segments, b.segments, (b.depth + 3) / 4,
                                               ones_of(b.depth), b.numbers.data() + panel * b.panel_bytes(),
                                               b.panel_bytes(), starts + column, b.zero,
                                               part + (row - first) * panels * kTileColumns});
       }
-      ByteSums target = sums;
+      Int8Sums target = sums;
       target.data += ((first - first_row) * sums.row_step + column - first_panel * kTileColumns) * element;
-      finish_byte_sums(last - first, columns, panels * kTileColumns, part, sums.scales + column, target);
+      finish_int8_sums(last - first, columns, panels * kTileColumns, part, sums.scales + column, target);
     }
   }
 }
 
 #else
 
-bool has_byte_panels() { return false; }
-void multiply_bytes(const ByteRows&, const BytePanels&, const int32_t*, int64_t, int64_t, int64_t, int64_t,
-                    const ByteSums&) {
+bool has_int8_panels() { return false; }
+void multiply_bytes(const Int8Rows&, const Int8Panels&, const int32_t*, int64_t, int64_t, int64_t, int64_t,
+                    const Int8Sums&) {
   PX_CHECK(false);
 }
 

@@ -14,21 +14,21 @@
 namespace parallax::runtime {
 
 // True where vector_level() is AVX-512 and the processor has VNNI.
-bool has_byte_panels();
+bool has_int8_panels();
 
-constexpr int64_t kBytePanelColumns = 16;
+constexpr int64_t kInt8PanelColumns = 16;
 constexpr int64_t kByteSlack = 64;  // that can be read behind the left side's last byte
 
 // The right side b [segments * depth, n] of int8 numbers: for each panel, segment and every four rows of it the
 // columns' fours, filled up with zeros. What a code stands for is number - zero.
-struct BytePanels {
+struct Int8Panels {
   int64_t n = 0, segments = 1, depth = 0;
   int32_t zero = 0;
   AlignedBytes numbers;
   std::vector<int32_t> column_sums;  // of the numbers, filled up
 
-  int64_t panel_count() const { return (n + kBytePanelColumns - 1) / kBytePanelColumns; }
-  int64_t panel_bytes() const { return segments * ((depth + 3) / 4) * 4 * kBytePanelColumns; }
+  int64_t panel_count() const { return (n + kInt8PanelColumns - 1) / kInt8PanelColumns; }
+  int64_t panel_bytes() const { return segments * ((depth + 3) / 4) * 4 * kInt8PanelColumns; }
 };
 
 // Codes of int8 or uint8, and the number that their zero is. The code of row `row` of segment `segment` in column
@@ -41,19 +41,19 @@ struct ByteSource {
   int64_t segment_step = 0, row_step = 0, column_step = 0;
   int64_t fine = 1, fine_step = 0;  // row r is at r / fine * row_step + r % fine * fine_step
 };
-std::shared_ptr<BytePanels> pack_byte_panels(int64_t n, int64_t segments, int64_t depth, const ByteSource& b);
+std::shared_ptr<Int8Panels> pack_int8_panels(int64_t n, int64_t segments, int64_t depth, const ByteSource& b);
 
 // Rows of the left side, uint8 that stand for number - zero: row i is the segments at base + places[i] + segments[s].
-struct ByteRows {
+struct Int8Rows {
   const uint8_t* base = nullptr;
   int32_t zero = 0;
-  const int64_t* places = nullptr;
+  const int64_t* locations = nullptr;
   const int64_t* segments = nullptr;
 };
 
 // Where sums go: rows [count, n] of int32, or of codes = saturate(round(sum * scale) + zero) as requantize_lines has
 // it.
-struct ByteSums {
+struct Int8Sums {
   std::byte* data = nullptr;
   int64_t row_step = 0;           // in elements
   DType dtype = DType::int32;     // or int8, uint8
@@ -63,15 +63,15 @@ struct ByteSums {
 };
 
 // What each sum begins with: the column's bias (none: null) and what the zeros come to. Filled up to whole panels.
-std::vector<int32_t> byte_starts(const BytePanels& b, int32_t left_zero, const int64_t* bias);
+std::vector<int32_t> byte_starts(const Int8Panels& b, int32_t left_zero, const int64_t* bias);
 
 // Rows [first_row, last_row) by the panels [first_panel, last_panel), on this thread; `sums` begins with the sum of
 // the first of both.
-void multiply_bytes(const ByteRows& a, const BytePanels& b, const int32_t* starts, int64_t first_row, int64_t last_row,
-                    int64_t first_panel, int64_t last_panel, const ByteSums& sums);
+void multiply_bytes(const Int8Rows& a, const Int8Panels& b, const int32_t* starts, int64_t first_row, int64_t last_row,
+                    int64_t first_panel, int64_t last_panel, const Int8Sums& sums);
 
 // `rows` of `columns` sums, `step` apart, to the begin of `target`; `scales` are those of these columns.
-void finish_byte_sums(int64_t rows, int64_t columns, int64_t step, const int32_t* sums, const float* scales,
-                      const ByteSums& target);
+void finish_int8_sums(int64_t rows, int64_t columns, int64_t step, const int32_t* sums, const float* scales,
+                      const Int8Sums& target);
 
 }  // namespace parallax::runtime

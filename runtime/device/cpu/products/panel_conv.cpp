@@ -144,20 +144,20 @@ class Finish {
   void walk(int64_t row, int64_t rows, int64_t column, int64_t columns, const Apply& apply) const {
     float* const first = y_ + column;
     const float* const others = addend_ == nullptr ? nullptr : addend_ + column;
-    vectorised(row, row + rows, [=, pitch = pitch_](int64_t begin, int64_t end) {
+    vectorized(row, row + rows, [=, pitch = pitch_](int64_t begin, int64_t end) {
       const int64_t count = kColumns == 0 ? columns : kColumns;
-      if constexpr (map_detail::HasTameSide<float, Apply, 1>) {
+      if constexpr (map_detail::HasFastRange<float, Apply, 1>) {
         int32_t wild = others == nullptr ? 0 : 1;
         for (int64_t i = begin; i < end; ++i) {
           const float* const line = first + i * pitch;
-          for (int64_t j = 0; j < count; ++j) wild += apply.is_tame(line[j]) ? 0 : 1;
+          for (int64_t j = 0; j < count; ++j) wild += apply.is_in_fast_range(line[j]) ? 0 : 1;
         }
         if (wild == 0) {
           const Apply its = apply;  // no store can change it
           for (int64_t i = begin; i < end; ++i) {
             float* const line = first + i * pitch;
             PX_INDEPENDENT_ITERATIONS
-            for (int64_t j = 0; j < count; ++j) line[j] = its.tame(line[j]);
+            for (int64_t j = 0; j < count; ++j) line[j] = its.in_fast_range(line[j]);
           }
           return;
         }
@@ -240,7 +240,7 @@ void copy_padded(const PanelConv& conv, const float* x, float* padded) {
       const float* const source = x + row * width * column_step;
       float* const to = target + left * channels;
       if (channels == 3) {  // pictures
-        vectorised(0, used, [=](int64_t first, int64_t last) {
+        vectorized(0, used, [=](int64_t first, int64_t last) {
           const float *const red = source, *const green = red + channel_step, *const blue = green + channel_step;
           PX_INDEPENDENT_ITERATIONS
           for (int64_t column = first; column < last; ++column) {

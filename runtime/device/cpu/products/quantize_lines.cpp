@@ -20,7 +20,7 @@ constexpr int64_t kElementWork = 2;
 constexpr float kRounding = 12582912.0F;
 
 template <class Visit>
-void visit_codes(DType dtype, const Visit& visit) {
+void visit_quantized(DType dtype, const Visit& visit) {
   if (dtype == DType::uint8) return visit(uint8_t{});
   if (dtype == DType::int8) return visit(int8_t{});
   if (dtype == DType::uint16) return visit(uint16_t{});
@@ -70,7 +70,7 @@ struct DequantizeWide {  // the difference and the product are exact in double, 
 // Processes elements [begin, end) that share a scale.
 template <class F, class From, class To>
 void run_line(const F& f, const From* x, To* y, int64_t begin, int64_t end, float scale, float zero) {
-  vectorised(begin, end, [=](int64_t first, int64_t last) {
+  vectorized(begin, end, [=](int64_t first, int64_t last) {
     const From* const from = x;  // copies of its own: no store of bytes can change them
     To* const to = y;
     const float its_scale = scale, its_zero = zero;
@@ -82,7 +82,7 @@ void run_line(const F& f, const From* x, To* y, int64_t begin, int64_t end, floa
 // Each element of a row has its own.
 template <class F, class From, class To>
 void run_row(const F& f, const From* x, To* y, int64_t count, const float* scales, const float* zeros) {
-  vectorised(0, count, [=](int64_t first, int64_t last) {
+  vectorized(0, count, [=](int64_t first, int64_t last) {
     const From* const from = x;
     To* const to = y;
     const float *const its_scales = scales, *const its_zeros = zeros;
@@ -114,7 +114,7 @@ void run(const QuantizedLines& lines, const F& f, const From* x, To* y) {
 
 template <class Sum>
 void requantize_sums(const QuantizedLines& lines, const Sum* sums, DType codes, std::byte* y) {
-  visit_codes(codes, [&](auto type) {
+  visit_quantized(codes, [&](auto type) {
     using T = decltype(type);
     run(lines, Requantize<T>{}, sums, reinterpret_cast<T*>(y));
   });
@@ -122,13 +122,13 @@ void requantize_sums(const QuantizedLines& lines, const Sum* sums, DType codes, 
 
 template <class T, bool kFinite>
 void requantize_rows(const QuantizedColumns& columns, const int32_t* sums, T* y) {
-  vectorised(0, columns.rows, [columns, sums, y](int64_t first, int64_t last) {
+  vectorized(0, columns.rows, [columns, sums, y](int64_t first, int64_t last) {
     const int64_t count = columns.columns;
     const float* const scales = columns.scales;
     const float zero = columns.zero;
     for (int64_t row = first; row < last; ++row) {
       const int32_t* const from = sums + row * columns.sum_step;
-      T* const target = y + row * columns.code_step;
+      T* const target = y + row * columns.quantization_step;
       PX_INDEPENDENT_ITERATIONS
       for (int64_t i = 0; i < count; ++i) target[i] = Requantize<T, kFinite>{}(from[i], scales[i], zero);
     }
@@ -146,7 +146,7 @@ bool suits_lines(DType codes, const QuantizedLines& lines) {
 }
 
 void quantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const float* x, DType codes, std::byte* y) {
-  visit_codes(codes, [&](auto type) {
+  visit_quantized(codes, [&](auto type) {
     using T = decltype(type);
     run(lines, Quantize<T>{}, x, reinterpret_cast<T*>(y));
   });
@@ -163,7 +163,7 @@ void requantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const 
 }
 
 void requantize_columns(const QuantizedColumns& columns, const int32_t* sums, DType codes, std::byte* y) {
-  visit_codes(codes, [&](auto type) {
+  visit_quantized(codes, [&](auto type) {
     using T = decltype(type);
     if (columns.are_finite) return requantize_rows<T, true>(columns, sums, reinterpret_cast<T*>(y));
     requantize_rows<T, false>(columns, sums, reinterpret_cast<T*>(y));
@@ -172,7 +172,7 @@ void requantize_columns(const QuantizedColumns& columns, const int32_t* sums, DT
 
 void dequantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, DType codes, const std::byte* x, float* y) {
   if (codes == DType::int32) return run(lines, DequantizeWide{}, reinterpret_cast<const int32_t*>(x), y);
-  visit_codes(codes, [&](auto type) { run(lines, Dequantize{}, reinterpret_cast<const decltype(type)*>(x), y); });
+  visit_quantized(codes, [&](auto type) { run(lines, Dequantize{}, reinterpret_cast<const decltype(type)*>(x), y); });
 }
 
 }  // namespace parallax::runtime

@@ -32,7 +32,7 @@ void requantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const int3
 // The same on this thread for rows of sums, each column with a scale of its own.
 struct QuantizedColumns {
   int64_t rows = 0, columns = 0;
-  int64_t sum_step = 0, code_step = 0;  // from row to row
+  int64_t sum_step = 0, quantization_step = 0;  // from row to row
   const float* scales = nullptr;
   bool are_finite = false;  // the scales
   float zero = 0;

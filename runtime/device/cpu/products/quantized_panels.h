@@ -9,25 +9,25 @@
 namespace parallax::runtime {
 
 // Whether vector_level() has AVX2.
-bool has_code_panels();
+bool has_quantized_panels();
 
 // A matrix of codes, int8 or uint8, dense, and the number that its zero is.
-struct CodeMatrix {
+struct QuantizedMatrix {
   const std::byte* codes = nullptr;
   bool is_signed = false;
   int32_t zero = 0;
 };
 
 // The left matrix [m, k] as rows of 16-bit numbers, each filled up with zeros to an even count.
-int64_t code_row_numbers(int64_t m, int64_t k);
-void pack_code_rows(int64_t m, int64_t k, const CodeMatrix& a, int16_t* rows);
+int64_t quantized_row_numbers(int64_t m, int64_t k);
+void pack_quantized_rows(int64_t m, int64_t k, const QuantizedMatrix& a, int16_t* rows);
 
 // The right matrix [k, n] as panels of 16 columns, filled up with zeros. A panel holds for every two rows of b the
 // pairs of columns 0 to 3, 8 to 11, 4 to 7 and 12 to 15.
-int64_t code_panel_numbers(int64_t n, int64_t k);
-void pack_code_panels(int64_t n, int64_t k, const CodeMatrix& b, int16_t* panels);
+int64_t quantized_panel_numbers(int64_t n, int64_t k);
+void pack_quantized_panels(int64_t n, int64_t k, const QuantizedMatrix& b, int16_t* panels);
 
 // c [m, n] = the product, whose sums must fit int32.
-void multiply_code_panels(int64_t m, int64_t n, int64_t k, const int16_t* rows, const int16_t* panels, int32_t* c);
+void multiply_quantized_panels(int64_t m, int64_t n, int64_t k, const int16_t* rows, const int16_t* panels, int32_t* c);
 
 }  // namespace parallax::runtime

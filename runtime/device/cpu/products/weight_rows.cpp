@@ -30,7 +30,7 @@ int64_t pair_count(int64_t k) { return (k + 1) / 2; }
 
 }  // namespace
 
-WeightPanels pack_weight_panels(int64_t n, int64_t k, const CodeMatrix& b) {
+WeightPanels pack_weight_panels(int64_t n, int64_t k, const QuantizedMatrix& b) {
   const int64_t panel_bytes = pair_count(k) * kPairBytes;
   WeightPanels made{n, k, b.is_signed ? b.zero : b.zero - 128, AlignedBytes::of_weights(pair_panels(n) * panel_bytes)};
   const auto flipped = static_cast<uint8_t>(b.is_signed ? 0 : 0x80);
@@ -58,8 +58,8 @@ namespace {
 // c [kRows, kPanels * 16] = the products of panels next to each other.
 template <size_t kRows, size_t kPanels>
 PX_ROWS void multiply_pairs(const int16_t* rows, int64_t row_step, int64_t pairs, const uint8_t* panels, int32_t* c) {
-  constexpr size_t kHalves = 2;
-  __m256i sums[kRows][kPanels][kHalves];
+  constexpr size_t kHalfPrecision = 2;
+  __m256i sums[kRows][kPanels][kHalfPrecision];
   PX_ROWS_UNROLLED
   for (auto& of_row : sums) {
     PX_ROWS_UNROLLED
@@ -80,7 +80,7 @@ PX_ROWS void multiply_pairs(const int16_t* rows, int64_t row_step, int64_t pairs
     for (size_t panel = 0; panel < kPanels; ++panel) {
       const uint8_t* const line = panels + (static_cast<int64_t>(panel) * pairs + pair) * kPairBytes;
       PX_ROWS_UNROLLED
-      for (size_t half = 0; half < kHalves; ++half) {
+      for (size_t half = 0; half < kHalfPrecision; ++half) {
         const __m256i numbers =
             _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(line + half * 16)));
         PX_ROWS_UNROLLED
@@ -94,8 +94,8 @@ PX_ROWS void multiply_pairs(const int16_t* rows, int64_t row_step, int64_t pairs
     PX_ROWS_UNROLLED
     for (size_t panel = 0; panel < kPanels; ++panel) {
       PX_ROWS_UNROLLED
-      for (size_t half = 0; half < kHalves; ++half)
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(c + ((row * kPanels + panel) * kHalves + half) * 8),
+      for (size_t half = 0; half < kHalfPrecision; ++half)
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(c + ((row * kPanels + panel) * kHalfPrecision + half) * 8),
                             sums[row][panel][half]);
     }
   }
@@ -155,7 +155,7 @@ void multiply_weight_rows(int64_t m, const int16_t* rows, const WeightPanels& b,
 
 #else
 
-void multiply_weight_rows(int64_t, const int16_t*, const WeightPanels&, int32_t*) { PX_CHECK(has_code_panels()); }
+void multiply_weight_rows(int64_t, const int16_t*, const WeightPanels&, int32_t*) { PX_CHECK(has_quantized_panels()); }
 
 #endif
 

@@ -48,7 +48,7 @@ TEST(ApplyDiagnosis, AcceptedValueKeepsLimitAndSeverity) {
     ASSERT_TRUE(value.accepted.has_value());
     EXPECT_EQ(value.accepted->reason, "near tie");
     EXPECT_EQ(value.reason, "near tie: scores differ by 1 ULP");
-    EXPECT_EQ(told_reason(value), "accepted as near tie: scores differ by 1 ULP");
+    EXPECT_EQ(reason_text(value), "accepted as near tie: scores differ by 1 ULP");
     EXPECT_EQ(value.severity, severity);
     EXPECT_EQ(judged_severity(value), 1);
     EXPECT_EQ(value.limit.from, LimitSource::table);

@@ -115,8 +115,8 @@ TEST_F(Dumps, WithSamplesCompareTheElementsThatBothHave) {
   }
   const auto hidden = with("hidden.plx", 0, 49);  // no sample has it: the statistics tell
   EXPECT_EQ(compare(*eight, *hidden).values[0].reason, "compared by statistics");
-  const auto nibbles = with("nibbles.plx", 0, -1, DType::int4), few = with("few.plx", 8, 8, DType::int4);
-  const ValueComparison packed = compare(*nibbles, *few).values[0];
+  const auto int4_values = with("nibbles.plx", 0, -1, DType::int4), few = with("few.plx", 8, 8, DType::int4);
+  const ValueComparison packed = compare(*int4_values, *few).values[0];
   EXPECT_EQ(packed.metrics->worst_index, (std::vector<int64_t>{0, 2, 0}));
   EXPECT_EQ(packed.verdict, Verdict::diverged);
 }
@@ -145,7 +145,7 @@ TEST_F(Dumps, SayWhyAValueWasNotCompared) {
   EXPECT_EQ(comparison.summary.compared, 2);
   const auto shape = std::ranges::find(comparison.values, "shape", &ValueComparison::path);
   ASSERT_NE(shape, comparison.values.end());
-  EXPECT_EQ(told_reason(*shape), "shape differs: [4] in A and [5] in B");
+  EXPECT_EQ(reason_text(*shape), "shape differs: [4] in A and [5] in B");
 }
 
 TEST_F(Dumps, OfStatisticsAloneCompareByStatistics) {
@@ -231,7 +231,7 @@ TEST_F(Dumps, APermutationShowsInStatisticsCountedInAnotherOrder) {
   const auto image = dump(
       "image.plx",
       [&](Player& player) {
-        player.site("x").is_image = true;
+        player.value_info("x").is_feature_map = true;
         player.sees("x", forward);
       },
       statistics);
@@ -258,11 +258,11 @@ TEST_F(Dumps, SamplesWhoseStatisticsCountInAnotherOrderPass) {
   for (float& x : numbers.mutable_as<float>()) x = static_cast<float>(state = state * 1664525U + 1013904223U) / 1e9F;
   DumpWriterOptions sample;
   sample.level = CaptureLevel::sample;
-  const auto with = [&](const std::string& name, bool is_image, const Tensor& tensor) {
+  const auto with = [&](const std::string& name, bool is_feature_map, const Tensor& tensor) {
     return dump(
         name,
         [&](Player& player) {
-          player.site("x").is_image = is_image;
+          player.value_info("x").is_feature_map = is_feature_map;
           player.sees("x", tensor);
         },
         sample);

@@ -131,15 +131,15 @@ GraphBuilder written(const Written& as) {
 }
 
 // The sentences about equivalent constants, one a line.
-std::string told(const Comparison& comparison) {
+std::string reported(const Comparison& comparison) {
   std::string text;
   for (const ValueComparison& value : comparison.values) {
-    if (value.verdict == Verdict::not_compared) text += fmt::format("{}: {}\n", value.path, told_reason(value));
+    if (value.verdict == Verdict::not_compared) text += fmt::format("{}: {}\n", value.path, reason_text(value));
   }
   return text;
 }
 
-TEST_F(HiddenConstants, ShapesAxesAndPlacesMayBeWrittenOtherwise) {
+TEST_F(HiddenConstants, ShapesAxesAndIndicesMayBeEquivalentConstants) {
   const Written other = {.shape = {2, 2, 2}, .start = 2, .end = 1 << 20, .last = 2};
   Written wrong_first = other, wrong_final = other, wrong_weight = other;
   wrong_first.first = "Abs";
@@ -151,15 +151,15 @@ TEST_F(HiddenConstants, ShapesAxesAndPlacesMayBeWrittenOtherwise) {
   const std::string expected = "shape: " + same + "shape: absent in A\nstart: " + same +
                                "start: absent in A\nend: " + same + "end: absent in A\nlast: " + same +
                                "last: absent in A\nboth: " + same + "both: absent in A\n";
-  EXPECT_EQ(told(comparison), expected);
+  EXPECT_EQ(reported(comparison), expected);
   for (const auto& [faulty, first, op] :
        {std::tuple(wrong_first, "bent", "Relu"), {wrong_final, "y", "Tanh"}, {wrong_weight, "w", "MatMul"}}) {
-    const Comparison apart = blame(written({}), written(faulty));
-    ASSERT_TRUE(apart.first_divergence.has_value()) << first;
-    EXPECT_EQ(apart.first_divergence->path, first);
-    EXPECT_EQ(told(apart), expected) << first;
-    ASSERT_EQ(apart.causes.size(), 1U) << first << ": " << apart.causes.back().why;
-    EXPECT_EQ(apart.causes.front().op, op);
+    const Comparison gap_between = blame(written({}), written(faulty));
+    ASSERT_TRUE(gap_between.first_divergence.has_value()) << first;
+    EXPECT_EQ(gap_between.first_divergence->path, first);
+    EXPECT_EQ(reported(gap_between), expected) << first;
+    ASSERT_EQ(gap_between.causes.size(), 1U) << first << ": " << gap_between.causes.back().why;
+    EXPECT_EQ(gap_between.causes.front().op, op);
   }
 }
 
@@ -181,8 +181,8 @@ TEST_F(HiddenConstants, AnIndexMayBeCountedFromTheOtherEnd) {
 }
 
 // Quantized values and their zero point are shifted together: the results are the same whatever the inputs.
-TEST_F(HiddenConstants, WeightsThatAreMadeOfOtherCodesAreTheSame) {
-  const auto quantised = [](const auto& codes, auto zero_point) {
+TEST_F(HiddenConstants, WeightsOfOtherQuantizedValuesAreTheSame) {
+  const auto quantized = [](const auto& codes, auto zero_point) {
     GraphBuilder builder(18);
     builder.input("x", "float32[4,4]").initializer("codes", list(codes)).initializer("scale", Tensor::scalar(0.1F));
     builder.initializer("zero_point", Tensor::scalar(zero_point)).numbers("square", {4, 4});
@@ -200,10 +200,10 @@ TEST_F(HiddenConstants, WeightsThatAreMadeOfOtherCodesAreTheSame) {
   }
   wrong = higher;
   ++wrong[5];
-  const GraphBuilder of_bytes = quantised(raised, uint8_t{128});
-  EXPECT_EQ(blame(quantised(plain, int8_t{0}), of_bytes).verdict, OverallVerdict::pass);
-  EXPECT_EQ(blame(of_bytes, quantised(higher, uint8_t{129})).verdict, OverallVerdict::pass);
-  EXPECT_EQ(blame(of_bytes, quantised(wrong, uint8_t{129})).verdict, OverallVerdict::diverged);
+  const GraphBuilder of_bytes = quantized(raised, uint8_t{128});
+  EXPECT_EQ(blame(quantized(plain, int8_t{0}), of_bytes).verdict, OverallVerdict::pass);
+  EXPECT_EQ(blame(of_bytes, quantized(higher, uint8_t{129})).verdict, OverallVerdict::pass);
+  EXPECT_EQ(blame(of_bytes, quantized(wrong, uint8_t{129})).verdict, OverallVerdict::diverged);
 }
 
 // ---- Operators before a quantizer that holds what they make at its least code ----

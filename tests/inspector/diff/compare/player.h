@@ -26,45 +26,45 @@ class Player {
  public:
   Player(Observer& observer, std::string executor) : observer_(observer), executor_(std::move(executor)) {}
 
-  ValueSite& site(const std::string& name, const std::string& scope = "") {
-    const auto node_index = static_cast<int32_t>(sites_.size());
-    ValueSite& site = sites_.emplace_back();
-    site.node_index = node_index;
+  ValueInfo& value_info(const std::string& name, const std::string& scope = "") {
+    const auto node_index = static_cast<int32_t>(value_infos_.size());
+    ValueInfo& value_info = value_infos_.emplace_back();
+    value_info.node_index = node_index;
     names_.push_back(name);
-    site.name = names_.back();
-    site.escaped_name = escape_name(name);
-    site.scope = scope;
-    site.node = names_.back();
-    site.op = "Add";
-    return site;
+    value_info.name = names_.back();
+    value_info.escaped_name = escape_name(name);
+    value_info.scope = scope;
+    value_info.node = names_.back();
+    value_info.op = "Add";
+    return value_info;
   }
   Player& output(const std::string& name) {
-    site(name).is_graph_output = true;
+    value_info(name).is_graph_output = true;
     return *this;
   }
   Player& sees(const std::string& name, Value value, const std::string& scope = "", std::vector<Frame> frames = {}) {
-    const ValueSite* place = nullptr;
-    for (const ValueSite& known : sites_) {
-      if (known.name == name && known.scope == scope) place = &known;
+    const ValueInfo* location = nullptr;
+    for (const ValueInfo& known : value_infos_) {
+      if (known.name == name && known.scope == scope) location = &known;
     }
-    if (place == nullptr) place = &site(name, scope);
-    events_.push_back([this, place, value, frames] {
+    if (location == nullptr) location = &value_info(name, scope);
+    events_.push_back([this, location, value, frames] {
       FrameStack stack;
       for (const Frame& frame : frames) stack.push(frame);
-      return observer_.observe({*place, stack, value, nullptr, nullptr});
+      return observer_.observe({*location, stack, value, nullptr, nullptr});
     });
     return *this;
   }
   Player& lacks(const std::string& name, Absence absence) {
-    absences_.emplace_back(&site(name), absence);
+    absences_.emplace_back(&value_info(name), absence);
     return *this;
   }
 
   void play(bool completed = true) {
     ASSERT_TRUE(observer_.begin_run({executor_, "test", {}, nullptr, ""}).ok());
-    for (const ValueSite& site : sites_) (void)observer_.wants(site);
+    for (const ValueInfo& value_info : value_infos_) (void)observer_.wants(value_info);
     ASSERT_TRUE(observer_.begin_call({}, {}).ok());
-    for (const auto& [site, absence] : absences_) ASSERT_TRUE(observer_.absent(*site, absence).ok());
+    for (const auto& [value_info, absence] : absences_) ASSERT_TRUE(observer_.absent(*value_info, absence).ok());
     for (const auto& event : events_) ASSERT_TRUE(event().ok());
     ASSERT_TRUE(observer_.end_call({}).ok());
     ASSERT_TRUE(observer_.end_run(completed).ok());
@@ -73,9 +73,9 @@ class Player {
  private:
   Observer& observer_;
   std::string executor_;
-  std::deque<ValueSite> sites_;
+  std::deque<ValueInfo> value_infos_;
   std::deque<std::string> names_;
-  std::vector<std::pair<const ValueSite*, Absence>> absences_;
+  std::vector<std::pair<const ValueInfo*, Absence>> absences_;
   std::vector<std::function<Status()>> events_;
 };
 

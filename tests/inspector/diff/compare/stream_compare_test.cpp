@@ -171,7 +171,7 @@ TEST(StreamComparer, ConstantValuesAreMistrusted) {
   const std::vector<float> zeros(16, 0.0F), few(15, 0.0F);
   Pair pair;
   for (Player* player : {&pair.a, &pair.b}) {
-    player->site("fill").is_constant_like = true;
+    player->value_info("fill").is_constant_like = true;
     player->sees("zeros", Tensor::vector<float>(zeros))
         .sees("few", Tensor::vector<float>(few))
         .sees("fill", Tensor::vector<float>(zeros));

@@ -33,7 +33,7 @@ class BlameEffects : public testing::DumpTest {
 };
 
 // Operator and reason of the causes, one a line.
-std::string told(const Comparison& comparison) {
+std::string reported(const Comparison& comparison) {
   std::string text;
   for (const Cause& cause : comparison.causes) text += fmt::format("{}: {}\n", cause.op, cause.why);
   return text;
@@ -56,35 +56,35 @@ TEST_F(BlameEffects, AnAttributeWithoutEffectIsNoCauseBesideAFault) {
   };
   const Comparison comparison = blame(reshaped(1, false), reshaped(0, true));
   EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
-  ASSERT_EQ(comparison.causes.size(), 1U) << told(comparison);
+  ASSERT_EQ(comparison.causes.size(), 1U) << reported(comparison);
   EXPECT_EQ(comparison.causes.front().op, "Neg");
   EXPECT_EQ(blame(reshaped(1, false), reshaped(0, false)).verdict, OverallVerdict::pass);
 }
 
 // A takes a part of a transposed value, B transposes the part: the parts have other shapes and are no counterparts.
 TEST_F(BlameEffects, PartsOfWhatIsTurnedEarlierOrLaterAreNoPair) {
-  const auto parted = [](bool turns_first, const char* activation) {
+  const auto parted = [](bool transposes_first, const char* activation) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").numbers("heads_shape", {4, 2, 2}).number("one", 1);
     builder.initializer("w", sines({4, 4}, 0.5, 1.3)).initializer("bias", sines({4}, 0.37, 2.3));
-    if (turns_first) builder.node("MatMul", {"x", "w"}, {"scaled"}).node("Add", {"scaled", "bias"}, {"product"});
-    if (!turns_first) builder.node("Gemm", {"x", "w", "bias"}, {"product"});  // with less rounding
+    if (transposes_first) builder.node("MatMul", {"x", "w"}, {"scaled"}).node("Add", {"scaled", "bias"}, {"product"});
+    if (!transposes_first) builder.node("Gemm", {"x", "w", "bias"}, {"product"});  // with less rounding
     builder.node("Reshape", {"product", "heads_shape"}, {"heads"});
-    if (turns_first) builder.node("Transpose", {"heads"}, {"permuted"}, {{"perm", Axes{1, 2, 0}}});
-    builder.node("Gather", {turns_first ? "permuted" : "heads", "one"}, {"part"},
-                 {{"axis", int64_t{turns_first ? 0 : 1}}});
-    builder.node("Transpose", {"part"}, {"turned"}, {{"perm", turns_first ? Axes{1, 0} : Axes{0, 1}}});
+    if (transposes_first) builder.node("Transpose", {"heads"}, {"permuted"}, {{"perm", Axes{1, 2, 0}}});
+    builder.node("Gather", {transposes_first ? "permuted" : "heads", "one"}, {"part"},
+                 {{"axis", int64_t{transposes_first ? 0 : 1}}});
+    builder.node("Transpose", {"part"}, {"turned"}, {{"perm", transposes_first ? Axes{1, 0} : Axes{0, 1}}});
     builder.node("Exp", {"turned"}, {"grown"}).node("Neg", {"grown"}, {"less"}).node(activation, {"less"}, {"y"});
     return builder.output("y"), builder;
   };
   const Comparison comparison = blame(parted(true, "Tanh"), parted(false, "Softsign"));
-  ASSERT_EQ(comparison.causes.size(), 1U) << told(comparison);
+  ASSERT_EQ(comparison.causes.size(), 1U) << reported(comparison);
   EXPECT_EQ(comparison.causes.front().op, "Tanh");
 }
 
 // True and false are numbers at once in B, and by way of integers in A.
 TEST_F(BlameEffects, ACastThatChangesNoNumberIsNoCauseBesideSwappedOperands) {
-  const auto apart = [](bool goes_by_integers, bool is_swapped) {
+  const auto gap_between = [](bool goes_by_integers, bool is_swapped) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("zero", sines({1}, 0, 1)).declare("is_more", "bool[4,4]");
     builder.node("Exp", {"x"}, {"grown"}).node("Greater", {"x", "zero"}, {"is_more"});
@@ -97,9 +97,9 @@ TEST_F(BlameEffects, ACastThatChangesNoNumberIsNoCauseBesideSwappedOperands) {
                  {"apart"});
     return builder.node("Tanh", {"apart"}, {"y"}).output("y"), builder;
   };
-  const Comparison comparison = blame(apart(true, false), apart(false, true));
-  ASSERT_EQ(comparison.causes.size(), 1U) << told(comparison);
-  EXPECT_EQ(told(comparison), "Sub: the operands are swapped in B\n");
+  const Comparison comparison = blame(gap_between(true, false), gap_between(false, true));
+  ASSERT_EQ(comparison.causes.size(), 1U) << reported(comparison);
+  EXPECT_EQ(reported(comparison), "Sub: the operands are swapped in B\n");
 }
 
 // The shape is an equivalent constant, and a bias differs: of two constants that differ only one is relevant.
@@ -119,7 +119,7 @@ TEST_F(BlameEffects, OfConstantsThatDifferOnlyThoseThatMatterAreNamed) {
     return builder.node("Tanh", {"parted"}, {"y"}).output("y"), builder;
   };
   const Comparison comparison = blame(biased(false, 0.5, -1), biased(true, 0, 8));
-  EXPECT_EQ(told(comparison), "Add: it reads another constant 'bias': it is all zeros in B\n");
+  EXPECT_EQ(reported(comparison), "Add: it reads another constant 'bias': it is all zeros in B\n");
   const ValueComparison* const shape = value_at(comparison, "shape");
   ASSERT_NE(shape, nullptr);
   EXPECT_EQ(shape->verdict, Verdict::not_compared) << "the shape is to the same effect";
@@ -137,7 +137,7 @@ TEST_F(BlameEffects, AShapeToTheSameEffectIsNotWhereTwoModelsPart) {
   const Comparison comparison = blame(shaped(2, "Relu"), shaped(-1, "Abs"));
   ASSERT_TRUE(comparison.first_divergence.has_value());
   EXPECT_EQ(comparison.first_divergence->path, "bent");
-  EXPECT_EQ(told(comparison), "Relu: the operator is Abs in B and Relu in A\n");
+  EXPECT_EQ(reported(comparison), "Relu: the operator is Abs in B and Relu in A\n");
 }
 
 TEST_F(BlameEffects, AConstantNodeIsReportedAtItsReader) {
@@ -150,16 +150,16 @@ TEST_F(BlameEffects, AConstantNodeIsReportedAtItsReader) {
     builder.node("Clip", {"x", "", "most"}, {"clipped"}).node("Relu", {"clipped"}, {"y"});
     return builder.output("y"), builder;
   };
-  EXPECT_EQ(told(blame(clipped(50), clipped(60))),
+  EXPECT_EQ(reported(blame(clipped(50), clipped(60))),
             "Clip: it reads another constant 'most': it is 60 in B and 50 in A; on these inputs nothing follows from "
             "that\n");
-  EXPECT_EQ(told(blame(clipped(50), clipped(0.25))),
+  EXPECT_EQ(reported(blame(clipped(50), clipped(0.25))),
             "Clip: it reads another constant 'most': it is 0.25 in B and 50 in A\n");
 }
 
 // Both are computed in both models: it is not the numbers that changed.
 TEST_F(BlameEffects, AConstantThatIsReadInPlaceOfAnother) {
-  const auto turned = [](const char* read) {
+  const auto permuted = [](const char* read) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("w", sines({2, 8}, 0.5, 1.3)).numbers("shape", {4, 4});
     builder.node("Neg", {"w"}, {"negative"}).node("Reshape", {read, "shape"}, {"square"});
@@ -167,7 +167,7 @@ TEST_F(BlameEffects, AConstantThatIsReadInPlaceOfAnother) {
     builder.node("ReduceSum", {"negative"}, {"total"}, {{"keepdims", int64_t{0}}});
     return builder.node("Add", {"product", "total"}, {"y"}).output("y"), builder;
   };
-  EXPECT_EQ(told(blame(turned("negative"), turned("w"))), "Reshape: B reads 'w' where A reads 'negative'\n");
+  EXPECT_EQ(reported(blame(permuted("negative"), permuted("w"))), "Reshape: B reads 'w' where A reads 'negative'\n");
 }
 
 // A cast that does nothing reads another value: not its reader, which reads what it did.
@@ -181,7 +181,7 @@ TEST_F(BlameEffects, ACastThatReadsAnotherValue) {
     builder.node("Add", {"product", "share"}, {"sum"}).node("Add", {"sum", "grown"}, {"y"});
     return builder.output("y"), builder;
   };
-  EXPECT_EQ(told(blame(cast("share"), cast("grown"))), "Cast: B reads 'grown' where A reads 'share'\n");
+  EXPECT_EQ(reported(blame(cast("share"), cast("grown"))), "Cast: B reads 'grown' where A reads 'share'\n");
 }
 
 // The product that one of them is made of is fused with its factor in B: that is not what differs.
@@ -201,7 +201,7 @@ TEST_F(BlameEffects, AConstantAndAValueThatChangedPlaces) {
     builder.node("Where", {"is_more", is_swapped ? "score" : "mask", is_swapped ? "mask" : "score"}, {"masked"});
     return builder.node("Softmax", {"masked"}, {"y"}, {{"axis", int64_t{-1}}}).output("y"), builder;
   };
-  EXPECT_EQ(told(blame(masked(false, false), masked(true, true))), "Where: the operands are swapped in B\n");
+  EXPECT_EQ(reported(blame(masked(false, false), masked(true, true))), "Where: the operands are swapped in B\n");
   EXPECT_EQ(blame(masked(false, false), masked(true, false)).verdict, OverallVerdict::pass);
 }
 
@@ -221,7 +221,7 @@ TEST_F(BlameEffects, WhatLeavesTheRangeOfNumbersBeforeALoopIsExplained) {
     return builder.output("y"), builder;
   };
   const Comparison comparison = blame(looped(false), looped(true));
-  ASSERT_EQ(comparison.causes.size(), 1U) << told(comparison);
+  ASSERT_EQ(comparison.causes.size(), 1U) << reported(comparison);
   EXPECT_EQ(comparison.causes.front().op, "Sub");
 }
 
@@ -233,10 +233,10 @@ TEST_F(BlameEffects, TwoDrawsCannotBeCompared) {
     return builder.node("Add", {"x", noise}, {"sum"}).node("Tanh", {"sum"}, {"y"}).output("y"), builder;
   };
   const Comparison comparison = blame(noisy("noise", 1), noisy("hiss", 1));
-  ASSERT_EQ(comparison.causes.size(), 1U) << told(comparison);
+  ASSERT_EQ(comparison.causes.size(), 1U) << reported(comparison);
   EXPECT_EQ(comparison.causes.front().side, Side::unknown);
-  EXPECT_NE(comparison.causes.front().why.find("draws at random"), std::string::npos) << told(comparison);
-  EXPECT_NE(told(blame(noisy("noise", 1), noisy("hiss", 3))).find("attribute scale"), std::string::npos);
+  EXPECT_NE(comparison.causes.front().why.find("draws at random"), std::string::npos) << reported(comparison);
+  EXPECT_NE(reported(blame(noisy("noise", 1), noisy("hiss", 3))).find("attribute scale"), std::string::npos);
 }
 
 // Each of the swapped parts is read by several nodes.
@@ -254,22 +254,22 @@ TEST_F(BlameEffects, ASplitWithSwappedOutputsIsNamedOnce) {
     return builder;
   };
   const Comparison comparison = blame(parted(false), parted(true));
-  ASSERT_EQ(std::ranges::count(comparison.causes, "Split", &Cause::op), 1) << told(comparison);
+  ASSERT_EQ(std::ranges::count(comparison.causes, "Split", &Cause::op), 1) << reported(comparison);
   EXPECT_EQ(comparison.causes.front().op, "Split");
 }
 
 // A normalization folded by two programs: each weight by its own rounding, the large next to the small.
 TEST_F(BlameEffects, WeightsFoldedByTwoProgramsAreTheSame) {
-  const auto folded = [](float apart) {
+  const auto folded = [](float gap_between) {
     GraphBuilder builder(17);
     Tensor weight = sines({4, 4}, 1e-4, 1.3);
-    weight.mutable_as<float>()[3] = 1 + apart;
+    weight.mutable_as<float>()[3] = 1 + gap_between;
     builder.input("x", "float32[4,4]").initializer("w", weight).node("MatMul", {"x", "w"}, {"product"});
     return builder.node("Tanh", {"product"}, {"y"}).output("y"), builder;
   };
   constexpr float kUlp = 1.1920929e-7F;
   const Comparison comparison = blame(folded(0), folded(3 * kUlp));
-  EXPECT_EQ(comparison.verdict, OverallVerdict::pass) << told(comparison);
+  EXPECT_EQ(comparison.verdict, OverallVerdict::pass) << reported(comparison);
   EXPECT_EQ(blame(folded(0), folded(1e-4F)).verdict, OverallVerdict::diverged);
 }
 
@@ -299,7 +299,7 @@ TEST_F(BlameEffects, WhatAFunctionIsGivenIsATrace) {
   request.oracle = make_executor("reference:double").take();
   Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
   ASSERT_TRUE(testing::diagnose(request, comparison).ok());
-  EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << told(comparison);
+  EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << reported(comparison);
   const ValueComparison* const given = value_at(comparison, "h");
   ASSERT_NE(given, nullptr);
   EXPECT_EQ(given->verdict, Verdict::diverged) << given->reason;
@@ -316,9 +316,9 @@ TEST_F(BlameEffects, FollowsAValueToAllThatIsMadeOfIt) {
   const auto a = diff::ModelSide::create(side, make_executor("reference:double").take()).take();
   const diff::Effects effects(*a, [](int32_t) { return std::optional<double>(); });
   const auto is_made_of_w = [&](std::string_view name) {
-    for (const ValueSite& site : a->sites().sites()) {
-      if (site.name != "w") continue;
-      return effects.is_any_made_of(site.id, [&](int32_t made) { return a->site(made).name == name; });
+    for (const ValueInfo& value_info : a->value_infos().value_infos()) {
+      if (value_info.name != "w") continue;
+      return effects.is_any_made_of(value_info.id, [&](int32_t made) { return a->value_info(made).name == name; });
     }
     return false;
   };

@@ -19,12 +19,12 @@ using testing::finished_model;
 using testing::GraphBuilder;
 using testing::sines;
 
-Tensor as_halves(const Tensor& floats) {
-  Tensor halves = Tensor::allocate(DType::float16, floats.shape()).take();
+Tensor as_float16(const Tensor& floats) {
+  Tensor float16s = Tensor::allocate(DType::float16, floats.shape()).take();
   std::vector<double> elements(static_cast<size_t>(floats.element_count()));
   load_doubles(floats, 0, elements);
-  store_doubles(halves, 0, elements);
-  return halves;
+  store_doubles(float16s, 0, elements);
+  return float16s;
 }
 
 Tensor transposed(const Tensor& matrix) {
@@ -50,7 +50,7 @@ struct Layer {
     GraphBuilder builder(20);
     const bool is_convolution = form == "Conv";
     const std::string shape = is_convolution ? "[4,8,1]" : "[4,8]", type = (is_in_half ? "float16" : "float32") + shape;
-    const auto held = [&](const Tensor& tensor) { return is_in_half ? as_halves(tensor) : tensor; };
+    const auto held = [&](const Tensor& tensor) { return is_in_half ? as_float16(tensor) : tensor; };
     builder.input("x", "float32" + shape);
     builder.initializer("w", is_convolution ? held(weight).reshaped({8, 8, 1}) : held(weight));
     builder.initializer("b", held(bias));

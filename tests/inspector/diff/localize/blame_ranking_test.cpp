@@ -111,16 +111,16 @@ TEST_F(BlameRanking, AnInfiniteConstantIsNamedWithItsReader) {
   EXPECT_NE(comparison.causes.front().why.find("reads another constant"), std::string::npos);
 }
 
-GraphBuilder two_products(const Tensor& first, const Tensor& second, bool quantises = false) {
+GraphBuilder two_products(const Tensor& first, const Tensor& second, bool quantizes = false) {
   GraphBuilder builder(17);
   builder.input("x", "float32[4,4]").initializer("w", first).initializer("v", second);
   builder.node("MatMul", {"x", "w"}, {"product"});
-  if (quantises) {
+  if (quantizes) {
     builder.initializer("step", one_element(DType::float32, 0.01)).initializer("zero", one_element(DType::int8, 0));
     builder.node("QuantizeLinear", {"product", "step", "zero"}, {"steps"});
     builder.node("DequantizeLinear", {"steps", "step", "zero"}, {"rough"});
   }
-  builder.node("Tanh", {quantises ? "rough" : "product"}, {"bent"});
+  builder.node("Tanh", {quantizes ? "rough" : "product"}, {"bent"});
   builder.node("MatMul", {"bent", "v"}, {"y"}).output("y");
   return builder;
 }
@@ -248,7 +248,7 @@ TEST_F(BlameRanking, MovesThatWereFoldedAreNoPairOfTheirParts) {
 // Moved otherwise, and not undone by what follows: that is the fault.
 TEST_F(BlameRanking, AnotherPermutationIsACause) {
   using Axes = std::vector<int64_t>;
-  const auto turned = [](const Axes& axes) {
+  const auto permuted = [](const Axes& axes) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").numbers("split", {1, 8, 2, 1});
     builder.node("Reshape", {"x", "split"}, {"heads"}).node("Transpose", {"heads"}, {"turned"}, {{"perm", axes}});
@@ -256,7 +256,7 @@ TEST_F(BlameRanking, AnotherPermutationIsACause) {
     builder.node("Reshape", {"grown", "square"}, {"y"}).output("y");
     return builder;
   };
-  const Comparison comparison = blame(turned({0, 2, 1, 3}), turned({0, 1, 2, 3}));
+  const Comparison comparison = blame(permuted({0, 2, 1, 3}), permuted({0, 1, 2, 3}));
   ASSERT_FALSE(comparison.causes.empty());
   EXPECT_EQ(comparison.causes.front().path, "turned");
 }

@@ -157,7 +157,7 @@ Tensor texts(const std::vector<std::string>& elements) {
 }
 
 // x is bent, and next to it `how` is done to a constant 'c' to make 'y'; as it is where that is empty.
-GraphBuilder beside_constant(Tensor constant, const std::vector<std::string>& how) {
+GraphBuilder next_to_constant(Tensor constant, const std::vector<std::string>& how) {
   GraphBuilder builder(17);
   builder.input("x", "float32[4,4]").node("Relu", {"x"}, {"z"});
   std::string last = how.empty() ? "y" : "c";
@@ -174,14 +174,14 @@ TEST_F(BlameSentences, AConstantThatIsHandedOnIsNamed) {
   const Tensor x = sines({4, 4}, 1, 0.7), c = floats({1, 2, 3}), other = floats({1, 2, 5});
   const std::string difference = "element [2] is 5 in B and 3 in A";
   for (const std::vector<std::string>& how : {std::vector<std::string>{"Identity"}, {"Identity", "Identity"}}) {
-    const Cause cause = blame(beside_constant(c, how), beside_constant(other, how), x);
+    const Cause cause = blame(next_to_constant(c, how), next_to_constant(other, how), x);
     EXPECT_EQ(cause.node, "Identity_1");
     EXPECT_EQ(cause.why, "it reads another constant 'c': " + difference);
   }
-  const Cause folded = blame(beside_constant(c, {"Neg"}), beside_constant(other, {}), x);
+  const Cause folded = blame(next_to_constant(c, {"Neg"}), next_to_constant(other, {}), x);
   EXPECT_EQ(folded.node, "Neg_1");
   EXPECT_EQ(folded.why.find("B holds a constant in place of what it makes: 3 of 3 elements differ"), 0U) << folded.why;
-  const Cause unfolded = blame(beside_constant(c, {}), beside_constant(other, {"Identity"}), x);
+  const Cause unfolded = blame(next_to_constant(c, {}), next_to_constant(other, {"Identity"}), x);
   EXPECT_EQ(unfolded.node, "Identity_1");
   EXPECT_EQ(unfolded.why, "A holds a constant in place of what it makes: " + difference);
 }
@@ -229,7 +229,7 @@ TEST_F(BlameSentences, AConstantThatABranchHandsOutIsNamedInTheBranch) {
 TEST_F(BlameSentences, TextsThatDifferAreQuoted) {
   const std::string far(50, 'a');
   const auto why = [&](const std::vector<std::string>& a, const std::vector<std::string>& b) {
-    return blame(beside_constant(texts(a), {"Identity"}), beside_constant(texts(b), {"Identity"}),
+    return blame(next_to_constant(texts(a), {"Identity"}), next_to_constant(texts(b), {"Identity"}),
                  sines({4, 4}, 1, 0.7))
         .why;
   };
@@ -242,7 +242,7 @@ TEST_F(BlameSentences, TextsThatDifferAreQuoted) {
 TEST_F(BlameSentences, AConstantThatIsAnOutputIsSeen) {
   const Tensor x = sines({4, 4}, 1, 0.7);
   const auto graph = [](float last, float factor) {
-    GraphBuilder builder = beside_constant(floats({1, 2, last}), {});
+    GraphBuilder builder = next_to_constant(floats({1, 2, last}), {});
     builder.initializer("factor", Tensor::scalar(factor)).node("Mul", {"z", "factor"}, {"scaled"});
     return builder.output("scaled"), builder;
   };
@@ -255,7 +255,7 @@ TEST_F(BlameSentences, AConstantThatIsAnOutputIsSeen) {
   EXPECT_EQ(both[1].rank, 2);
   // It is read, too, to no effect.
   const auto read = [](float last) {
-    GraphBuilder builder = beside_constant(floats({1, 2, last, 4}), {});
+    GraphBuilder builder = next_to_constant(floats({1, 2, last, 4}), {});
     builder.initializer("low", Tensor::scalar(100.0F)).node("Max", {"y", "low"}, {"most"});
     builder.node("Add", {"z", "most"}, {"sum"});
     return builder.output("sum"), builder;
@@ -290,7 +290,7 @@ TEST_F(BlameSentences, WhatWasFoldedIntoAProductIsSaidToBeThat) {
 
 // A node that only B has is before or after the node that the sentence names.
 TEST_F(BlameSentences, ANodeThatIsInsertedStandsBeforeOrBehind) {
-  const auto graph = [](const std::string& before, const std::string& behind) {
+  const auto graph = [](const std::string& before, const std::string& after) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").node("Tanh", {"x"}, {"bent"});
     std::string last = "bent";
@@ -301,8 +301,8 @@ TEST_F(BlameSentences, ANodeThatIsInsertedStandsBeforeOrBehind) {
       last = made;
     };
     if (!before.empty()) add(before, "more");
-    add("Exp", behind.empty() ? "y" : "power");
-    if (!behind.empty()) add(behind, "y");
+    add("Exp", after.empty() ? "y" : "power");
+    if (!after.empty()) add(after, "y");
     return builder.output("y"), builder;
   };
   const Tensor x = sines({4, 4}, 1, 0.7);
@@ -310,9 +310,9 @@ TEST_F(BlameSentences, ANodeThatIsInsertedStandsBeforeOrBehind) {
   EXPECT_EQ(before.op, "Neg");
   EXPECT_EQ(before.why, "B has this Neg node before what stands for A's 'Exp_1', and A has none");
   for (const std::string op : {"Neg", "Cast"}) {
-    const Cause behind = blame(graph("", ""), graph("", op), x);
-    EXPECT_EQ(behind.op, op);
-    EXPECT_EQ(behind.why, "B has this " + op + " node behind what stands for A's 'Exp_1', and A has none");
+    const Cause after = blame(graph("", ""), graph("", op), x);
+    EXPECT_EQ(after.op, op);
+    EXPECT_EQ(after.why, "B has this " + op + " node behind what stands for A's 'Exp_1', and A has none");
   }
 }
 

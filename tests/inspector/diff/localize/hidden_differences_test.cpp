@@ -31,8 +31,8 @@ using testing::sines;
 class OneValue final : public Observer {
  public:
   OneValue(DumpWriter& writer, std::string_view name) : writer_(writer), name_(name) {}
-  CaptureLevel wants(const ValueSite& site) override {
-    return site.name == name_ ? writer_.wants(site) : CaptureLevel::none;
+  CaptureLevel wants(const ValueInfo& value_info) override {
+    return value_info.name == name_ ? writer_.wants(value_info) : CaptureLevel::none;
   }
   Status begin_call(const CallInfo& call, std::span<const Value> inputs) override {
     return writer_.begin_call(call, inputs);
@@ -121,28 +121,28 @@ std::shared_ptr<const Model> bent(const std::vector<std::string>& bends, const s
 TEST_F(HiddenDifferences, WhatAShapeOrASumHidesIsNoRounding) {
   const Tensor x = sines(Shape{9, 9}, 1.0, 1.3);
   const auto plain = bent({"Abs"}, "Shape"), called = bent({"Exp", "Abs"}, "Shape", true);
-  const auto summed = bent({"Abs"}, "ReduceSum"), turned = bent({"Transpose", "Abs"}, "ReduceSum", true);
-  for (const auto& [a, b, guilty] :
-       {std::tuple(plain, called, "Exp"), std::tuple(called, plain, "Exp"), std::tuple(summed, turned, "Transpose"),
-        std::tuple(turned, summed, "Transpose")}) {
+  const auto summed = bent({"Abs"}, "ReduceSum"), permuted = bent({"Transpose", "Abs"}, "ReduceSum", true);
+  for (const auto& [a, b, culprits] :
+       {std::tuple(plain, called, "Exp"), std::tuple(called, plain, "Exp"), std::tuple(summed, permuted, "Transpose"),
+        std::tuple(permuted, summed, "Transpose")}) {
     const Comparison comparison = blame_on(x, a, b);
-    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << guilty;
-    ASSERT_FALSE(comparison.causes.empty()) << guilty;
-    EXPECT_EQ(comparison.causes.front().op, guilty) << comparison.causes.front().why;
+    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << culprits;
+    ASSERT_FALSE(comparison.causes.empty()) << culprits;
+    EXPECT_EQ(comparison.causes.front().op, culprits) << comparison.causes.front().why;
   }
   EXPECT_EQ(blame_on(x, bent({"Abs"}, "Shape"), bent({"Abs"}, "Shape", true)).verdict, OverallVerdict::pass);
 }
 
 // A Transpose that does nothing vanishes where it is run, and with it what was to be compared.
 TEST_F(HiddenDifferences, WhatVanishedInOneModelIsLookedAt) {
-  const auto turned = [](std::vector<int64_t> perm) {
+  const auto permuted = [](std::vector<int64_t> perm) {
     GraphBuilder builder(17);
     builder.input("x", "float32[8,8]").node("Transpose", {"x"}, {"c"}, {{"perm", std::move(perm)}});
     builder.node("Relu", {"c"}, {"r"}).node("ReduceSum", {"r"}, {"y"}, {{"keepdims", int64_t{0}}}).output("y");
     return finished_model(builder);
   };
   const Tensor x = sines(Shape{8, 8}, 1.0, 1.3);
-  const auto a = turned({0, 1}), b = turned({1, 0});
+  const auto a = permuted({0, 1}), b = permuted({1, 0});
   for (const auto& [first, second] : {std::pair(a, b), std::pair(b, a)}) {
     const Comparison comparison = blame_on(x, first, second, {}, "cpu");
     EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);

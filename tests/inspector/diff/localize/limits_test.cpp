@@ -156,9 +156,9 @@ TEST_F(Limits, DoNotDependOnWhatIsToldOf) {
               few = compare(attention(), "reference", "cpu", x, {"v"});
   ASSERT_EQ(few.streamed.values.size(), 2U);
   for (const std::string_view path : {"v", "y"}) {
-    const ValueComparison* const told = value_at_path(few.streamed, path);
-    ASSERT_NE(told, nullptr);
-    EXPECT_EQ(told->limit.atol, value_at_path(all.streamed, path)->limit.atol) << path;
+    const ValueComparison* const reported = value_at_path(few.streamed, path);
+    ASSERT_NE(reported, nullptr);
+    EXPECT_EQ(reported->limit.atol, value_at_path(all.streamed, path)->limit.atol) << path;
   }
   // The dumps hold what was compared.
   EXPECT_EQ(few.dumped.verdict, OverallVerdict::pass);
@@ -257,7 +257,7 @@ TEST_F(Limits, AFoldedFactorIsRoundingBesideLargerElements) {
 
 // Moves elements alone, and none of them by a computation that would round: in float32; in float16; and in float32
 // between casts, as converters leave operators that they do not know in float16.
-enum class MovedIn : uint8_t { floats, halves, blocked };
+enum class MovedIn : uint8_t { floats, float16s, blocked };
 
 std::shared_ptr<const Model> moved(MovedIn how, int64_t start, bool has_round_trip = false) {
   const bool is_cast = how != MovedIn::floats;
@@ -274,7 +274,7 @@ std::shared_ptr<const Model> moved(MovedIn how, int64_t start, bool has_round_tr
   };
   if (is_cast || has_round_trip) node("Cast", "narrow", "float16[4,8]", kHalf);
   if (how == MovedIn::blocked || has_round_trip) node("Cast", "wide", "float32[4,8]", kFloat);
-  const std::string_view type = how == MovedIn::halves ? "float16[2,8]" : "float32[2,8]";
+  const std::string_view type = how == MovedIn::float16s ? "float16[2,8]" : "float32[2,8]";
   node("Slice", is_cast ? "moved" : "part", type);
   node("Neg", is_cast ? "turned" : "y", type);
   if (how == MovedIn::blocked) node("Cast", "narrow_again", "float16[2,8]", kHalf);
@@ -284,7 +284,7 @@ std::shared_ptr<const Model> moved(MovedIn how, int64_t start, bool has_round_tr
 
 TEST_F(Limits, WhatIsMovedInHalvesIsRoundedToThem) {
   const Tensor x = sines(Shape{4, 8}, 1.0, 1.3);
-  for (const MovedIn how : {MovedIn::halves, MovedIn::blocked}) {
+  for (const MovedIn how : {MovedIn::float16s, MovedIn::blocked}) {
     const Comparison same = concluded(moved(MovedIn::floats, 1), moved(how, 1), x);
     EXPECT_EQ(same.verdict, OverallVerdict::pass);
     EXPECT_LT(value_at_path(same, "y")->limit.rtol, 0.02);
@@ -298,7 +298,7 @@ TEST_F(Limits, WhatIsMovedInHalvesIsRoundedToThem) {
 }
 
 // Nothing that is computed is a float.
-std::shared_ptr<const Model> place_of_largest(bool is_in_half) {
+std::shared_ptr<const Model> index_of_largest(bool is_in_half) {
   constexpr int64_t kHalf = 10;
   GraphBuilder builder(17);
   builder.input("x", "float32[4,8]");
@@ -313,8 +313,8 @@ std::shared_ptr<const Model> place_of_largest(bool is_in_half) {
 
 TEST_F(Limits, WhatIsReadInHalvesIsRoundedToThemThoughNothingIsComputedInThem) {
   const Tensor x = sines(Shape{4, 8}, 1.0, 1.3);
-  EXPECT_EQ(concluded(place_of_largest(false), place_of_largest(true), x).verdict, OverallVerdict::pass);
-  EXPECT_EQ(concluded(place_of_largest(true), place_of_largest(false), x).verdict, OverallVerdict::pass);
+  EXPECT_EQ(concluded(index_of_largest(false), index_of_largest(true), x).verdict, OverallVerdict::pass);
+  EXPECT_EQ(concluded(index_of_largest(true), index_of_largest(false), x).verdict, OverallVerdict::pass);
 }
 
 // Rows of a constant, transposed: nothing is computed. `change`: of one element, in relation to its size. In doubles,

@@ -180,13 +180,13 @@ TEST_F(Groups, OtherNumbersAndIntegersAreFitted) {
 
 TEST_F(Groups, RunAgainWithTheirOwnResultsTheyRepeatTheOracle) {
   const auto model = finished_model(attention({}));
-  const SiteTable sites = SiteTable::build(model).take();
+  const ValueTable value_infos = ValueTable::build(model).take();
   BlameSide side;
   DumpWriterOptions options;
   options.only = {"x", "attention"};
   side.dump = run_into_dump(model, "only.plx", x_, "reference", options);
   const CapturedSide captured(side, model, make_executor("reference:double").take());
-  const NodeInstance root{&sites.main(), 5, ""};
+  const NodeInstance root{&value_infos.main(), 5, ""};
   const auto computed = captured.compute(root).take();
   const auto group = NodeGroup::around(captured, root, computed).take();
   ASSERT_NE(group, nullptr);
@@ -196,12 +196,12 @@ TEST_F(Groups, RunAgainWithTheirOwnResultsTheyRepeatTheOracle) {
   const auto again = group->run_from(3, {of_member}).take();
   EXPECT_EQ(diff::distance_between(usual, again.at(0), {}).severity, 0);
   const auto nudged = group->run_nudged(1, 2).take();
-  const auto apart = diff::distance_between(usual, nudged.at(0), {}).metrics;
-  ASSERT_TRUE(apart.has_value());
-  EXPECT_GT(apart->max_abs, 0);
-  EXPECT_LT(apart->max_abs, 1e-5);
-  const auto single = captured.compute({&sites.main(), 0, ""}).take();
-  EXPECT_EQ(NodeGroup::around(captured, {&sites.main(), 0, ""}, single).take(), nullptr);
+  const auto gap_between = diff::distance_between(usual, nudged.at(0), {}).metrics;
+  ASSERT_TRUE(gap_between.has_value());
+  EXPECT_GT(gap_between->max_abs, 0);
+  EXPECT_LT(gap_between->max_abs, 1e-5);
+  const auto single = captured.compute({&value_infos.main(), 0, ""}).take();
+  EXPECT_EQ(NodeGroup::around(captured, {&value_infos.main(), 0, ""}, single).take(), nullptr);
 }
 
 }  // namespace node_group_test

@@ -119,19 +119,19 @@ TEST_F(Subnormals, ThatAreTakenAsZeroAreNamedWithTheInput) {
 
 // Float16 has subnormal numbers of its own; compared with a double, float16 decides.
 TEST(SubnormalsOfHalves, AreFlushedInTheirOwnRange) {
-  Tensor halves = Tensor::allocate(DType::float16, Shape{2}).take();
-  halves.mutable_as<Float16>()[0] = Float16{float16_from_double(3e-5)};
-  halves.mutable_as<Float16>()[1] = Float16{float16_from_double(-1e-6)};
+  Tensor float16s = Tensor::allocate(DType::float16, Shape{2}).take();
+  float16s.mutable_as<Float16>()[0] = Float16{float16_from_double(3e-5)};
+  float16s.mutable_as<Float16>()[1] = Float16{float16_from_double(-1e-6)};
   const Tensor zeros = Tensor::zeros(DType::float16, Shape{2}).take();
   const diff::CompareContext context{{0, 1e-3, LimitSource::user}, false, true};
   ValueComparison result;
-  diff::judge_values(zeros, halves, context, result);
+  diff::judge_values(zeros, float16s, context, result);
   EXPECT_EQ(result.verdict, Verdict::pass);
   EXPECT_EQ(result.reason, "flushed to zero in A");
   const std::vector<double> wide{3e-5, -1e-6};
-  ValueComparison beside_double;
-  diff::judge_values(Tensor::vector<double>(wide), zeros, context, beside_double);
-  EXPECT_EQ(beside_double.reason, "flushed to zero in B");
+  ValueComparison next_to_double;
+  diff::judge_values(Tensor::vector<double>(wide), zeros, context, next_to_double);
+  EXPECT_EQ(next_to_double.reason, "flushed to zero in B");
 }
 
 // 1 + erf(x) keeps no digits far below 0: whoever computes Gelu so has zeros there.

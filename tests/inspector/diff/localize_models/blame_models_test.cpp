@@ -70,13 +70,13 @@ struct SmallNetwork {
     const std::vector<std::string> operands = {name("bent"), last};
     builder.node("Sub", swaps_operands ? std::vector{operands[1], operands[0]} : operands, {name("apart")});
     builder.initializer(name("step"), scalar(DType::float32, 0.02)).initializer(name("zero"), scalar(DType::int8, 3));
-    const auto quantise = [&](const std::string& what, const std::string& made) {
+    const auto quantize = [&](const std::string& what, const std::string& made) {
       builder.node("QuantizeLinear", {what, name("step"), name("zero")}, {made + "_steps"});
       builder.node("DequantizeLinear", {made + "_steps", name("step"), name("zero")}, {made});
     };
-    if (rounds_early) quantise(name("apart"), name("rough"));
+    if (rounds_early) quantize(name("apart"), name("rough"));
     builder.node("Transpose", {rounds_early ? name("rough") : name("apart")}, {name("turned")});
-    quantise(name("turned"), name("rounded"));
+    quantize(name("turned"), name("rounded"));
     builder.node("Softmax", {rounds ? name("rounded") : name("apart")}, {name("y")}, {{"axis", int64_t{-1}}});
     builder.output(name("y"));
     if (!rounds) builder.output(name("turned"));
@@ -115,7 +115,7 @@ struct Fault {
   const char* stem_of_b = "";
 };
 
-TEST_F(BlameModels, NamesTheNodeThatIsDefinedOtherwise) {
+TEST_F(BlameModels, NamesTheNodeWithAnotherDefinition) {
   const Fault faults[] = {
       {"weight", {.weight_scale = 0.2F}, "MatMul", "2 times A's"},
       {"weight, renamed", {.weight_scale = 0.2F}, "MatMul", "2 times A's", "other_"},
@@ -138,15 +138,15 @@ TEST_F(BlameModels, NamesTheNodeThatIsDefinedOtherwise) {
   }
 }
 
-TEST_F(BlameModels, QuantisedInAnotherPlaceIsTheSame) {
+TEST_F(BlameModels, QuantizedInAnotherPlaceIsTheSame) {
   const Comparison comparison = blame({.rounds = true}, {.rounds = true, .rounds_early = true}, "");
   EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
   EXPECT_TRUE(comparison.causes.empty());
-  const auto turned = std::ranges::find(comparison.values, "turned", &ValueComparison::path);
-  ASSERT_NE(turned, comparison.values.end());
-  EXPECT_EQ(turned->verdict, Verdict::not_compared);  // B's is rounded, A's is not
-  EXPECT_EQ(turned->note, kPairedWrongly);
-  EXPECT_EQ(turned->reason, "absent in B");
+  const auto permuted = std::ranges::find(comparison.values, "turned", &ValueComparison::path);
+  ASSERT_NE(permuted, comparison.values.end());
+  EXPECT_EQ(permuted->verdict, Verdict::not_compared);  // B's is rounded, A's is not
+  EXPECT_EQ(permuted->note, kPairedWrongly);
+  EXPECT_EQ(permuted->reason, "absent in B");
 }
 
 TEST_F(BlameModels, OtherInputsAreNoRounding) {

@@ -31,7 +31,7 @@ std::shared_ptr<const Model> finished(const GraphBuilder& builder) {
 // Paths of B by paths of A, nearest counterparts only.
 struct Matched {
   explicit Matched(const std::shared_ptr<const Model>& model_a, const std::shared_ptr<const Model>& model_b)
-      : a(SiteTable::build(model_a).take()), b(SiteTable::build(model_b).take()), matching(match_models(a, b)) {
+      : a(ValueTable::build(model_a).take()), b(ValueTable::build(model_b).take()), matching(match_models(a, b)) {
     for (const ValueMatch& match : matching.values) {
       if (match.is_extra) {
         extra.emplace(path(a, match.a), path(b, match.b));
@@ -41,12 +41,12 @@ struct Matched {
       }
     }
   }
-  static std::string path(const SiteTable& table, int32_t id) {
-    const ValueSite& site = table.sites()[static_cast<size_t>(id)];
-    return site.scope + site.escaped_name;
+  static std::string path(const ValueTable& table, int32_t id) {
+    const ValueInfo& value_info = table.value_infos()[static_cast<size_t>(id)];
+    return value_info.scope + value_info.escaped_name;
   }
 
-  SiteTable a, b;
+  ValueTable a, b;
   ModelMatching matching;
   std::map<std::string, std::string> pairs;
   std::map<std::string, MatchedBy> how;
@@ -87,8 +87,8 @@ std::string reversed(const std::string& text) { return "q" + std::string(text.rb
 // Every value of A is paired with its own renamed self, but for those in `but`.
 void expect_all(const Matched& matched, std::string (*name)(const std::string&),
                 const std::set<std::string>& but = {}) {
-  for (const ValueSite& site : matched.a.sites()) {
-    const std::string path = std::string(site.name);
+  for (const ValueInfo& value_info : matched.a.value_infos()) {
+    const std::string path = std::string(value_info.name);
     const auto found = matched.pairs.find(path);
     if (but.contains(path)) continue;
     ASSERT_NE(found, matched.pairs.end()) << path << " has no counterpart";
@@ -172,7 +172,7 @@ TEST(Matching, NodesInAnotherOrder) {
   expect_all(Matched(two_branches(true, Network{}.name), two_branches(false, reversed)), reversed);
 }
 
-TEST(Matching, ANormalisationFoldedIntoAProduct) {
+TEST(Matching, ANormalizationFoldedIntoAProduct) {
   for (const bool keeps_names : {true, false}) {
     GraphBuilder a(17), b(17);
     const auto n = [&](const std::string& text) { return keeps_names ? text : reversed(text); };
@@ -337,26 +337,26 @@ TEST(Matching, SignaturesByNameElseInOrderByType) {
 // Three layers alike, two of which an optimizer has fused: what is left of the third keeps its name, and its parts are
 // not taken for those of another layer.
 TEST(Matching, WhatKeptItsNameIsNotTakenForItsTwinInAnotherLayer) {
-  const auto layers = [](bool is_optimised) {
+  const auto layers = [](bool is_optimized) {
     GraphBuilder builder(17);
     builder.input("x", "float32[2,4]").initializer("half", weight(0.5F, 1));
     builder.node("Exp", {"x"}, {"grown"}).node("Neg", {"grown"}, {"less"}).node("Softplus", {"less"}, {"given"});
-    if (is_optimised) builder.initializer("one0", weight(1, 1));  // one of three that were equal
+    if (is_optimized) builder.initializer("one0", weight(1, 1));  // one of three that were equal
     std::string last = "given";
     for (int layer = 0; layer < 3; ++layer) {
       const auto at = [&](const char* text) { return text + std::to_string(layer); };
-      const std::string one = is_optimised ? "one0" : at("one");
+      const std::string one = is_optimized ? "one0" : at("one");
       builder.initializer(at("w"), weight(static_cast<float>(layer) + 2, 16)).initializer(at("b"), weight(7));
-      if (is_optimised) {
+      if (is_optimized) {
         builder.node("Gemm", {last, at("w"), at("b")}, {at("product")});
       } else {
         builder.node("MatMul", {last, at("w")}, {at("scaled")}).node("Add", {at("scaled"), at("b")}, {at("product")});
       }
-      if (is_optimised && layer != 1) {
+      if (is_optimized && layer != 1) {
         builder.node("com.microsoft.Gelu", {at("product")}, {at("y")});
       } else {
-        if (!is_optimised) builder.initializer(one, weight(1, 1));
-        builder.node(is_optimised ? "Tanh" : "Erf", {at("product")}, {at("bent")});
+        if (!is_optimized) builder.initializer(one, weight(1, 1));
+        builder.node(is_optimized ? "Tanh" : "Erf", {at("product")}, {at("bent")});
         builder.node("Add", {at("bent"), one}, {at("more")}).node("Mul", {at("product"), at("more")}, {at("twice")});
         builder.node("Mul", {at("twice"), "half"}, {at("y")});
       }
@@ -371,10 +371,10 @@ TEST(Matching, WhatKeptItsNameIsNotTakenForItsTwinInAnotherLayer) {
   }
   for (const char* path : {"bent0", "more0", "bent2", "more2"}) EXPECT_FALSE(matched.pairs.contains(path)) << path;
   for (const NodeMatch& node : matched.matching.nodes) {
-    const Node& in_a = node.place_a->graph->nodes[static_cast<size_t>(node.a)];
-    const Node& in_b = node.place_b->graph->nodes[static_cast<size_t>(node.b)];
+    const Node& in_a = node.location_a->graph->nodes[static_cast<size_t>(node.a)];
+    const Node& in_b = node.location_b->graph->nodes[static_cast<size_t>(node.b)];
     const auto made = [](const NodeMatch& match, bool is_a, const Node& by) {
-      const Graph& graph = *(is_a ? match.place_a : match.place_b)->graph;
+      const Graph& graph = *(is_a ? match.location_a : match.location_b)->graph;
       return graph.values[static_cast<size_t>(by.outputs.front())].name;
     };
     EXPECT_EQ(made(node, true, in_a), made(node, false, in_b));
@@ -409,7 +409,7 @@ TEST(Matching, AnInsertedNodeIsNotTakenForAnotherThanItsName) {
 }
 
 // A product that lost its bias, and after it an activation that an optimizer put together: nothing around it is alike.
-TEST(Matching, AFaultyNodeAmongChangedNeighboursKeepsItsName) {
+TEST(Matching, AFaultyNodeAmongChangedNeighborsKeepsItsName) {
   const auto gated = [](bool is_changed) {
     GraphBuilder builder(24);
     builder.input("x", "float32[2,4]").initializer("w", weight(2, 16)).initializer("b", weight(7));
@@ -432,7 +432,7 @@ TEST(Matching, AFaultyNodeAmongChangedNeighboursKeepsItsName) {
 
 // Another operator of the same operands, under the same name, read by what an optimizer made: as A reads a later value.
 TEST(Matching, AnotherOperatorOfTheSameOperandsKeepsItsName) {
-  const auto turned = [](bool is_changed) {
+  const auto permuted = [](bool is_changed) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("w", weight(2, 16));
     builder.node("Softmax", {"x"}, {"first"}, {{"axis", int64_t{-1}}}).node("Exp", {"first"}, {"a"});
@@ -442,7 +442,7 @@ TEST(Matching, AnotherOperatorOfTheSameOperandsKeepsItsName) {
     builder.node("LogSoftmax", {"bent"}, {"y"}, {{"axis", int64_t{-1}}});
     return builder.output("y"), builder;
   };
-  const Matched matched(finished(turned(false)), finished(turned(true)));
+  const Matched matched(finished(permuted(false)), finished(permuted(true)));
   ASSERT_TRUE(matched.pairs.contains("sum"));
   EXPECT_EQ(matched.pairs.at("sum"), "sum");
 }

@@ -43,7 +43,7 @@ class Execution {
       const std::string suffix = std::to_string(layer);
       if (layer == 1 && faults_.changed_weight) w[100] = round(w[100] + (dtype_ == DType::bfloat16 ? 0.4 : 0.05));
       values.emplace_back("w" + suffix, w);
-      const Matrix n = normalised(x, layer == 1 && faults_.other_epsilon ? 1e-3 : 1e-5);
+      const Matrix n = normalized(x, layer == 1 && faults_.other_epsilon ? 1e-3 : 1e-5);
       values.emplace_back("n" + suffix, n);
       const Matrix h = product(n, w);
       values.emplace_back("h" + suffix, h);
@@ -69,7 +69,7 @@ class Execution {
     return matrix;
   }
 
-  Matrix normalised(const Matrix& x, double epsilon) const {
+  Matrix normalized(const Matrix& x, double epsilon) const {
     Matrix out(x.size());
     for (int64_t row = 0; row < kRows; ++row) {
       double mean = 0, square = 0;
@@ -153,18 +153,18 @@ Tensor stored_as(DType dtype, const Matrix& matrix) {
 
 // Severity by value name of a healthy reference against a fast executor with faults.
 std::map<std::string, double> severities(DType dtype, Faults faults) {
-  const diff::SiteIndex sites(model_of(dtype));
+  const diff::ValueInfoIndex value_infos(model_of(dtype));
   diff::Judge judge({});
   const auto a = Execution(dtype, false, {}).run(), b = Execution(dtype, true, faults).run();
   std::map<std::string, double> severities;
   for (size_t index = 0; index < a.size(); ++index) {
-    const ValueSite* site = sites.find(a[index].first);
-    EXPECT_NE(site, nullptr) << a[index].first;
+    const ValueInfo* value_info = value_infos.find(a[index].first);
+    EXPECT_NE(value_info, nullptr) << a[index].first;
     const Value left = stored_as(dtype, a[index].second), right = stored_as(dtype, b[index].second);
     ValueComparison comparison;
-    diff::judge_values(left, right,
-                       {judge.limit_of(judge.add(a[index].first, site, left, dtype), a[index].first), false, false},
-                       comparison);
+    diff::judge_values(
+        left, right, {judge.limit_of(judge.add(a[index].first, value_info, left, dtype), a[index].first), false, false},
+        comparison);
     judge.found_difference(a[index].first, comparison.metrics->rmse);
     EXPECT_TRUE(comparison.limit.from == LimitSource::table);
     severities[a[index].first] = comparison.severity;
@@ -202,10 +202,10 @@ TEST(NoiseModel, AnApproximateGeluDiverges) {
 }
 
 TEST(NoiseModel, DataIsExact) {
-  const diff::SiteIndex sites(model_of(DType::float32));
+  const diff::ValueInfoIndex value_infos(model_of(DType::float32));
   diff::Judge judge({});
   const Value input = stored_as(DType::float32, Matrix(kRows * kWidth, 0.5));
-  const Limit limit = judge.limit_of(judge.add("x0", sites.find("x0"), input, DType::float32), "x0");
+  const Limit limit = judge.limit_of(judge.add("x0", value_infos.find("x0"), input, DType::float32), "x0");
   EXPECT_EQ(limit.atol, 0);
   EXPECT_EQ(limit.rtol, 0);
 }
@@ -229,13 +229,13 @@ std::shared_ptr<const Model> branches() {
 }
 
 TEST(NoiseModel, ABranchThatIsAheadChangesNoLimit) {
-  const diff::SiteIndex sites(branches());
+  const diff::ValueInfoIndex value_infos(branches());
   const Value ones = stored_as(DType::float32, Matrix(kWidth, 1.0));
   const auto limit_of_q = [&](bool is_ahead) {
     diff::Judge judge({});
     std::map<std::string, int64_t> numbers;
     for (const char* name : {"x", "m", "p", "q", "s"})
-      numbers[name] = judge.add(name, sites.find(name), ones, DType::float32);
+      numbers[name] = judge.add(name, value_infos.find(name), ones, DType::float32);
     const auto found_equal = [&](const char* name) {
       judge.limit_of(numbers[name], name);
       judge.found_difference(name, 0);
@@ -251,13 +251,13 @@ TEST(NoiseModel, ABranchThatIsAheadChangesNoLimit) {
 }
 
 TEST(NoiseModel, AMaskThatIsAddedWidensNoLimit) {
-  const diff::SiteIndex sites(branches());
+  const diff::ValueInfoIndex value_infos(branches());
   Matrix mask(kWidth, 0.0), masked(kWidth, 1.0);
   for (size_t index = 0; index < mask.size(); index += 2) mask[index] = masked[index] = -1e9;
   diff::Judge judge({});
-  judge.add("x", sites.find("x"), stored_as(DType::float32, Matrix(kWidth, 1.0)), DType::float32);
-  judge.add("m", sites.find("m"), stored_as(DType::float32, mask), DType::float32);
-  const int64_t sum = judge.add("s", sites.find("s"), stored_as(DType::float32, masked), DType::float32);
+  judge.add("x", value_infos.find("x"), stored_as(DType::float32, Matrix(kWidth, 1.0)), DType::float32);
+  judge.add("m", value_infos.find("m"), stored_as(DType::float32, mask), DType::float32);
+  const int64_t sum = judge.add("s", value_infos.find("s"), stored_as(DType::float32, masked), DType::float32);
   EXPECT_LT(judge.limit_of(sum, "s").atol, 1e-4);
 }
 
@@ -274,12 +274,12 @@ TEST(NoiseModel, WhatWasFusedAwayHasRoundedToo) {
                            rows +
                            "node { op_type: \"MatMul\" input: \"x\" input: \"w\" output: \"m\" } "
                            "node { op_type: \"Add\" input: \"m\" input: \"s\" output: \"y\" } }";
-  const diff::SiteIndex sites(
+  const diff::ValueInfoIndex value_infos(
       import_model(std::as_bytes(std::span<const char>(text.data(), text.size())), "", "net.textproto").take());
   const auto limit_of_y = [&](const std::vector<std::pair<const char*, double>>& shown, bool is_m_equal = false) {
     diff::Judge judge({});
     for (const auto& [name, magnitude] : shown) {
-      const int64_t number = judge.add(name, sites.find(name),
+      const int64_t number = judge.add(name, value_infos.find(name),
                                        stored_as(DType::float32, Matrix(kRows * kWidth, magnitude)), DType::float32);
       if (std::string_view(name) == "y") return judge.limit_of(number, "y").atol;
       (void)judge.limit_of(number, name);
@@ -308,13 +308,13 @@ TEST(NoiseModel, AMaskThatWasFusedAwayRoundsNothing) {
                            "node { op_type: \"Where\" input: \"hidden\" input: \"low\" input: \"scores\" "
                            "output: \"masked\" } "
                            "node { op_type: \"Softmax\" input: \"masked\" output: \"y\" } }";
-  const diff::SiteIndex sites(
+  const diff::ValueInfoIndex value_infos(
       import_model(std::as_bytes(std::span<const char>(text.data(), text.size())), "", "net.textproto").take());
   const auto limit_of_y = [&](const std::vector<std::pair<const char*, double>>& shown) {
     diff::Judge judge({});
     int64_t number = -1;
     for (const auto& [name, magnitude] : shown)
-      number = judge.add(name, sites.find(name), stored_as(DType::float32, Matrix(kRows * kWidth, magnitude)),
+      number = judge.add(name, value_infos.find(name), stored_as(DType::float32, Matrix(kRows * kWidth, magnitude)),
                          DType::float32);
     return judge.limit_of(number, "y").rtol;
   };
@@ -322,7 +322,7 @@ TEST(NoiseModel, AMaskThatWasFusedAwayRoundsNothing) {
   EXPECT_LT(limit_of_y({{"x", 1}, {"low", -1e4}, {"y", 0.02}}), 4 * parts);
 }
 
-TEST(NoiseModel, StaticPathsFindSites) {
+TEST(NoiseModel, StaticPathsFindValueInfos) {
   EXPECT_EQ(diff::static_path("graph(decoder)//step[7]//loop.body[3]//if.then//x"), "loop.body[*]//if.then//x");
   EXPECT_EQ(diff::prefix_of("loop.body[3]//x"), "loop.body[3]//");
   EXPECT_EQ(diff::prefix_of("x"), "");

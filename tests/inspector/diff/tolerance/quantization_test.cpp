@@ -16,7 +16,7 @@
 #include "tests/inspector/diff/dump_fixture.h"
 
 namespace parallax {
-namespace quantisation_test {
+namespace quantization_test {
 
 using testing::finished_model;
 using testing::GraphBuilder;
@@ -64,7 +64,7 @@ std::shared_ptr<const Model> of_floats() {
 
 // As tools write it that quantize: each float is quantized and dequantized before it is read, weights are stored
 // quantized, and the Relu is left to quantized values that begin at zero, under whose name its input is stored.
-struct Quantised {
+struct Quantized {
   double input_scale = 1, hidden_scale = 1, weight_scale = 1;  // times what they should be
   uint8_t hidden_zero = 0;                                     // of the DequantizeLinear alone
   bool has_bias = true;
@@ -74,9 +74,9 @@ struct Quantised {
     builder.input("x", "float32[6,16]").initializer("b", has_bias ? bias() : sines({kWidth}, 0, 1));
     add_weight(builder, "w1", weight(1), 1);
     add_weight(builder, "w2", weight(2), weight_scale);
-    add_codes(builder, "x", 2.0 / 255 * input_scale, 128, 128);
+    add_quantized(builder, "x", 2.0 / 255 * input_scale, 128, 128);
     builder.node("MatMul", {"x_floats", "w1_floats"}, {"product"}).node("Add", {"product", "b"}, {"hidden"});
-    add_codes(builder, "hidden", largest_hidden() / 255 * hidden_scale, 0, hidden_zero);
+    add_quantized(builder, "hidden", largest_hidden() / 255 * hidden_scale, 0, hidden_zero);
     builder.node("MatMul", {"hidden_floats", "w2_floats"}, {"y"});
     return builder.output("y"), finished_model(builder);
   }
@@ -96,7 +96,8 @@ struct Quantised {
     builder.initializer(name + "_zero", Tensor::scalar(int8_t{0}));
     builder.node("DequantizeLinear", {name + "_codes", name + "_scale", name + "_zero"}, {name + "_floats"});
   }
-  static void add_codes(GraphBuilder& builder, const std::string& name, double scale, uint8_t zero, uint8_t zero_back) {
+  static void add_quantized(GraphBuilder& builder, const std::string& name, double scale, uint8_t zero,
+                            uint8_t zero_back) {
     builder.initializer(name + "_scale", Tensor::scalar(static_cast<float>(scale)));
     builder.initializer(name + "_zero", Tensor::scalar(zero)).initializer(name + "_back", Tensor::scalar(zero_back));
     builder.node("QuantizeLinear", {name, name + "_scale", name + "_zero"}, {name + "_codes"});
@@ -104,12 +105,13 @@ struct Quantised {
   }
 };
 
-TEST(QuantisedMatching, EveryFloatHasItsCounterpart) {
-  const SiteTable a = SiteTable::build(of_floats()).take(), b = SiteTable::build(Quantised().build()).take();
+TEST(QuantizedMatching, EveryFloatHasItsCounterpart) {
+  const ValueTable a = ValueTable::build(of_floats()).take(), b = ValueTable::build(Quantized().build()).take();
   std::map<std::string, std::string> pairs;
   for (const ValueMatch& match : match_models(a, b).values) {
     if (!match.is_extra)
-      pairs[std::string(a.sites()[static_cast<size_t>(match.a)].name)] = b.sites()[static_cast<size_t>(match.b)].name;
+      pairs[std::string(a.value_infos()[static_cast<size_t>(match.a)].name)] =
+          b.value_infos()[static_cast<size_t>(match.b)].name;
   }
   const std::map<std::string, std::string> expected = {
       {"x", "x"},        {"w1", "w1_floats"},         {"b", "b"},          {"product", "product"},
@@ -117,14 +119,14 @@ TEST(QuantisedMatching, EveryFloatHasItsCounterpart) {
   EXPECT_EQ(pairs, expected);
 }
 
-class QuantisedModels : public testing::DumpTest {
+class QuantizedModels : public testing::DumpTest {
  protected:
   Comparison compare(const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b,
                      const std::string& with = "reference") {
     return blame_on(input(), a, b, {}, with);
   }
   // The one cause.
-  Cause blame(const Quantised& b) {
+  Cause blame(const Quantized& b) {
     const Comparison comparison = compare(of_floats(), b.build());
     EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
     EXPECT_EQ(comparison.causes.size(), 1U);
@@ -132,10 +134,10 @@ class QuantisedModels : public testing::DumpTest {
   }
 };
 
-TEST_F(QuantisedModels, StepsAreNoDivergence) {
-  for (const bool is_a_quantised : {false, true}) {
-    const auto floats = of_floats(), quantised = Quantised().build();
-    const Comparison comparison = is_a_quantised ? compare(quantised, floats) : compare(floats, quantised);
+TEST_F(QuantizedModels, StepsAreNoDivergence) {
+  for (const bool is_a_quantized : {false, true}) {
+    const auto floats = of_floats(), quantized = Quantized().build();
+    const Comparison comparison = is_a_quantized ? compare(quantized, floats) : compare(floats, quantized);
     EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
     EXPECT_EQ(comparison.summary.passed, 8);
     EXPECT_EQ(comparison.summary.compared, 8);
@@ -144,21 +146,21 @@ TEST_F(QuantisedModels, StepsAreNoDivergence) {
 }
 
 // Values between nodes that an executor fuses into one are estimated.
-TEST_F(QuantisedModels, AnExecutorThatFusesSeesTheSame) {
-  const Comparison sound = compare(of_floats(), Quantised().build(), "cpu");
+TEST_F(QuantizedModels, AnExecutorThatFusesSeesTheSame) {
+  const Comparison sound = compare(of_floats(), Quantized().build(), "cpu");
   EXPECT_EQ(sound.verdict, OverallVerdict::pass);
-  const Comparison faulty = compare(of_floats(), Quantised{.hidden_scale = 0.1}.build(), "cpu");
+  const Comparison faulty = compare(of_floats(), Quantized{.hidden_scale = 0.1}.build(), "cpu");
   EXPECT_EQ(faulty.verdict, OverallVerdict::diverged);
   ASSERT_FALSE(faulty.causes.empty());
   EXPECT_EQ(faulty.causes.front().node, "QuantizeLinear_6");
 }
 
 // Scales are made for other inputs: the largest numbers of these may be a little beyond.
-TEST_F(QuantisedModels, ALittleSaturationIsNoDivergence) {
-  EXPECT_EQ(compare(of_floats(), Quantised{.hidden_scale = 0.92}.build()).verdict, OverallVerdict::pass);
+TEST_F(QuantizedModels, ALittleSaturationIsNoDivergence) {
+  EXPECT_EQ(compare(of_floats(), Quantized{.hidden_scale = 0.92}.build()).verdict, OverallVerdict::pass);
 }
 
-TEST_F(QuantisedModels, AScaleThatIsTooSmallSaturates) {
+TEST_F(QuantizedModels, AScaleThatIsTooSmallSaturates) {
   const Cause hidden = blame({.hidden_scale = 0.1});
   EXPECT_EQ(hidden.node, "QuantizeLinear_6");
   EXPECT_EQ(hidden.path, "hidden");
@@ -169,32 +171,32 @@ TEST_F(QuantisedModels, AScaleThatIsTooSmallSaturates) {
   EXPECT_TRUE(first.why.starts_with("it saturates in B: ")) << first.why;
 }
 
-TEST_F(QuantisedModels, AScaleThatIsFarTooLargeLeavesNothing) {
+TEST_F(QuantizedModels, AScaleThatIsFarTooLargeLeavesNothing) {
   const Cause cause = blame({.hidden_scale = 400});
   EXPECT_EQ(cause.node, "QuantizeLinear_6");
   EXPECT_TRUE(cause.why.starts_with("its steps are too coarse for what it quantizes")) << cause.why;
 }
 
-TEST_F(QuantisedModels, AWeightThatItsCodesDoNotStandFor) {
+TEST_F(QuantizedModels, AWeightThatItsQuantizedValuesDoNotRepresent) {
   const Cause cause = blame({.weight_scale = 1.3});
   EXPECT_EQ(cause.node, "DequantizeLinear_1");
   EXPECT_NE(cause.why.find("that its quantized values represent, constant 'w2'"), std::string::npos) << cause.why;
 }
 
-TEST_F(QuantisedModels, CodesThatAreTakenBackByOtherNumbers) {
+TEST_F(QuantizedModels, QuantizationWithOtherParametersOnTheWayBack) {
   const Cause cause = blame({.hidden_zero = 20});
   EXPECT_EQ(cause.node, "DequantizeLinear_7");
   EXPECT_NE(cause.why.find("zero point 20, which 'QuantizeLinear_6' has made by"), std::string::npos) << cause.why;
 }
 
-TEST_F(QuantisedModels, WhatElseDiffersIsNamedBesideCodes) {
+TEST_F(QuantizedModels, OtherDifferencesAreNamedWithQuantizedOnes) {
   const Cause cause = blame({.has_bias = false});
   EXPECT_EQ(cause.op, "Add");
   EXPECT_EQ(cause.why, "it reads another constant 'b': it is all zeros in B");
 }
 
 // Quantized values are not comparable with the numbers that they represent.
-TEST_F(QuantisedModels, CodesAreNotComparedWithFloatsAsNumbers) {
+TEST_F(QuantizedModels, QuantizedValuesAreNotComparedWithFloats) {
   const auto floats = [] {
     GraphBuilder builder(17);
     builder.input("x", "float32[6,16]").initializer("table", weight(1)).numbers("ids", {3, 1, 4, 1, 5, 9});
@@ -218,5 +220,5 @@ TEST_F(QuantisedModels, CodesAreNotComparedWithFloatsAsNumbers) {
   for (const Cause& cause : comparison.causes) EXPECT_EQ(cause.why.find("element ["), std::string::npos) << cause.why;
 }
 
-}  // namespace quantisation_test
+}  // namespace quantization_test
 }  // namespace parallax

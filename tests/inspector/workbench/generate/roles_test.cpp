@@ -38,15 +38,15 @@ std::shared_ptr<const Model> model_of(const std::string& inputs,
 }
 
 const std::vector<std::string> kTokens = {"batch", "sequence"}, kCache = {"batch", "2", "past", "4"},
-                               kGrown = {"batch", "2", "total", "4"}, kLogits = {"batch", "sequence", "16"};
+                               kAccumulated = {"batch", "2", "total", "4"}, kLogits = {"batch", "sequence", "16"};
 
 TEST(Roles, NamesOfExportersGiveRoles) {
   const auto model = model_of(value("input", "input_ids", 7, kTokens) + value("input", "attention_mask", 7, kTokens) +
                                   value("input", "past_key_values.0.key", 1, kCache) +
                                   value("input", "past_key_values.0.value", 1, kCache),
-                              {{"present.0.value", value("output", "present.0.value", 1, kGrown)},
+                              {{"present.0.value", value("output", "present.0.value", 1, kAccumulated)},
                                {"logits", value("output", "logits", 1, kLogits)},
-                               {"present.0.key", value("output", "present.0.key", 1, kGrown)}});
+                               {"present.0.key", value("output", "present.0.key", 1, kAccumulated)}});
   const auto roles = decoder_roles(*model, {});
   ASSERT_TRUE(roles.ok()) << roles.error().message;
   EXPECT_EQ(roles->logits, 1U);
@@ -59,8 +59,8 @@ TEST(Roles, CachesWithoutTellingNamesPairByPosition) {
   const auto model = model_of(
       value("input", "input_ids", 7, kTokens) + value("input", "k0", 1, kCache) + value("input", "v0", 1, kCache),
       {{"scores", value("output", "scores", 1, kLogits)},
-       {"k1", value("output", "k1", 1, kGrown)},
-       {"v1", value("output", "v1", 1, kGrown)}});
+       {"k1", value("output", "k1", 1, kAccumulated)},
+       {"v1", value("output", "v1", 1, kAccumulated)}});
   const auto roles = decoder_roles(*model, {});
   ASSERT_TRUE(roles.ok()) << roles.error().message;
   EXPECT_EQ(roles->logits, 0U);
@@ -82,7 +82,7 @@ TEST(Roles, APastWithoutPresentIsRefusedButForTheEncodersKeys) {
   const auto without = model_of(
       ids + value("input", "past_key_values.0.key", 1, kCache) + value("input", "past_key_values.0.value", 1, kCache),
       {{"logits", value("output", "logits", 1, kLogits)},
-       {"present.0.key", value("output", "present.0.key", 1, kGrown)}});
+       {"present.0.key", value("output", "present.0.key", 1, kAccumulated)}});
   const auto refused = decoder_roles(*without, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(exit_code(refused.error().code), 3);
@@ -90,7 +90,7 @@ TEST(Roles, APastWithoutPresentIsRefusedButForTheEncodersKeys) {
   const auto cross = model_of(ids + value("input", "past_key_values.0.decoder.key", 1, kCache) +
                                   value("input", "past_key_values.0.encoder.key", 1, kCache),
                               {{"logits", value("output", "logits", 1, kLogits)},
-                               {"present.0.decoder.key", value("output", "present.0.decoder.key", 1, kGrown)}});
+                               {"present.0.decoder.key", value("output", "present.0.decoder.key", 1, kAccumulated)}});
   const auto kept = decoder_roles(*cross, {});
   ASSERT_TRUE(kept.ok()) << kept.error().message;
   EXPECT_TRUE(kept->past[1].is_cross);

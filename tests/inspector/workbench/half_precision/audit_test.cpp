@@ -145,7 +145,7 @@ TEST(AuditHalf, EndsWhereFurtherSetsAddNothing) {
   EXPECT_EQ(audit.stable_after, 3);
 }
 
-TEST(AuditHalf, MinimisesToFewerNodesThatAreStillVerified) {
+TEST(AuditHalf, MinimizesToFewerNodesThatAreStillVerified) {
   const auto model = audited_model(residual_blocks(2));
   AuditRequest request = request_of(model, Shape{2, 4}, {1, 1, 300});
   request.minimise = true;

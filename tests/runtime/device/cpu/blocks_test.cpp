@@ -26,18 +26,18 @@ class BlocksTest : public testing::TestWithParam<VectorLevel> {
   VectorLevel before_;
 };
 
-std::vector<uint16_t> all_halves() {
-  std::vector<uint16_t> halves(65536);
-  for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
-  return halves;
+std::vector<uint16_t> all_half_precision() {
+  std::vector<uint16_t> float16s(65536);
+  for (size_t i = 0; i < float16s.size(); ++i) float16s[i] = static_cast<uint16_t>(i);
+  return float16s;
 }
 
 TEST_P(BlocksTest, DecodesEveryHalf) {
-  const std::vector<uint16_t> halves = all_halves();
-  std::vector<float> values(halves.size());
-  load_block<float>(DType::float16, reinterpret_cast<const std::byte*>(halves.data()), 0, 1, 65536, values.data());
-  for (size_t i = 0; i < halves.size(); ++i) {
-    const float expected = float16_to_float(halves[i]);
+  const std::vector<uint16_t> float16s = all_half_precision();
+  std::vector<float> values(float16s.size());
+  load_block<float>(DType::float16, reinterpret_cast<const std::byte*>(float16s.data()), 0, 1, 65536, values.data());
+  for (size_t i = 0; i < float16s.size(); ++i) {
+    const float expected = float16_to_float(float16s[i]);
     if (std::isnan(expected)) {
       ASSERT_TRUE(std::isnan(values[i])) << i;
     } else {
@@ -49,7 +49,7 @@ TEST_P(BlocksTest, DecodesEveryHalf) {
 // Every float16, the middle to the next one, and the numbers next to the middle: all ties and both directions.
 TEST_P(BlocksTest, RoundsToHalvesAsTheExactConversion) {
   std::vector<float> values;
-  for (uint16_t half : all_halves()) {
+  for (uint16_t half : all_half_precision()) {
     const float value = float16_to_float(half);
     if (!std::isfinite(value)) continue;
     const float next = float16_to_float(static_cast<uint16_t>(half + 1));
@@ -59,25 +59,25 @@ TEST_P(BlocksTest, RoundsToHalvesAsTheExactConversion) {
   }
   for (float each : {65519.9F, 65520.0F, 65536.0F, 1e30F, -1e30F, INFINITY, -INFINITY, 1e-30F, -0.0F})
     values.push_back(each);
-  std::vector<uint16_t> halves(values.size());
+  std::vector<uint16_t> float16s(values.size());
   std::vector<uint16_t> bfloats(values.size());
   const auto count = static_cast<int64_t>(values.size());
-  store_block<float>(DType::float16, reinterpret_cast<std::byte*>(halves.data()), 0, count, values.data());
+  store_block<float>(DType::float16, reinterpret_cast<std::byte*>(float16s.data()), 0, count, values.data());
   store_block<float>(DType::bfloat16, reinterpret_cast<std::byte*>(bfloats.data()), 0, count, values.data());
   for (size_t i = 0; i < values.size(); ++i) {
-    ASSERT_EQ(halves[i], float16_from_float(values[i])) << values[i];
+    ASSERT_EQ(float16s[i], float16_from_float(values[i])) << values[i];
     ASSERT_EQ(bfloats[i], bfloat16_from_float(values[i])) << values[i];
   }
 }
 
 TEST_P(BlocksTest, NaNHasOneHalfForEachSign) {
   const std::vector<float> values(19, std::bit_cast<float>(0xFFC12345U));
-  std::vector<uint16_t> halves(values.size());
-  store_block<float>(DType::float16, reinterpret_cast<std::byte*>(halves.data()), 0, 19, values.data());
-  EXPECT_EQ(halves, std::vector<uint16_t>(19, 0xFE00));
+  std::vector<uint16_t> float16s(values.size());
+  store_block<float>(DType::float16, reinterpret_cast<std::byte*>(float16s.data()), 0, 19, values.data());
+  EXPECT_EQ(float16s, std::vector<uint16_t>(19, 0xFE00));
   const std::vector<float> positive(19, std::bit_cast<float>(0x7F800001U));
-  store_block<float>(DType::float16, reinterpret_cast<std::byte*>(halves.data()), 0, 19, positive.data());
-  EXPECT_EQ(halves, std::vector<uint16_t>(19, 0x7E00));
+  store_block<float>(DType::float16, reinterpret_cast<std::byte*>(float16s.data()), 0, 19, positive.data());
+  EXPECT_EQ(float16s, std::vector<uint16_t>(19, 0x7E00));
 }
 
 TEST_P(BlocksTest, KeepsNaN) {

@@ -40,8 +40,8 @@ TEST(ChannelsLast, OrderIsThatOfATransposition) {
   const auto last = reordered(shape, values, true);
   for (size_t n = 0; n < 2; ++n) {
     for (size_t c = 0; c < 3; ++c) {
-      for (size_t place = 0; place < 10; ++place)
-        ASSERT_EQ(last[(n * 10 + place) * 3 + c], values[(n * 3 + c) * 10 + place]);
+      for (size_t location = 0; location < 10; ++location)
+        ASSERT_EQ(last[(n * 10 + location) * 3 + c], values[(n * 3 + c) * 10 + location]);
     }
   }
   EXPECT_EQ(reordered(shape, last, false), values);
@@ -263,7 +263,7 @@ TEST(ChannelsLast, ReadyConvolutionsAreThoseOfTheLoops) {
 }
 
 // A row-major feature map of few channels.
-TEST(ChannelsLast, ReadyConvolutionsTakeRowMajorImages) {
+TEST(ChannelsLast, ReadyConvolutionsTakeRowMajorActivations) {
   for (const int64_t size : {3, 7}) {
     Activated& operands = const_cast<Activated&>(activated(problem_of({13, 10}, 3, 20, 1, size, 2, 1), {}));
     ConvProblem& p = operands.problem;

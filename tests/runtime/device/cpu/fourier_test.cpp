@@ -30,13 +30,13 @@ void expect_sums(int64_t n, int64_t signals, bool inverse) {
       double sum[] = {0, 0};
       for (int64_t j = 0; j < n; ++j) {
         const auto root = static_cast<size_t>(2 * (j * k % n));
-        const auto place = static_cast<size_t>(j * signals + signal);
-        sum[0] += x[place] * roots[root] - y[place] * roots[root + 1];
-        sum[1] += x[place] * roots[root + 1] + y[place] * roots[root];
+        const auto location = static_cast<size_t>(j * signals + signal);
+        sum[0] += x[location] * roots[root] - y[location] * roots[root + 1];
+        sum[1] += x[location] * roots[root + 1] + y[location] * roots[root];
       }
-      const auto place = static_cast<size_t>(k * signals + signal);
-      ASSERT_NEAR(real[place], sum[0], bound) << n << ", " << signals << " signals, bin " << k;
-      ASSERT_NEAR(imaginary[place], sum[1], bound) << n << ", " << signals << " signals, bin " << k;
+      const auto location = static_cast<size_t>(k * signals + signal);
+      ASSERT_NEAR(real[location], sum[0], bound) << n << ", " << signals << " signals, bin " << k;
+      ASSERT_NEAR(imaginary[location], sum[1], bound) << n << ", " << signals << " signals, bin " << k;
     }
   }
 }

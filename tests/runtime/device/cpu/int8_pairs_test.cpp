@@ -10,7 +10,7 @@
 #include "runtime/device/cpu/int8_lookup_table.h"
 
 namespace parallax::runtime {
-namespace code_pairs_test {
+namespace quantized_pairs_test {
 
 constexpr int64_t kAll = 256 * 256;
 
@@ -18,22 +18,22 @@ int64_t number_of(std::byte code, bool is_signed) {
   return is_signed ? static_cast<int64_t>(static_cast<int8_t>(code)) : static_cast<int64_t>(code);
 }
 
-int64_t expected_of(const CodePairs& pairs, int64_t a, int64_t b, double low) {
+int64_t expected_of(const QuantizedPairs& pairs, int64_t a, int64_t b, double low) {
   const double left = (static_cast<double>(a) - pairs.a.zero) * pairs.a.scale;
   const double right = (static_cast<double>(b) - pairs.b.zero) * pairs.b.scale;
   const double real = pairs.is_product ? left * right : left + right;
   return static_cast<int64_t>(std::clamp(std::nearbyint(real / pairs.y.scale) + pairs.y.zero, low, low + 255.0));
 }
 
-void expect_pairs(CodePairs pairs, DType dtype) {
+void expect_pairs(QuantizedPairs pairs, DType dtype) {
   std::vector<std::byte> a(kAll), b(kAll), y(kAll);
   for (size_t i = 0; i < a.size(); ++i) {
     a[i] = static_cast<std::byte>(i / 256);
     b[i] = static_cast<std::byte>(i % 256);
   }
   pairs.count = kAll - 5;
-  ASSERT_TRUE(suits_code_pairs(pairs));
-  combine_codes(pairs, dtype, a.data(), b.data() + 3, y.data());
+  ASSERT_TRUE(suits_quantized_pairs(pairs));
+  combine_quantized(pairs, dtype, a.data(), b.data() + 3, y.data());
   const bool is_signed = dtype == DType::int8;
   for (size_t i = 0; i < static_cast<size_t>(pairs.count); ++i) {
     const std::byte right = pairs.b_is_one ? b[3] : b[i + 3];
@@ -43,7 +43,7 @@ void expect_pairs(CodePairs pairs, DType dtype) {
   }
 }
 
-TEST(CodePairs, AreThoseOfTheDefinitionInDouble) {
+TEST(QuantizedPairs, AreThoseOfTheDefinitionInDouble) {
   // The first scales make many quotients that are half way, or within float's rounding of it.
   const double scales[][3] = {{static_cast<double>(0.02F), static_cast<double>(0.03F), static_cast<double>(0.03F)},
                               {0.5, 0.25, 1.0},
@@ -58,15 +58,15 @@ TEST(CodePairs, AreThoseOfTheDefinitionInDouble) {
   }
 }
 
-TEST(CodePairs, LeaveScalesToOthersThatFloatDoesNotHold) {
-  EXPECT_FALSE(suits_code_pairs({false, {1, 0}, {1, 0}, {1e-6, 0}, 1, false}));
-  EXPECT_FALSE(suits_code_pairs({true, {1e-20, 0}, {1e-20, 0}, {1, 0}, 1, false}));
-  EXPECT_FALSE(suits_code_pairs({false, {std::nan(""), 0}, {1, 0}, {1, 0}, 1, false}));
-  EXPECT_FALSE(suits_code_pairs({false, {1, 0}, {0, 0}, {1, 0}, 1, false}));
+TEST(QuantizedPairs, LeaveScalesToOthersThatFloatDoesNotHold) {
+  EXPECT_FALSE(suits_quantized_pairs({false, {1, 0}, {1, 0}, {1e-6, 0}, 1, false}));
+  EXPECT_FALSE(suits_quantized_pairs({true, {1e-20, 0}, {1e-20, 0}, {1, 0}, 1, false}));
+  EXPECT_FALSE(suits_quantized_pairs({false, {std::nan(""), 0}, {1, 0}, {1, 0}, 1, false}));
+  EXPECT_FALSE(suits_quantized_pairs({false, {1, 0}, {0, 0}, {1, 0}, 1, false}));
 }
 
-TEST(ByteTable, IsLookedUpForEveryCode) {
-  ByteTable table;
+TEST(Int8LookupTable, IsLookedUpForEveryQuantizedValue) {
+  Int8LookupTable table;
   for (size_t code = 0; code < table.size(); ++code) table[code] = static_cast<uint8_t>(code * 7 + 5);
   std::vector<std::byte> x(1000), y(x.size());
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::byte>(i * 3);
@@ -74,5 +74,5 @@ TEST(ByteTable, IsLookedUpForEveryCode) {
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(static_cast<uint8_t>(y[i]), table[static_cast<uint8_t>(x[i])]) << i;
 }
 
-}  // namespace code_pairs_test
+}  // namespace quantized_pairs_test
 }  // namespace parallax::runtime

@@ -82,16 +82,16 @@ TEST(Map, WorksInPlace) {
 
 // As a sine: of most numbers by a formula, of a few by the library.
 struct MostlyHalved {
-  bool is_tame(float x) const { return std::fabs(x) < 4; }
-  float tame(float x) const { return 0.5F * x; }
+  bool is_in_fast_range(float x) const { return std::fabs(x) < 4; }
+  float in_fast_range(float x) const { return 0.5F * x; }
   template <class T>
   T operator()(T x) const {
-    if constexpr (std::is_same_v<T, float>) return is_tame(x) ? tame(x) : x - 1000;
+    if constexpr (std::is_same_v<T, float>) return is_in_fast_range(x) ? in_fast_range(x) : x - 1000;
     return x / 2;
   }
 };
-static_assert(map_detail::HasTameSide<float, MostlyHalved, 1> && !map_detail::HasTameSide<double, MostlyHalved, 1> &&
-              !map_detail::HasTameSide<float, Minus, 2>);
+static_assert(map_detail::HasFastRange<float, MostlyHalved, 1> && !map_detail::HasFastRange<double, MostlyHalved, 1> &&
+              !map_detail::HasFastRange<float, Minus, 2>);
 
 TEST(Map, TakesTheBranchOfAFunctorForThoseElementsThatNeedIt) {
   const VectorLevel level_before = vector_level();
@@ -221,10 +221,11 @@ TEST(IndexMap, FillsWhereThereIsNoSource) {
 TEST(Scatter, CombinesRepeatedPlacesInOrder) {
   Tensor out = tensor_of<float>({3}, {1, 1, 1});
   const Tensor updates = tensor_of<float>({3}, {2, 3, 4});
-  const auto place = [](int64_t i) { return i == 2 ? 0 : 1; };
-  scatter<float>(host_queue(), place, Combine::add, {DType::float32, {3}, out.storage().get()}, updates.view(), 1);
+  const auto location = [](int64_t i) { return i == 2 ? 0 : 1; };
+  scatter<float>(host_queue(), location, Combine::add, {DType::float32, {3}, out.storage().get()}, updates.view(), 1);
   EXPECT_EQ(std::vector<float>(out.as<float>().begin(), out.as<float>().end()), (std::vector<float>{5, 6, 1}));
-  scatter<float>(host_queue(), place, Combine::replace, {DType::float32, {3}, out.storage().get()}, updates.view(), 1);
+  scatter<float>(host_queue(), location, Combine::replace, {DType::float32, {3}, out.storage().get()}, updates.view(),
+                 1);
   EXPECT_EQ(std::vector<float>(out.as<float>().begin(), out.as<float>().end()), (std::vector<float>{4, 3, 1}));
 }
 

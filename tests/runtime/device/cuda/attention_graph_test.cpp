@@ -35,13 +35,13 @@ Tensor random_tensor(DType dtype, int64_t count, uint32_t seed) {
   return tensor;
 }
 
-struct Placed {
+struct Located {
   Tensor q, k, v, y, added;
   LibraryAttention attention;
 };
 
-Placed placed(const AttentionCase& given, DType dtype) {
-  Placed all;
+Located placed(const AttentionCase& given, DType dtype) {
+  Located all;
   const int64_t samples = given.samples;
   all.attention = attention_of(given, dtype);
   all.q = random_tensor(dtype, samples * given.heads * given.queries * given.size, 1);
@@ -59,13 +59,13 @@ Placed placed(const AttentionCase& given, DType dtype) {
   return all;
 }
 
-double at(const Tensor& tensor, const MatrixPlaces& places, int64_t matrix, int64_t row, int64_t column) {
+double at(const Tensor& tensor, const MatrixOffsets& locations, int64_t matrix, int64_t row, int64_t column) {
   return load_element<float>(tensor.dtype(), tensor.view().data,
-                             places.offsets[matrix] + row * places.row + column * places.column);
+                             locations.offsets[matrix] + row * locations.row + column * locations.column);
 }
 
 // A row of the result.
-std::vector<double> attended(const Placed& all, int64_t matrix, int64_t query) {
+std::vector<double> attended(const Located& all, int64_t matrix, int64_t query) {
   const AttentionProblem& problem = all.attention.problem;
   std::vector<double> weights(static_cast<size_t>(problem.keys)), row(static_cast<size_t>(problem.value_size));
   double sum = 0;
@@ -75,7 +75,7 @@ std::vector<double> attended(const Placed& all, int64_t matrix, int64_t query) {
       score += at(all.q, problem.q, matrix, query, i) * at(all.k, problem.k, matrix, i, key);
     }
     score *= problem.scale;
-    if (all.attention.added != nullptr) score += at(all.added, all.attention.added_places, matrix, query, key);
+    if (all.attention.added != nullptr) score += at(all.added, all.attention.added_locations, matrix, query, key);
     sum += weights[static_cast<size_t>(key)] = std::exp(score);
   }
   for (int64_t i = 0; i < problem.keys * problem.value_size; ++i) {
@@ -91,16 +91,16 @@ class AttentionGraph : public testing::TestWithParam<AttentionCase> {};
 TEST_P(AttentionGraph, DescribesWhatIsAsked) {
   FakeCudnn::propose({{.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, .workspace_bytes = 0}});
   for (const DType dtype : {DType::float16, DType::bfloat16}) {
-    const Placed all = placed(GetParam(), dtype);
-    const auto places = suits_cudnn(all.attention, kVersion);
-    ASSERT_TRUE(places.has_value());
+    const Located all = placed(GetParam(), dtype);
+    const auto locations = suits_cudnn(all.attention, kVersion);
+    ASSERT_TRUE(locations.has_value());
     const CudnnChoice choice =
-        choose_attention_plan(FakeCudnn::functions(), {.handle = kAttentionHandle}, all.attention, *places);
+        choose_attention_plan(FakeCudnn::functions(), {.handle = kAttentionHandle}, all.attention, *locations);
     ASSERT_NE(choice.plan, nullptr) << choice.refusal;
     const AttentionProblem& problem = all.attention.problem;
     std::vector<float> log_sums(static_cast<size_t>(problem.batch() * problem.queries));
     const Status ran =
-        run_attention_plan(*choice.plan, kAttentionHandle, all.attention, *places, {log_sums.data(), nullptr});
+        run_attention_plan(*choice.plan, kAttentionHandle, all.attention, *locations, {log_sums.data(), nullptr});
     ASSERT_TRUE(ran.ok()) << ran.error().message << FakeCudnn::last_error();
     const double step = dtype == DType::float16 ? 2e-3 : 1.6e-2;
     for (int64_t i = 0; i < problem.batch() * problem.queries; ++i) {
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, AttentionGraph, testing::ValuesIn(kAttentionCase
                          [](const auto& given) { return std::string(given.param.name); });
 
 TEST(AttentionGraphRules, WhatCudnnDoesNotKnowIsNotAsked) {
-  const Placed all = placed(kAttentionCases[8], DType::float16);
+  const Located all = placed(kAttentionCases[8], DType::float16);
   ASSERT_NE(all.attention.added, nullptr);
   const auto is_asked = [](const LibraryAttention& attention) { return suits_cudnn(attention, kVersion).has_value(); };
   EXPECT_TRUE(is_asked(all.attention));
@@ -142,7 +142,7 @@ TEST(AttentionGraphRules, WhatCudnnDoesNotKnowIsNotAsked) {
       [](LibraryAttention& a) { ++a.problem.q.offsets[4]; },
       [](LibraryAttention& a) { a.problem.v.offsets[5] = a.problem.v.offsets[0]; },
       [](LibraryAttention& a) { a.problem.q.offsets = Ints(a.problem.batch(), 0); },
-      [](LibraryAttention& a) { a.added_places.column = 0; },
+      [](LibraryAttention& a) { a.added_locations.column = 0; },
       [](LibraryAttention& a) { a.heads = 2; },
   };
   for (size_t i = 0; i < changes.size(); ++i) {
@@ -166,14 +166,14 @@ TEST(AttentionGraphRules, TheProbeIsWhatCudnnIsAskedFor) {
       attention.v = probe.v.view().data;
       attention.y = y.mutable_data();
       if (added_dtype != DType::undefined) attention.added = probe.added.view().data;
-      const auto places = suits_cudnn(attention, kVersion);
-      ASSERT_TRUE(places.has_value());
+      const auto locations = suits_cudnn(attention, kVersion);
+      ASSERT_TRUE(locations.has_value());
       const CudnnChoice choice =
-          choose_attention_plan(FakeCudnn::functions(), {.handle = kAttentionHandle}, attention, *places);
+          choose_attention_plan(FakeCudnn::functions(), {.handle = kAttentionHandle}, attention, *locations);
       ASSERT_NE(choice.plan, nullptr) << choice.refusal;
       std::vector<float> log_sums(static_cast<size_t>(attention.problem.batch() * probe.queries));
       ASSERT_TRUE(
-          run_attention_plan(*choice.plan, kAttentionHandle, attention, *places, {log_sums.data(), nullptr}).ok());
+          run_attention_plan(*choice.plan, kAttentionHandle, attention, *locations, {log_sums.data(), nullptr}).ok());
       EXPECT_TRUE(is_attended_as_ours(kind, y)) << name_of(added_dtype) << (has_one_query ? ", one query" : "");
     }
   }
@@ -183,7 +183,7 @@ TEST(AttentionGraphRules, ThePlansKeyHoldsAllThatIsDescribed) {
   std::set<CudnnKey> keys;
   for (const AttentionCase& given : kAttentionCases) {
     for (const DType dtype : {DType::float16, DType::bfloat16}) {
-      const Placed all = placed(given, dtype);
+      const Located all = placed(given, dtype);
       keys.insert(key_of(all.attention, *suits_cudnn(all.attention, kVersion)));
     }
   }

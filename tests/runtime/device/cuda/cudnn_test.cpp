@@ -53,7 +53,7 @@ CudnnDescriptor described_gpu() {
   return is_taken ? std::move(gpu) : CudnnDescriptor(cudnn(), nullptr);
 }
 
-LibraryConv unplaced(const ConvCase& given, DType dtype) {
+LibraryConv unlocated(const ConvCase& given, DType dtype) {
   const ConvShapes shapes = shapes_of(given);
   LibraryConv conv{problem_of(given), given.is_transposed, {}, {}, {}, {}};
   conv.x.dtype = conv.filters.dtype = conv.y.dtype = dtype;
@@ -86,7 +86,7 @@ TEST_P(CudnnForAnH100, HasAPlanThatKeepsTheRules) {
   const CudnnDescriptor gpu = described_gpu();
   if (gpu.get() == nullptr) GTEST_SKIP() << "cuDNN " << cudnn_version() << " takes another description of a GPU";
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
-    const LibraryConv conv = unplaced(GetParam(), dtype);
+    const LibraryConv conv = unlocated(GetParam(), dtype);
     EXPECT_TRUE(suits_cudnn(conv));
     for (const bool tf32 : {false, true}) {
       const CudnnChoice choice = choose_conv_plan(cudnn(), {.properties = gpu.get()}, conv, tf32);
@@ -120,9 +120,9 @@ class CudnnAttentionForAnH100 : public testing::TestWithParam<std::pair<Attentio
     if (!has_driver_or_stand_in()) GTEST_SKIP() << "neither NVIDIA's driver nor the toolkit's stand-in for it is there";
   }
   // Empty where an engine has been compiled, else why not.
-  static std::string refusal_of(const LibraryAttention& attention, const AttentionPlaces& places,
+  static std::string refusal_of(const LibraryAttention& attention, const AttentionOffsets& locations,
                                 const CudnnDescriptor& gpu) {
-    const CudnnChoice choice = choose_attention_plan(cudnn(), {.properties = gpu.get()}, attention, places);
+    const CudnnChoice choice = choose_attention_plan(cudnn(), {.properties = gpu.get()}, attention, locations);
     const bool is_compiled = choice.plan != nullptr || choice.refusal.find("cuLibraryLoadData") != std::string::npos;
     return is_compiled ? "" : choice.refusal;
   }
@@ -135,11 +135,11 @@ TEST_P(CudnnAttentionForAnH100, KnowsThePattern) {
   const auto& [given, dtype] = GetParam();
   LibraryAttention attention = attention_of(given, dtype);
   if (given.added != AttentionCase::Added::nothing) attention.added = kSomewhere;
-  const auto places = suits_cudnn(attention, CUDNN_VERSION);
-  ASSERT_TRUE(places.has_value());
-  EXPECT_EQ(refusal_of(attention, *places, gpu), "");
+  const auto locations = suits_cudnn(attention, CUDNN_VERSION);
+  ASSERT_TRUE(locations.has_value());
+  EXPECT_EQ(refusal_of(attention, *locations, gpu), "");
   attention.problem.size = 20;
-  EXPECT_NE(refusal_of(attention, *places, gpu), "") << "cuDNN knows multiples of 8 alone";
+  EXPECT_NE(refusal_of(attention, *locations, gpu), "") << "cuDNN knows multiples of 8 alone";
 }
 
 const auto kName = [](const auto& given) { return std::string(given.param.name); };

@@ -101,9 +101,9 @@ struct Windows {
       : strides(descriptor.list<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)),
         dilations(descriptor.list<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS)),
         before(descriptor.list<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)),
-        behind(descriptor.list<int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)),
+        after(descriptor.list<int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)),
         axes(static_cast<size_t>(descriptor.one<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS))) {}
-  IndexList strides, dilations, before, behind;
+  IndexList strides, dilations, before, after;
   size_t axes;
 
   // Calls visit(batch and element of the windowed tensor, element of the windows', filter's) for each product of a
@@ -128,7 +128,7 @@ struct Windows {
   std::string problem_with(const FakeTensor& x, const FakeTensor& w, const FakeTensor& y) const {
     const size_t rank = axes + 2;
     if (axes < 2 || axes > 3) return "two or three spatial axes are known";
-    for (const IndexList* list : {&strides, &dilations, &before, &behind}) {
+    for (const IndexList* list : {&strides, &dilations, &before, &after}) {
       if (list->size() != axes) return "a list of the convolution has another length";
     }
     if (x.dims.size() != rank || w.dims.size() != rank || y.dims.size() != rank) return "the ranks differ";
@@ -136,8 +136,8 @@ struct Windows {
     if (y.dims[1] % (x.dims[1] / w.dims[1]) != 0) return "groups of different size";
     for (size_t axis = 0; axis < axes; ++axis) {
       const int64_t extent = (w.dims[axis + 2] - 1) * dilations[axis] + 1;
-      const int64_t room = x.dims[axis + 2] + before[axis] + behind[axis] - extent;
-      if (before[axis] < 0 || behind[axis] < 0 || room / strides[axis] + 1 != y.dims[axis + 2]) {
+      const int64_t room = x.dims[axis + 2] + before[axis] + after[axis] - extent;
+      if (before[axis] < 0 || after[axis] < 0 || room / strides[axis] + 1 != y.dims[axis + 2]) {
         return "the sizes do not fit windows and pads";
       }
     }

@@ -40,26 +40,26 @@ inline const std::vector<AttentionCase> kAttentionCases = {
 // clang-format on
 
 // Matrices of rows by `size`, of which `heads` heads share `own` ones.
-inline MatrixPlaces places_of(const AttentionCase& given, int64_t own, int64_t rows, int64_t size) {
-  MatrixPlaces places{Ints(given.samples * given.heads), given.heads_inside ? own * size : size, 1};
-  for (int64_t i = 0; i < places.offsets.size(); ++i) {
+inline MatrixOffsets locations_of(const AttentionCase& given, int64_t own, int64_t rows, int64_t size) {
+  MatrixOffsets locations{Ints(given.samples * given.heads), given.heads_inside ? own * size : size, 1};
+  for (int64_t i = 0; i < locations.offsets.size(); ++i) {
     const int64_t sample = i / given.heads, head = i % given.heads / (given.heads / own);
-    places.offsets[i] = sample * own * rows * size + head * (given.heads_inside ? size : rows * size);
+    locations.offsets[i] = sample * own * rows * size + head * (given.heads_inside ? size : rows * size);
   }
-  return places;
+  return locations;
 }
 
-inline MatrixPlaces added_places_of(const AttentionCase& given) {
+inline MatrixOffsets added_locations_of(const AttentionCase& given) {
   using Added = AttentionCase::Added;
   const bool by_sample = given.added != Added::of_heads && given.added != Added::one;
   const bool by_head = given.added == Added::each || given.added == Added::of_heads;
   const int64_t rows = given.added == Added::one_row ? 1 : given.queries;
-  MatrixPlaces places{Ints(given.samples * given.heads), rows == 1 ? 0 : given.keys, 1};
-  for (int64_t i = 0; i < places.offsets.size(); ++i) {
+  MatrixOffsets locations{Ints(given.samples * given.heads), rows == 1 ? 0 : given.keys, 1};
+  for (int64_t i = 0; i < locations.offsets.size(); ++i) {
     const int64_t sample = by_sample ? i / given.heads : 0, head = by_head ? i % given.heads : 0;
-    places.offsets[i] = (sample * (by_head ? given.heads : 1) + head) * rows * given.keys;
+    locations.offsets[i] = (sample * (by_head ? given.heads : 1) + head) * rows * given.keys;
   }
-  return places;
+  return locations;
 }
 
 // Without memory.
@@ -74,14 +74,14 @@ inline LibraryAttention attention_of(const AttentionCase& given, DType dtype) {
   problem.size = given.size;
   problem.value_size = given.value_size;
   problem.scale = given.scale;
-  problem.q = places_of(given, given.heads, given.queries, given.size);
-  problem.k = places_of(given, given.key_heads, given.keys, given.size);
+  problem.q = locations_of(given, given.heads, given.queries, given.size);
+  problem.k = locations_of(given, given.key_heads, given.keys, given.size);
   std::swap(problem.k.row, problem.k.column);
-  problem.v = places_of(given, given.key_heads, given.keys, given.value_size);
-  problem.y = places_of(given, given.heads, given.queries, given.value_size);
+  problem.v = locations_of(given, given.key_heads, given.keys, given.value_size);
+  problem.y = locations_of(given, given.heads, given.queries, given.value_size);
   if (given.added == AttentionCase::Added::nothing) return attention;
   attention.added_dtype = given.added_is_float ? DType::float32 : dtype;
-  attention.added_places = added_places_of(given);
+  attention.added_locations = added_locations_of(given);
   return attention;
 }
 

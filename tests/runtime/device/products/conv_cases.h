@@ -45,7 +45,7 @@ struct ConvShapes {
   Shape x, filters, y;
 };
 
-inline int64_t out_places(const ConvCase& given, size_t axis) {
+inline int64_t out_positions(const ConvCase& given, size_t axis) {
   const int64_t extent = (given.kernel[axis] - 1) * given.dilations[axis] + 1;
   const int64_t pads = given.pads_begin[axis] + given.pads_end[axis];
   if (!given.is_transposed) return (given.in_spatial[axis] + pads - extent) / given.strides[axis] + 1;
@@ -65,7 +65,7 @@ inline ConvProblem problem_of(const ConvCase& given) {
   problem.pads_begin = given.pads_begin;
   problem.pads_end = given.pads_end;
   for (size_t axis = 0; axis < given.kernel.size(); ++axis) {
-    problem.out_spatial.push_back(out_places(given, axis));
+    problem.out_spatial.push_back(out_positions(given, axis));
     // as ops/conv_problem.cpp has it: padding such that the sizes come out
     if (given.is_transposed) problem.pads_end[static_cast<int64_t>(axis)] -= given.output_padding[axis];
   }
@@ -79,7 +79,7 @@ inline ConvShapes shapes_of(const ConvCase& given) {
   for (size_t axis = 0; axis < given.kernel.size(); ++axis) {
     x.push_back(given.in_spatial[axis]);
     filters.push_back(given.kernel[axis]);
-    y.push_back(out_places(given, axis));
+    y.push_back(out_positions(given, axis));
   }
   return {shape_of(x).take(), shape_of(filters).take(), shape_of(y).take()};
 }

@@ -113,11 +113,11 @@ TEST_F(FloatPanels, RowsMayLieInSegments) {
     std::vector<float> joined(static_cast<size_t>(kRows * kSegments * depth));
     for (int64_t segment = 0; segment < kSegments; ++segment) {
       for (int64_t row = 0; row < kRows; ++row) {
-        const int64_t place = (row * 7 + segment * 11) % 50;
+        const int64_t location = (row * 7 + segment * 11) % 50;
         const bool is_zero = (row + segment) % 5 == 0;
-        offsets.push_back(is_zero ? -1 : static_cast<int32_t>(place * depth));
+        offsets.push_back(is_zero ? -1 : static_cast<int32_t>(location * depth));
         if (!is_zero)
-          std::copy_n(pool.begin() + place * depth, depth, joined.begin() + (row * kSegments + segment) * depth);
+          std::copy_n(pool.begin() + location * depth, depth, joined.begin() + (row * kSegments + segment) * depth);
       }
     }
     const std::vector<float> zeros(static_cast<size_t>(depth));

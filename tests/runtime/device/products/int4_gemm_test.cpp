@@ -14,12 +14,12 @@
 #include "tests/runtime/device/random_values.h"
 
 namespace parallax::runtime {
-namespace nibble_products_test {
+namespace int4_gemm_test {
 
 struct Weights {
   std::vector<std::byte> codes;
   std::vector<float> scales, zeros;
-  NibbleMatrix matrix;
+  Int4Matrix matrix;
 
   Weights(int64_t n, int64_t k, int64_t block_size, bool has_zeros, int64_t bits = 4) {
     matrix = {n, k, block_size, nullptr, nullptr, nullptr, bits};
@@ -34,19 +34,19 @@ struct Weights {
   }
   double number(int64_t row, int64_t i) const {
     const int64_t block = row * matrix.blocks() + i / matrix.block_size;
-    const int64_t place = row * matrix.blocks() * matrix.block_size + i;
+    const int64_t location = row * matrix.blocks() * matrix.block_size + i;
     const double zero =
         static_cast<double>(matrix.zeros == nullptr ? matrix.middle() : zeros[static_cast<size_t>(block)]);
-    return (value_at(place) - zero) * static_cast<double>(scales[static_cast<size_t>(block)]);
+    return (value_at(location) - zero) * static_cast<double>(scales[static_cast<size_t>(block)]);
   }
-  double value_at(int64_t place) const {
-    const auto byte = std::to_integer<unsigned>(codes[static_cast<size_t>(place * matrix.bits / 8)]);
+  double value_at(int64_t location) const {
+    const auto byte = std::to_integer<unsigned>(codes[static_cast<size_t>(location * matrix.bits / 8)]);
     if (matrix.bits == 8) return byte;
-    return place % 2 == 0 ? byte & 15U : byte >> 4U;
+    return location % 2 == 0 ? byte & 15U : byte >> 4U;
   }
 };
 
-using Multiply = void (*)(int64_t m, const float* a, const NibbleMatrix& b, float* y);
+using Multiply = void (*)(int64_t m, const float* a, const Int4Matrix& b, float* y);
 
 void expect_products(const Weights& weights, int64_t m, Multiply multiply) {
   const auto [n, k] = std::pair(weights.matrix.n, weights.matrix.k);
@@ -79,14 +79,14 @@ void expect_products(const Weights& weights, int64_t m, Multiply multiply) {
   set_vector_level_for_tests(widest);
 }
 
-TEST(NibbleProducts, EqualTheNumbersTheCodesStandFor) {
+TEST(Int4Gemm, EqualTheDequantizedNumbers) {
   for (const int64_t block_size : {32, 64, 256}) {
     for (const int64_t k : {1, 31, 32, 33, 100, 512}) {
       for (const bool has_zeros : {false, true}) {
         const Weights weights(7, k, block_size, has_zeros);
         for (int64_t m = 1; m <= 9; ++m) {
           expect_products(weights, m, multiply_few_rows);
-          expect_products(weights, m, multiply_unpacked_nibbles);
+          expect_products(weights, m, multiply_unpacked_int4);
         }
         const Weights bytes(7, k, block_size, has_zeros, 8);
         for (int64_t m = 1; m <= 9; ++m) expect_products(bytes, m, multiply_few_rows);
@@ -95,11 +95,11 @@ TEST(NibbleProducts, EqualTheNumbersTheCodesStandFor) {
   }
 }
 
-TEST(NibbleProducts, GoOnBeyondOneTileAndOnePart) {
-  for (const int64_t n : {64, 86, 133}) expect_products(Weights(n, 2100, 64, true), 29, multiply_unpacked_nibbles);
+TEST(Int4Gemm, GoOnBeyondOneTileAndOnePart) {
+  for (const int64_t n : {64, 86, 133}) expect_products(Weights(n, 2100, 64, true), 29, multiply_unpacked_int4);
 }
 
-TEST(NibbleProducts, OfBytesAreUnpackedIntoPanels) {
+TEST(Int4Gemm, OfBytesAreUnpackedIntoPanels) {
   if (!has_float_panels()) GTEST_SKIP() << "this processor has no AVX2 and FMA";
   const Weights weights(55, 100, 32, true, 8);
   const auto a = random_values<float>(30 * 100, 4, -2, 2);
@@ -109,5 +109,5 @@ TEST(NibbleProducts, OfBytesAreUnpackedIntoPanels) {
   for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], expected[i], 1e-2) << i;
 }
 
-}  // namespace nibble_products_test
+}  // namespace int4_gemm_test
 }  // namespace parallax::runtime

@@ -15,12 +15,12 @@
 #include "tests/runtime/device/products/conv_cases.h"
 
 namespace parallax::runtime {
-namespace byte_conv_test {
+namespace int8_conv_test {
 
 struct Numbers {
   std::vector<std::byte> bytes;
   std::vector<int64_t> numbers;
-  Codes codes;
+  QuantizedRange codes;
   Numbers(int64_t count, bool is_signed, int32_t zero, unsigned seed)
       : bytes(static_cast<size_t>(count)), codes{bytes.data(), is_signed, zero, true} {
     std::mt19937 engine(seed);
@@ -53,9 +53,9 @@ int64_t read(const std::byte* data, DType dtype, int64_t i) {
 
 constexpr DType kResults[] = {DType::int32, DType::uint8, DType::int8};
 
-ByteResult result_of(std::vector<std::byte>& to, DType dtype, int64_t count, int64_t columns, const int64_t* bias) {
+Int8Result result_of(std::vector<std::byte>& to, DType dtype, int64_t count, int64_t columns, const int64_t* bias) {
   to.assign(static_cast<size_t>(count * 4), std::byte{0x55});
-  ByteResult result{to.data(), dtype, {}, 0, bias};
+  Int8Result result{to.data(), dtype, {}, 0, bias};
   if (dtype != DType::int32) {
     result.scales = scales_of(columns);
     result.zero = dtype == DType::int8 ? -3 : 101;
@@ -64,7 +64,7 @@ ByteResult result_of(std::vector<std::byte>& to, DType dtype, int64_t count, int
 }
 
 // `expected` are the sums, whose column is i / inner % columns.
-void expect_results(const std::vector<std::byte>& got, const ByteResult& result, const std::vector<int64_t>& expected,
+void expect_results(const std::vector<std::byte>& got, const Int8Result& result, const std::vector<int64_t>& expected,
                     int64_t inner, int64_t columns) {
   for (size_t i = 0; i < expected.size(); ++i) {
     const size_t column = i / static_cast<size_t>(inner) % static_cast<size_t>(columns);
@@ -75,8 +75,8 @@ void expect_results(const std::vector<std::byte>& got, const ByteResult& result,
   }
 }
 
-TEST(ByteConv, MatricesEqualTheLoops) {
-  if (!has_byte_panels()) GTEST_SKIP() << "this processor has no products of bytes on panels";
+TEST(Int8Conv, MatricesEqualTheLoops) {
+  if (!has_int8_panels()) GTEST_SKIP() << "this processor has no products of bytes on panels";
   Queue<Cpu> queue(BufferPool::create({}));
   for (const auto& [m, n, k] : {std::tuple{1, 70, 33}, std::tuple{7, 16, 64}, std::tuple{200, 130, 21}}) {
     for (const bool a_signed : {false, true}) {
@@ -90,14 +90,14 @@ TEST(ByteConv, MatricesEqualTheLoops) {
         problem.k = k;
         problem.a_offsets = {0, int64_t{m} * k};
         problem.b_offsets = {0, 0};
-        ASSERT_TRUE(suits_byte_panels(problem, b.codes));
+        ASSERT_TRUE(suits_int8_panels(problem, b.codes));
         std::vector<int64_t> expected(static_cast<size_t>(2 * m * n));
         for (int64_t i = 0; i < 2; ++i)
           gemm_integers(m, n, k, a.numbers.data() + i * m * k, b.numbers.data(), expected.data() + i * m * n);
         for (size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % static_cast<size_t>(n)];
         for (const DType dtype : kResults) {
           std::vector<std::byte> got;
-          const ByteResult result = result_of(got, dtype, int64_t{2} * m * n, n, bias.data());
+          const Int8Result result = result_of(got, dtype, int64_t{2} * m * n, n, bias.data());
           ASSERT_TRUE(gemm(queue, problem, a.codes, b.codes, result).ok());
           expect_results(got, result, expected, 1, n);
         }
@@ -123,8 +123,8 @@ const std::vector<ConvCase> kConvolutions = {
 // clang-format on
 
 // The numbers with the channels last, and back.
-std::vector<std::byte> turned(const std::vector<std::byte>& from, int64_t size, int64_t batch, int64_t rows,
-                              int64_t columns) {
+std::vector<std::byte> permuted(const std::vector<std::byte>& from, int64_t size, int64_t batch, int64_t rows,
+                                int64_t columns) {
   std::vector<std::byte> to(from.size());
   for (int64_t i = 0; i < batch * rows * columns; ++i) {
     const int64_t row = i / columns % rows, column = i % columns, image = i / columns / rows;
@@ -136,39 +136,39 @@ std::vector<std::byte> turned(const std::vector<std::byte>& from, int64_t size, 
 void expect_conv(const ConvProblem& given, bool x_signed, bool filters_signed, int32_t filters_zero) {
   Queue<Cpu> queue(BufferPool::create({}));
   ConvProblem problem = given;
-  const int64_t in = product(problem.in_spatial), places = product(problem.out_spatial);
+  const int64_t in = product(problem.in_spatial), locations = product(problem.out_spatial);
   const int64_t taps = problem.in_channels / problem.groups * product(problem.kernel);
   Numbers x(problem.batch * problem.in_channels * in, x_signed, x_signed ? -5 : 77, 3);
   const Numbers filters(problem.out_channels * taps, filters_signed, filters_zero, 4);
-  if (!suits_byte_panels(problem, filters.codes)) {
+  if (!suits_int8_panels(problem, filters.codes)) {
     EXPECT_EQ(problem.groups, problem.in_channels);  // one filter a channel, whose numbers leave int8
     return;
   }
   std::vector<int64_t> bias;
   for (int64_t i = 0; i < problem.out_channels; ++i) bias.push_back(i * 100 - 2000);
-  std::vector<int64_t> expected(static_cast<size_t>(problem.batch * problem.out_channels * places));
+  std::vector<int64_t> expected(static_cast<size_t>(problem.batch * problem.out_channels * locations));
   conv_loops(problem, x.numbers.data(), filters.numbers.data(), bias.data(), expected.data());
   for (const bool last : {false, true}) {
     problem.x_channels_last = problem.y_channels_last = last;
     const std::vector<std::byte> bytes =
-        last ? turned(x.bytes, 1, problem.batch, problem.in_channels, in) : std::vector<std::byte>(x.bytes);
-    Codes codes = x.codes;
+        last ? permuted(x.bytes, 1, problem.batch, problem.in_channels, in) : std::vector<std::byte>(x.bytes);
+    QuantizedRange codes = x.codes;
     codes.data = bytes.data();
     for (const DType dtype : kResults) {
       std::vector<std::byte> got;
       const auto count = static_cast<int64_t>(expected.size());
-      const ByteResult result = result_of(got, dtype, count, problem.out_channels, bias.data());
+      const Int8Result result = result_of(got, dtype, count, problem.out_channels, bias.data());
       ASSERT_TRUE(conv(queue, problem, codes, filters.codes, result).ok());
       const int64_t size = dtype == DType::int32 ? 4 : 1;
       got.resize(static_cast<size_t>(count * size));
-      expect_results(last ? turned(got, size, problem.batch, places, problem.out_channels) : got, result, expected,
-                     places, problem.out_channels);
+      expect_results(last ? permuted(got, size, problem.batch, locations, problem.out_channels) : got, result, expected,
+                     locations, problem.out_channels);
     }
   }
 }
 
-TEST(ByteConv, ConvolutionsEqualTheLoops) {
-  if (!has_byte_panels()) GTEST_SKIP() << "this processor has no products of bytes on panels";
+TEST(Int8Conv, ConvolutionsEqualTheLoops) {
+  if (!has_int8_panels()) GTEST_SKIP() << "this processor has no products of bytes on panels";
   for (const ConvCase& each : kConvolutions) {
     for (const bool x_signed : {false, true}) {
       for (const auto& [filters_signed, zero] : {std::pair{true, 0}, std::pair{true, 9}, std::pair{false, 128}}) {
@@ -179,5 +179,5 @@ TEST(ByteConv, ConvolutionsEqualTheLoops) {
   }
 }
 
-}  // namespace byte_conv_test
+}  // namespace int8_conv_test
 }  // namespace parallax::runtime

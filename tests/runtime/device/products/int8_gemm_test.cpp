@@ -12,14 +12,14 @@
 #include "tests/runtime/device/products/conv_cases.h"
 
 namespace parallax::runtime {
-namespace byte_products_test {
+namespace int8_gemm_test {
 
 // Random quantized values; where they are `extreme`, only the one furthest from the zero point, which makes the largest
 // sums.
 struct Drawn {
   std::vector<std::byte> bytes;
   std::vector<int64_t> numbers;
-  Codes codes;
+  QuantizedRange codes;
   Drawn(int64_t count, bool is_signed, int32_t zero, bool is_extreme, unsigned seed)
       : bytes(static_cast<size_t>(count)), numbers(static_cast<size_t>(count)), codes{bytes.data(), is_signed, zero} {
     std::mt19937 engine(seed);
@@ -43,8 +43,8 @@ GemmProblem matrices(int64_t m, int64_t n, int64_t k) {
   return problem;
 }
 
-TEST(ByteProducts, MatricesEqualTheLoops) {
-  if (!suits_byte_products(matrices(64, 64, 64))) GTEST_SKIP() << "this processor has no exact products of bytes";
+TEST(Int8Gemm, MatricesEqualTheLoops) {
+  if (!suits_int8_gemm(matrices(64, 64, 64))) GTEST_SKIP() << "this processor has no exact products of bytes";
   Queue<Cpu> queue(BufferPool::create({}));
   for (const bool left_signed : {false, true}) {
     for (const bool right_signed : {false, true}) {
@@ -69,15 +69,15 @@ TEST(ByteProducts, MatricesEqualTheLoops) {
   }
 }
 
-TEST(ByteProducts, FewRowsOfWeightsEqualTheLoops) {
-  if (!suits_byte_products(matrices(64, 64, 64))) GTEST_SKIP() << "this processor has no exact products of bytes";
+TEST(Int8Gemm, FewRowsOfWeightsEqualTheLoops) {
+  if (!suits_int8_gemm(matrices(64, 64, 64))) GTEST_SKIP() << "this processor has no exact products of bytes";
   constexpr int64_t kDepth = 1001, kColumns = 133;
   for (const int64_t m : {1, 2, 3, 4, 5, 8, 9}) {
     for (const bool right_signed : {false, true}) {
       Queue<Cpu> queue(BufferPool::create({}));
       const Drawn a(m * kDepth, right_signed, right_signed ? -128 : 255, true, 1);
       const Drawn b(kDepth * kColumns, right_signed, 5, true, 2);
-      Codes weight = b.codes;
+      QuantizedRange weight = b.codes;
       weight.is_constant = true;
       std::vector<int64_t> expected(static_cast<size_t>(m * kColumns));
       gemm_integers(m, kColumns, kDepth, a.numbers.data(), b.numbers.data(), expected.data());
@@ -101,8 +101,8 @@ const std::vector<ConvCase> kConvolutions = {
 };
 // clang-format on
 
-TEST(ByteProducts, ConvolutionsEqualTheLoops) {
-  if (!suits_byte_products(matrices(64, 64, 64))) GTEST_SKIP() << "this processor has no exact products of bytes";
+TEST(Int8Gemm, ConvolutionsEqualTheLoops) {
+  if (!suits_int8_gemm(matrices(64, 64, 64))) GTEST_SKIP() << "this processor has no exact products of bytes";
   Queue<Cpu> queue(BufferPool::create({}));
   for (const ConvCase& each : kConvolutions) {
     const ConvProblem problem = problem_of(each);
@@ -124,10 +124,10 @@ TEST(ByteProducts, ConvolutionsEqualTheLoops) {
   }
 }
 
-TEST(ByteProducts, SumsThatCouldLeaveTheirTypeAreLeftToOthers) {
-  EXPECT_FALSE(suits_byte_products(matrices(64, 64, 40000)));
-  EXPECT_FALSE(suits_byte_products(matrices(2, 2, 2)));
+TEST(Int8Gemm, SumsThatCouldLeaveTheirTypeAreLeftToOthers) {
+  EXPECT_FALSE(suits_int8_gemm(matrices(64, 64, 40000)));
+  EXPECT_FALSE(suits_int8_gemm(matrices(2, 2, 2)));
 }
 
-}  // namespace byte_products_test
+}  // namespace int8_gemm_test
 }  // namespace parallax::runtime

@@ -211,16 +211,16 @@ TEST(Gemm, WhereWeightsLieDoesNotChangeABit) {
     const auto memory = std::make_unique<std::byte[]>(b.size() * sizeof(float) + 128);
     auto* const line = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory.get()) + 63) / 64 * 64);
     std::vector<float> first;
-    for (const size_t place : {size_t{0}, size_t{4}, size_t{60}}) {
-      std::memcpy(line + place, b.data(), b.size() * sizeof(float));
+    for (const size_t location : {size_t{0}, size_t{4}, size_t{60}}) {
+      std::memcpy(line + location, b.data(), b.size() * sizeof(float));
       Queue<Cpu> queue(BufferPool::create({}));
       for (int run = 0; run < 3; ++run) {
         std::vector<float> c(static_cast<size_t>(n), -1.0F);
-        ASSERT_TRUE(gemm(queue, p, a.data(), reinterpret_cast<const float*>(line + place), c.data()).ok());
-        EXPECT_EQ(queue.weights().bytes() > 0, has_float_panels() ? run > 0 : place != 0)
+        ASSERT_TRUE(gemm(queue, p, a.data(), reinterpret_cast<const float*>(line + location), c.data()).ok());
+        EXPECT_EQ(queue.weights().bytes() > 0, has_float_panels() ? run > 0 : location != 0)
             << "with AVX2 copied from the second run on, else where vectors lie across lines";
         if (first.empty()) first = c;
-        EXPECT_EQ(c, first) << "k " << k << ", n " << n << ", place " << place << ", run " << run;
+        EXPECT_EQ(c, first) << "k " << k << ", n " << n << ", place " << location << ", run " << run;
       }
     }
     const auto expected = plain_product(p, a, b, first);

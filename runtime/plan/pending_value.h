@@ -10,7 +10,7 @@
 
 namespace parallax::runtime {
 
-struct Parcel {
+struct PendingValue {
   Value value;  // what the observer is shown, once it is there
   std::optional<TensorStatistics> statistics;
   std::optional<HostCopy> copy;  // of `value`, or of the statistics of its chunks, while it is under way

@@ -36,7 +36,7 @@ Status unfold(OpContext<Device>& op) {
 
 // The coordinate of sample `index` of `count` between the corners of a box, which are parts of `length` - 1; a box of
 // one sample is sampled in its middle.
-PX_HD double sample_place(double low, double high, int64_t length, int64_t count, int64_t index) {
+PX_HD double sample_coordinate(double low, double high, int64_t length, int64_t count, int64_t index) {
   const auto span = static_cast<double>(length - 1);
   if (count == 1) return 0.5 * (low + high) * span;
   return low * span + static_cast<double>(index) * (high - low) * span / static_cast<double>(count - 1);
@@ -68,8 +68,8 @@ struct CroppedSample {
     double corners[4];
     for (int64_t corner = 0; corner < 4; ++corner)
       corners[corner] = element_of<Device, double>(boxes, box * 4 + corner);
-    const double y = sample_place(corners[0], corners[2], height, rows, i / columns % rows);
-    const double x = sample_place(corners[1], corners[3], width, columns, i % columns);
+    const double y = sample_coordinate(corners[0], corners[2], height, rows, i / columns % rows);
+    const double x = sample_coordinate(corners[1], corners[3], width, columns, i % columns);
     const bool is_inside =
         y >= 0 && y <= static_cast<double>(height - 1) && x >= 0 && x <= static_cast<double>(width - 1);
     if (!is_inside) return outside;
@@ -107,7 +107,7 @@ Status crop_and_resize(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kMsImageRows[] = {
+constexpr KernelRow<Device> kContribImageRows[] = {
     of_microsoft(reads_on_host<Device>({2, 3}, {"CropAndResize", kFloats, crop_and_resize<Device>})),
     of_microsoft<Device>({"UnfoldTensor", kMovable, unfold<Device>}),
 };
@@ -115,8 +115,8 @@ constexpr KernelRow<Device> kMsImageRows[] = {
 }  // namespace
 
 template <>
-std::span<const KernelRow<CompiledDevice>> ms_image_rows() {
-  return kMsImageRows<CompiledDevice>;
+std::span<const KernelRow<CompiledDevice>> contrib_image_rows() {
+  return kContribImageRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -10,18 +10,18 @@
 
 namespace parallax::runtime {
 
-class Outbox {
+class EventQueue {
  public:
-  explicit Outbox(Platform& platform) : platform_(platform) {}
+  explicit EventQueue(Platform& platform) : platform_(platform) {}
 
   // Until the next call of it all goes to this observer.
   void begin(Observer& observer);
 
   // Errors of all that follow: the observer's, which observer_failed() then tells, or those of copies.
-  Status observe(const ValueSite& site, const FrameStack& frames, const Value& value, const ValueSite* alias_of,
+  Status observe(const ValueInfo& value_info, const FrameStack& frames, const Value& value, const ValueInfo* alias_of,
                  CaptureLevel level);
-  Status enter_body(const NodeSite& node, const Frame& frame);
-  Status leave_body(const NodeSite& node, const Frame& frame);
+  Status enter_body(const NodeLocation& node, const Frame& frame);
+  Status leave_body(const NodeLocation& node, const Frame& frame);
   // Tells all that is left, waiting for it. After an error nothing is left.
   Status flush();
   void drop();  // tells nothing of it
@@ -29,28 +29,29 @@ class Outbox {
   bool observer_failed() const { return observer_failed_; }
 
  private:
-  struct Letter {
+  struct PendingEvent {
     enum class Kind : uint8_t { value, enter_body, leave_body };
     Kind kind = Kind::value;
-    const ValueSite* site = nullptr;
-    const ValueSite* alias_of = nullptr;
+    const ValueInfo* value_info = nullptr;
+    const ValueInfo* alias_of = nullptr;
     FrameStack frames;
-    Parcel parcel;
-    const NodeSite* node = nullptr;
+    PendingValue pending_value;
+    const NodeLocation* node = nullptr;
     Frame frame;
   };
 
-  Status post(Letter letter);
+  Status enqueue(PendingEvent pending_event);
   Status deliver_what_has_come();
   Status deliver_front();
-  Status deliver(Letter& letter);
-  Status show(const ValueSite& site, const FrameStack& frames, const Parcel& parcel, const ValueSite* alias_of);
-  Status heard(Status status);  // remembers that it was the observer who failed
+  Status deliver(PendingEvent& pending_event);
+  Status show(const ValueInfo& value_info, const FrameStack& frames, const PendingValue& pending_value,
+              const ValueInfo* alias_of);
+  Status observer_status(Status status);  // remembers that it was the observer who failed
 
   Platform& platform_;
   Observer* observer_ = nullptr;
   bool observer_failed_ = false;
-  std::deque<Letter> letters_;
+  std::deque<PendingEvent> pending_;
 };
 
 }  // namespace parallax::runtime

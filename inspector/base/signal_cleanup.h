@@ -57,15 +57,15 @@ void forget_output(const std::string& path);  // it was not to be made
 // made anew after they were removed.
 void stop_where_ending();
 
-struct Leftovers {
+struct SignalCleanup {
   std::vector<std::string> whole, unfinished;  // files that are there, in the order in which they were begun
 };
 // "kept 'a.csv' and, unfinished, 'b.plx'"; "nothing was written" where there are none.
-std::string to_string(const Leftovers& left);
+std::string to_string(const SignalCleanup& left);
 
 // From now on SIGINT, SIGTERM and SIGHUP, unless they are ignored, remove what is temporary, call `last_words` (may
 // be empty) with what stays, and end the process as they would have. To be called once; `last_words` must not use the
 // objects above.
-void clear_up_at_signals(std::function<void(int signal, const Leftovers& left)> last_words);
+void clean_up_at_signals(std::function<void(int signal, const SignalCleanup& left)> last_words);
 
 }  // namespace parallax

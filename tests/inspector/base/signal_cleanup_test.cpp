@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cleanup when an object ends, and at a signal.
-#include "inspector/base/leftovers.h"
+#include "inspector/base/signal_cleanup.h"
 
 #include <csignal>
 #include <cstdio>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class LeftoversTest : public testing::Test {
+class SignalCleanupTest : public testing::Test {
  protected:
   void SetUp() override {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -36,9 +36,9 @@ class LeftoversTest : public testing::Test {
   for (;;) ::pause();
 }
 
-void tell(int signal, const Leftovers& left) { std::fprintf(stderr, "%d: %s\n", signal, to_string(left).c_str()); }
+void tell(int signal, const SignalCleanup& left) { std::fprintf(stderr, "%d: %s\n", signal, to_string(left).c_str()); }
 
-TEST_F(LeftoversTest, TemporaryPathsGoWithTheirObjects) {
+TEST_F(SignalCleanupTest, TemporaryPathsGoWithTheirObjects) {
   {
     const TemporaryPath folder(path("some"));
     fs::create_directories(folder.path() + "/deep");
@@ -53,14 +53,14 @@ TEST_F(LeftoversTest, TemporaryPathsGoWithTheirObjects) {
   EXPECT_TRUE(fs::exists(path("kept")));
 }
 
-TEST_F(LeftoversTest, FoldersAreNewOnes) {
+TEST_F(SignalCleanupTest, FoldersAreNewOnes) {
   const auto one = TemporaryPath::make_folder("leftovers_test").value();
   const auto two = TemporaryPath::make_folder("leftovers_test").value();
   EXPECT_NE(one->path(), two->path());
   EXPECT_TRUE(fs::is_directory(two->path()));
 }
 
-TEST_F(LeftoversTest, TheOutermostNewFolderGoes) {
+TEST_F(SignalCleanupTest, TheOutermostNewFolderGoes) {
   EXPECT_EQ(temporary_until_kept(folder_.string()), nullptr);
   for (const std::string asked : {"new/inner/most", "new/inner/most/", "new"}) {
     fs::create_directories(path(asked));
@@ -71,10 +71,10 @@ TEST_F(LeftoversTest, TheOutermostNewFolderGoes) {
   }
 }
 
-TEST_F(LeftoversTest, ASignalRemovesWhatIsTemporaryAndNamesTheRest) {
+TEST_F(SignalCleanupTest, ASignalRemovesWhatIsTemporaryAndNamesTheRest) {
   EXPECT_EXIT(
       {
-        clear_up_at_signals(tell);
+        clean_up_at_signals(tell);
         const TemporaryPath folder(path("scratch"));
         fs::create_directories(folder.path());
         static_cast<void>(write_file(folder.file("inside"), "x"));
@@ -89,18 +89,18 @@ TEST_F(LeftoversTest, ASignalRemovesWhatIsTemporaryAndNamesTheRest) {
   EXPECT_TRUE(fs::exists(path("result")));
 }
 
-TEST_F(LeftoversTest, NothingMayHaveBeenWritten) {
+TEST_F(SignalCleanupTest, NothingMayHaveBeenWritten) {
   EXPECT_EXIT(
       {
-        clear_up_at_signals(tell);
+        clean_up_at_signals(tell);
         end_by(SIGINT);
       },
       testing::KilledBySignal(SIGINT), "2: nothing was written");
 }
 
-TEST(Leftovers, ManyFilesAreCounted) {
-  EXPECT_EQ(to_string(Leftovers{{"a", "b", "c", "d", "e"}, {}}), "kept 'a', 'b', 'c' and 2 more files");
-  EXPECT_EQ(to_string(Leftovers{{}, {"a.plx"}}), "kept 'a.plx', unfinished: what had been written can be read");
+TEST(SignalCleanup, ManyFilesAreCounted) {
+  EXPECT_EQ(to_string(SignalCleanup{{"a", "b", "c", "d", "e"}, {}}), "kept 'a', 'b', 'c' and 2 more files");
+  EXPECT_EQ(to_string(SignalCleanup{{}, {"a.plx"}}), "kept 'a.plx', unfinished: what had been written can be read");
 }
 
 }  // namespace

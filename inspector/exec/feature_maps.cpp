@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators by name: those that make images, and those that keep their axes.
-#include "inspector/exec/images.h"
+#include "inspector/exec/feature_maps.h"
 
 #include <algorithm>
 #include <array>
@@ -96,16 +96,17 @@ constexpr std::array<std::string_view, 57> kKeepers = {"Abs",
 
 }  // namespace
 
-bool gives_images(const Node& node, const std::function<bool(ValueId)>& is_image) {
+bool gives_feature_maps(const Node& node, const std::function<bool(ValueId)>& is_feature_map) {
   if (node.function != nullptr) return false;
   if (std::ranges::find(kMakers, node.op_type) != kMakers.end()) return true;
   const bool keeps = std::ranges::find(kKeepers, node.op_type) != kKeepers.end();
-  return keeps && std::ranges::any_of(node.inputs, [&](ValueId input) { return input != kNoValue && is_image(input); });
+  return keeps &&
+         std::ranges::any_of(node.inputs, [&](ValueId input) { return input != kNoValue && is_feature_map(input); });
 }
 
-ElementOrder counting_order(const ValueSite& site, const TensorView& tensor) {
-  const bool is_turned = site.is_image && can_lie_channels_last(tensor.dtype, tensor.shape);
-  return is_turned ? ElementOrder::channels_last : ElementOrder::row_major;
+ElementOrder counting_order(const ValueInfo& value_info, const TensorView& tensor) {
+  const bool is_permuted = value_info.is_feature_map && can_be_channels_last(tensor.dtype, tensor.shape);
+  return is_permuted ? ElementOrder::channels_last : ElementOrder::row_major;
 }
 
 }  // namespace parallax

@@ -11,9 +11,9 @@
 namespace parallax {
 
 // Whether a node's outputs are: by its operator's definition, or because it keeps the axes of an input that is one.
-bool gives_images(const Node& node, const std::function<bool(ValueId)>& is_image);
+bool gives_feature_maps(const Node& node, const std::function<bool(ValueId)>& is_feature_map);
 
 // The order in which the elements of this tensor of a site are counted, the same with every executor.
-ElementOrder counting_order(const ValueSite& site, const TensorView& tensor);
+ElementOrder counting_order(const ValueInfo& value_info, const TensorView& tensor);
 
 }  // namespace parallax

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks a model along the frames of a path; paths that look alike.
-#include "inspector/transform/place.h"
+#include "inspector/transform/graph_location.h"
 
 #include <algorithm>
 #include <numeric>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "inspector/exec/path_parts.h"
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 #include "inspector/model/link.h"
 
 namespace parallax::transform {
@@ -67,11 +67,11 @@ std::optional<size_t> distance_of(std::string_view asked, std::string_view known
 
 // "; did you mean 'a', 'b'?", or "".
 std::string suggestions(std::shared_ptr<const Model> model, const std::string& path) {
-  const auto table = SiteTable::build(std::move(model));
+  const auto table = ValueTable::build(std::move(model));
   if (!table.ok()) return "";
   std::vector<std::pair<size_t, std::string>> alike;
-  for (const ValueSite& site : table->sites()) {
-    const std::string known = site.scope + site.escaped_name;
+  for (const ValueInfo& value_info : table->value_infos()) {
+    const std::string known = value_info.scope + value_info.escaped_name;
     if (const auto distance = distance_of(path, known)) alike.emplace_back(*distance, known);
   }
   std::ranges::stable_sort(alike, {}, &std::pair<size_t, std::string>::first);
@@ -83,21 +83,21 @@ std::string suggestions(std::shared_ptr<const Model> model, const std::string& p
 }
 
 // Steps from the innermost scope into the body that `frame` names.
-Status enter(Place& place, const Frame& frame, std::string prefix) {
-  const Graph& graph = place.graph();
+Status enter(Location& location, const Frame& frame, std::string prefix) {
+  const Graph& graph = location.graph();
   const NodeId id = graph.find_node(frame.node);
-  if (id == kNoNode) return usage_error(fmt::format("there is no node '{}{}'", place.prefix(), frame.node));
+  if (id == kNoNode) return usage_error(fmt::format("there is no node '{}{}'", location.prefix(), frame.node));
   const Node& node = graph.nodes[static_cast<size_t>(id)];
   if (frame.kind == Frame::Kind::call) {
     if (node.function == nullptr) return usage_error(fmt::format("node '{}' calls no function", node.display_name));
-    place.bound.push_back(bind_function(*node.function, node));
-    place.function = node.function;
-    Scope scope{place.bound.back().get(), std::move(prefix), {}};
+    location.bound.push_back(bind_function(*node.function, node));
+    location.function = node.function;
+    Scope scope{location.bound.back().get(), std::move(prefix), {}};
     for (size_t index = 0; index < scope.graph->inputs.size(); ++index) {
       const bool is_given = index < node.inputs.size() && node.inputs[index] != kNoValue;
       if (!is_given) scope.omitted.insert(scope.graph->inputs[index]);
     }
-    place.scopes = {std::move(scope)};  // a function sees nothing of its caller
+    location.scopes = {std::move(scope)};  // a function sees nothing of its caller
     return {};
   }
   const Attribute* attribute = find_attribute(node, attribute_of(frame.kind));
@@ -106,21 +106,21 @@ Status enter(Place& place, const Frame& frame, std::string prefix) {
     return usage_error(
         fmt::format("node '{}' ({}) has no {}", node.display_name, node.op_type, attribute_of(frame.kind)));
   }
-  place.scopes.insert(place.scopes.begin(), Scope{body->get(), std::move(prefix), {}});
+  location.scopes.insert(location.scopes.begin(), Scope{body->get(), std::move(prefix), {}});
   return {};
 }
 
 }  // namespace
 
-std::string Place::path_of(ValueId id) const {
+std::string Location::path_of(ValueId id) const {
   return prefix() + escape_name(graph().values[static_cast<size_t>(id)].name);
 }
 
-std::optional<Definition> definition_of(const Place& place, ValueId id) {
-  const ValueDef& value = place.graph().values[static_cast<size_t>(id)];
-  if (!value.is_outer) return Definition{&place.scopes.front(), id};
-  for (size_t index = 1; index < place.scopes.size(); ++index) {
-    const Scope& scope = place.scopes[index];
+std::optional<Definition> definition_of(const Location& location, ValueId id) {
+  const ValueDef& value = location.graph().values[static_cast<size_t>(id)];
+  if (!value.is_outer) return Definition{&location.scopes.front(), id};
+  for (size_t index = 1; index < location.scopes.size(); ++index) {
+    const Scope& scope = location.scopes[index];
     const ValueId found = scope.graph->find_value(value.name);
     if (found != kNoValue && !scope.graph->values[static_cast<size_t>(found)].is_outer)
       return Definition{&scope, found};
@@ -139,10 +139,10 @@ const StoredTensor* stored_tensor(const Definition& definition) {
   return attribute == nullptr ? nullptr : std::get_if<StoredTensor>(&attribute->value);
 }
 
-Result<Place> find_place(std::shared_ptr<const Model> model, std::span<const Frame> frames) {
-  Place place;
-  place.scopes.push_back({&model->graph, "", {}});
-  place.model = std::move(model);
+Result<Location> find_location(std::shared_ptr<const Model> model, std::span<const Frame> frames) {
+  Location location;
+  location.scopes.push_back({&model->graph, "", {}});
+  location.model = std::move(model);
   for (size_t index = 0; index < frames.size(); ++index) {
     const Frame& frame = frames[index];
     if (frame.kind == Frame::Kind::graph || frame.kind == Frame::Kind::step) {
@@ -153,22 +153,22 @@ Result<Place> find_place(std::shared_ptr<const Model> model, std::span<const Fra
       return usage_error(fmt::format("the frame '{}' is a captured module's; the nodes of a model have no such frames",
                                      to_string(frame)));
     }
-    PX_TRY(enter(place, frame, prefix_of(frames.first(index + 1))));
+    PX_TRY(enter(location, frame, prefix_of(frames.first(index + 1))));
   }
-  return place;
+  return location;
 }
 
 Result<LocatedValue> locate_value(std::shared_ptr<const Model> model, const std::string& path) {
   const ValuePath parsed = PX_TRY(parse_value_path(path));
-  auto place = find_place(model, parsed.frames);
-  if (!place.ok()) {
-    return usage_error(fmt::format("'{}' names no value of '{}': {}{}", path, model->path, place.error().message,
+  auto location = find_location(model, parsed.frames);
+  if (!location.ok()) {
+    return usage_error(fmt::format("'{}' names no value of '{}': {}{}", path, model->path, location.error().message,
                                    suggestions(model, path)));
   }
-  const ValueId id = place->graph().find_value(parsed.name);
+  const ValueId id = location->graph().find_value(parsed.name);
   if (id == kNoValue)
     return usage_error(fmt::format("'{}' names no value of '{}'{}", path, model->path, suggestions(model, path)));
-  return LocatedValue{std::move(*place), id};
+  return LocatedValue{std::move(*location), id};
 }
 
 std::vector<ValueId> reads_of(const Graph& graph, const Node& node) {

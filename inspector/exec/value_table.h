@@ -15,22 +15,22 @@
 namespace parallax {
 
 // One graph as it is executed in one static place: the main graph, a body of a control-flow node, a called function.
-struct GraphSites {
+struct GraphValues {
   const Graph* graph = nullptr;
   std::string scope;                     // as ValueSite::scope
-  std::vector<const ValueSite*> values;  // by ValueId; null for outer values (see outer)
+  std::vector<const ValueInfo*> values;  // by ValueId; null for outer values (see outer)
   // For each ValueId with is_outer: the site in the enclosing place that it names.
-  std::unordered_map<ValueId, const ValueSite*> outer;
+  std::unordered_map<ValueId, const ValueInfo*> outer;
   // Children by node, in execution order: one for each graph attribute in attribute order, or one for a function call.
   struct Child {
     NodeId node = kNoNode;
     std::string attribute;  // "body", "then_branch", ...; empty for a function call
-    std::unique_ptr<GraphSites> sites;
+    std::unique_ptr<GraphValues> value_infos;
   };
   std::vector<Child> children;
-  const GraphSites* parent = nullptr;
+  const GraphValues* parent = nullptr;
 
-  const GraphSites* child(NodeId node, std::string_view attribute) const;
+  const GraphValues* child(NodeId node, std::string_view attribute) const;
 
   // (value in this body, value of the enclosing graph) for all that the body reads from outside. Errors: invalid_model,
   // naming a value that the enclosing graph does not have.
@@ -39,24 +39,24 @@ struct GraphSites {
 
 // `error` with the node's place in front, "node 'loop.body[3]//add' (Add-14), cpu: ...", and the node as the one at
 // fault. `prefix` is the text of the frames; `executor` may be empty.
-Error at_site(Error error, std::string_view prefix, const NodeSite& site, std::string_view executor = {});
+Error at_location(Error error, std::string_view prefix, const NodeLocation& value_info, std::string_view executor = {});
 
-class SiteTable {
+class ValueTable {
  public:
   // Errors: invalid_model when nesting exceeds 256 or the expansion of functions exceeds 1,000,000 nodes.
-  static Result<SiteTable> build(std::shared_ptr<const Model> model);
+  static Result<ValueTable> build(std::shared_ptr<const Model> model);
 
-  const GraphSites& main() const { return *main_; }
-  const std::deque<ValueSite>& sites() const { return sites_; }  // by id
+  const GraphValues& main() const { return *main_; }
+  const std::deque<ValueInfo>& value_infos() const { return value_infos_; }  // by id
 
  private:
   class Builder;
-  SiteTable() = default;
+  ValueTable() = default;
 
   std::shared_ptr<const Model> model_;
   std::vector<std::shared_ptr<const Graph>> bound_functions_;
-  std::deque<ValueSite> sites_;
-  std::unique_ptr<GraphSites> main_;
+  std::deque<ValueInfo> value_infos_;
+  std::unique_ptr<GraphValues> main_;
 };
 
 }  // namespace parallax

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outputs that share memory are copied, those that own it are left where they are.
-#include "inspector/exec/outputs_apart.h"
+#include "inspector/exec/owned_outputs.h"
 
 #include <array>
 #include <set>

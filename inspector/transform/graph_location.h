@@ -23,7 +23,7 @@ struct Scope {
   std::set<ValueId> omitted;  // formal inputs of a function that the call leaves out
 };
 
-struct Place {
+struct Location {
   std::shared_ptr<const Model> model;
   std::vector<Scope> scopes;                        // innermost first: the graph itself, then those it sees
   const Function* function = nullptr;               // whose body the graph is or is inside: its operator sets hold
@@ -42,16 +42,16 @@ struct Definition {
   std::string path() const { return scope->prefix + escape_name(value().name); }
   bool is_omitted() const { return scope->omitted.contains(id); }
 };
-std::optional<Definition> definition_of(const Place& place, ValueId id);
+std::optional<Definition> definition_of(const Location& location, ValueId id);
 
 // The initializer (also one that is an input's default) or the Constant node's tensor that gives the value, or null.
 const StoredTensor* stored_tensor(const Definition& definition);
 
 // Errors: usage, where a frame names no node, or a node without such a body.
-Result<Place> find_place(std::shared_ptr<const Model> model, std::span<const Frame> frames);
+Result<Location> find_location(std::shared_ptr<const Model> model, std::span<const Frame> frames);
 
 struct LocatedValue {
-  Place place;
+  Location location;
   ValueId id = kNoValue;
 };
 // Errors: usage, naming paths that look alike.

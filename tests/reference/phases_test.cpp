@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Phases: every piece is done once a phase, after all of the phase before, whichever members take part.
+#include "reference/kernels/phases.h"
+
 #include <array>
 #include <atomic>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include "reference/kernels/phases.h"
 
 namespace parallax::reference {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The value table: every value of every graph once, with scopes, outer values and constant-like marks.
-#include "inspector/exec/sites.h"
+#include "inspector/exec/value_table.h"
 
 #include <map>
 
@@ -38,34 +38,34 @@ functions { domain: "f" name: "F" input: "p" output: "q" opset_import { domain: 
 
 TEST(Sites, EveryValueOfEveryGraphOnce) {
   const auto model = read_model(kNested);
-  const SiteTable table = SiteTable::build(model).take();
+  const ValueTable table = ValueTable::build(model).take();
   std::vector<std::string> paths;
-  for (const ValueSite& site : table.sites()) {
-    EXPECT_EQ(site.id, static_cast<int32_t>(paths.size()));
-    paths.push_back(site.scope + site.escaped_name);
+  for (const ValueInfo& value_info : table.value_infos()) {
+    EXPECT_EQ(value_info.id, static_cast<int32_t>(paths.size()));
+    paths.push_back(value_info.scope + value_info.escaped_name);
   }
   EXPECT_EQ(paths,
             (std::vector<std::string>{"x", "cond", "c", "k", "a%2F%2Fb.then//call.call//p",
                                       "a%2F%2Fb.then//call.call//q", "a%2F%2Fb.then//u", "a%2F%2Fb.else//v", "y"}));
 }
 
-TEST(Sites, OuterValuesLeadToTheirSites) {
+TEST(Sites, OuterValuesLeadToTheirInfos) {
   const auto model = read_model(kNested);
-  const SiteTable table = SiteTable::build(model).take();
+  const ValueTable table = ValueTable::build(model).take();
   const NodeId branch = model->graph.find_node("a//b");
-  const GraphSites* else_sites = table.main().child(branch, "else_branch");
-  ASSERT_NE(else_sites, nullptr);
-  const ValueId k = else_sites->graph->find_value("k");
+  const GraphValues* else_values = table.main().child(branch, "else_branch");
+  ASSERT_NE(else_values, nullptr);
+  const ValueId k = else_values->graph->find_value("k");
   ASSERT_NE(k, kNoValue);
-  EXPECT_EQ(else_sites->outer.at(k)->name, "k");
-  EXPECT_EQ(else_sites->outer.at(k)->scope, "");
+  EXPECT_EQ(else_values->outer.at(k)->name, "k");
+  EXPECT_EQ(else_values->outer.at(k)->scope, "");
 }
 
 TEST(Sites, MovedConstantsStayConstantLike) {
   const auto model = read_model(kNested);
-  const SiteTable table = SiteTable::build(model).take();
-  for (const ValueSite& site : table.sites())
-    EXPECT_EQ(site.is_constant_like, site.name == "c" || site.name == "k") << site.name;
+  const ValueTable table = ValueTable::build(model).take();
+  for (const ValueInfo& value_info : table.value_infos())
+    EXPECT_EQ(value_info.is_constant_like, value_info.name == "c" || value_info.name == "k") << value_info.name;
 }
 
 // Whatever computes them; but neither numbers drawn at random, nor what an input decides.
@@ -87,18 +87,18 @@ graph { name: "g"
   output { name: "y" type { tensor_type { elem_type: 1 } } } }
 )";
   const auto model = read_model(kComputed);
-  const SiteTable table = SiteTable::build(model).take();
+  const ValueTable table = ValueTable::build(model).take();
   std::vector<std::string_view> constant_like;
-  for (const ValueSite& site : table.sites()) {
-    if (site.is_constant_like) constant_like.push_back(site.name);
+  for (const ValueInfo& value_info : table.value_infos()) {
+    if (value_info.is_constant_like) constant_like.push_back(value_info.name);
   }
   EXPECT_EQ(constant_like, (std::vector<std::string_view>{"steps", "step", "bias", "twice", "mask", "ones"}));
 }
 
 // Feature maps are the outputs of convolutions and pools, as long as the axes stay; in a body those that it computes or
 // reads from outside.
-TEST(Sites, ImagesAreWhatKeepsTheAxesOfAConvolution) {
-  constexpr std::string_view kImages = R"(
+TEST(Sites, FeatureMapsKeepTheAxesOfAConvolution) {
+  constexpr std::string_view kFeatureMaps = R"(
 ir_version: 8 opset_import { domain: "" version: 17 }
 graph { name: "g"
   node { input: "x" output: "before" op_type: "Neg" }
@@ -120,11 +120,11 @@ graph { name: "g"
   input { name: "cond" type { tensor_type { elem_type: 9 } } }
   output { name: "y" type { tensor_type { elem_type: 1 } } } }
 )";
-  const auto model = read_model(kImages);
-  const SiteTable table = SiteTable::build(model).take();
+  const auto model = read_model(kFeatureMaps);
+  const ValueTable table = ValueTable::build(model).take();
   std::vector<std::string_view> images;
-  for (const ValueSite& site : table.sites()) {
-    if (site.is_image) images.push_back(site.name);
+  for (const ValueInfo& value_info : table.value_infos()) {
+    if (value_info.is_feature_map) images.push_back(value_info.name);
   }
   EXPECT_EQ(images, (std::vector<std::string_view>{"made", "bent", "added", "t0", "pooled"}));
 }
@@ -151,9 +151,10 @@ graph { name: "g"
   output { name: "fill" type { tensor_type { elem_type: 1 } } }
   output { name: "half" type { tensor_type { elem_type: 1 } } } }
 )";
-  const SiteTable table = SiteTable::build(read_model(kBranches)).take();
+  const ValueTable table = ValueTable::build(read_model(kBranches)).take();
   std::map<std::string_view, bool> is_constant_like;
-  for (const ValueSite& site : table.sites()) is_constant_like[site.name] = site.is_constant_like;
+  for (const ValueInfo& value_info : table.value_infos())
+    is_constant_like[value_info.name] = value_info.is_constant_like;
   EXPECT_TRUE(is_constant_like.at("fill"));
   EXPECT_FALSE(is_constant_like.at("half"));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells shared memory by the number of its owners: buffers of a session belong to whoever holds them, so one owner
 // means that nobody else can reach the memory.
-#include "inspector/exec/outputs_apart.h"
+#include "inspector/exec/owned_outputs.h"
 
 #include <algorithm>
 

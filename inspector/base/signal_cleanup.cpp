@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of what is there, and the thread that cleans up: a signal handler cannot.
-#include "inspector/base/leftovers.h"
+#include "inspector/base/signal_cleanup.h"
 
 #include <algorithm>
 #include <csignal>
@@ -51,10 +51,10 @@ void remove_temporary(const Lists& all) {
   for (const std::string& path : all.temporary) remove(path);
 }
 
-Leftovers clear_up(const Lists& all) {
+SignalCleanup clean_up(const Lists& all) {
   for (const int leader : all.groups) ::kill(-leader, SIGKILL);
   remove_temporary(all);
-  Leftovers left;
+  SignalCleanup left;
   std::error_code unknown;
   for (const auto& [path, is_whole] : all.outputs) {
     if (fs::is_regular_file(path, unknown)) (is_whole ? left.whole : left.unfinished).push_back(path);
@@ -146,7 +146,7 @@ void forget_output(const std::string& path) {
 
 void stop_where_ending() { const std::lock_guard lock(lists().mutex); }
 
-std::string to_string(const Leftovers& left) {
+std::string to_string(const SignalCleanup& left) {
   if (left.whole.empty() && left.unfinished.empty()) return "nothing was written";
   std::string text = "kept ";
   if (!left.whole.empty()) text += listed(left.whole);
@@ -157,7 +157,7 @@ std::string to_string(const Leftovers& left) {
   return text;
 }
 
-void clear_up_at_signals(std::function<void(int signal, const Leftovers& left)> last_words) {
+void clean_up_at_signals(std::function<void(int signal, const SignalCleanup& left)> last_words) {
   if (::pipe2(ending_signals, O_CLOEXEC) != 0) return;
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
     struct sigaction action {};
@@ -171,7 +171,7 @@ void clear_up_at_signals(std::function<void(int signal, const Leftovers& left)> 
     if (::read(ending_signals[0], &number, 1) != 1) return;
     // Held to the end: whoever makes something new, or meets that something is gone, waits for it.
     const std::lock_guard lock(lists().mutex);
-    const Leftovers left = clear_up(lists());
+    const SignalCleanup left = clean_up(lists());
     if (last_words) last_words(number, left);
     ::signal(number, SIG_DFL);
     remove_temporary(lists());  // a folder may have been made anew meanwhile

@@ -21,7 +21,7 @@ struct Picture {
 // The mouse of a UI script, in place of the real one.
 struct ScriptedMouse {
   bool is_on = false;
-  ImVec2 place{-1, -1};
+  ImVec2 location{-1, -1};
   bool is_down = false;
 };
 
@@ -34,13 +34,13 @@ class Stage {
   virtual void resize(int width, int height) = 0;
 };
 
-struct StageOptions {
+struct RenderTargetOptions {
   int width = 1280, height = 720;
   float scale = 0;  // 0: as the screen asks for
 };
 
 // Without a display: EGL without a surface. Errors: unsupported, saying what is missing.
-Result<std::unique_ptr<Stage>> make_offscreen_stage(const StageOptions& options, Ui& ui);
+Result<std::unique_ptr<Stage>> make_offscreen_target(const RenderTargetOptions& options, Ui& ui);
 
 // A window. Errors: unsupported (no display).
 class Window : public Stage {
@@ -52,7 +52,7 @@ class Window : public Stage {
   };
   virtual void loop(Ui& ui, const Calls& calls) = 0;  // until the window is closed
 };
-Result<std::unique_ptr<Window>> make_window(const StageOptions& options, Ui& ui);
+Result<std::unique_ptr<Window>> make_window(const RenderTargetOptions& options, Ui& ui);
 
 // For both: textures of the current GL context.
 ImTextureID make_gl_texture(ImTextureID old, int width, int height, const uint32_t* pixels);

@@ -20,7 +20,7 @@ namespace {
 // Windows over the spatial axes of a plane, by value.
 struct BlockWindow {
   Axes image, blocks, kernel, strides, dilations, pads;
-  int64_t plane = 1, places = 1, taps = 1;
+  int64_t plane = 1, locations = 1, taps = 1;
 };
 
 BlockWindow block_window(const WindowAttributes& window, const Ints& in_spatial) {
@@ -41,8 +41,8 @@ struct CoveringSum {
     const int64_t first = element / window.plane * window.taps;
     C sum = 0;
     for (int64_t tap = 0; tap < window.taps; ++tap) {
-      const int64_t place = block_with(element % window.plane, tap);
-      if (place >= 0) sum += columns[(first + tap) * window.places + place];
+      const int64_t location = block_with(element % window.plane, tap);
+      if (location >= 0) sum += columns[(first + tap) * window.locations + location];
     }
     return sum;
   }
@@ -141,19 +141,19 @@ struct MovedTap {
   Elements<Device, const C> x, offsets, mask;
 
   PX_HD C operator()(int64_t element) const {
-    const int64_t place = element % window.places;
-    const int64_t tap = element / window.places % window.taps;
-    const int64_t plane = element / window.places / window.taps;
+    const int64_t location = element % window.locations;
+    const int64_t tap = element / window.locations % window.taps;
+    const int64_t plane = element / window.locations / window.taps;
     const int64_t group = plane % channels / (channels / offset_groups);
     const int64_t row = (plane / channels * offset_groups + group) * window.taps + tap;
     const int axes = window.image.count;
     int64_t corners[Shape::kMaxRank];
     C rest[Shape::kMaxRank];
-    int64_t position = place, within = tap;
+    int64_t position = location, within = tap;
     for (int axis = axes - 1; axis >= 0; --axis) {
       const int64_t regular = position % window.blocks[axis] * window.strides[axis] - window.pads[axis] +
                               within % window.kernel[axis] * window.dilations[axis];
-      const C moved = static_cast<C>(regular) + offsets[(row * axes + axis) * window.places + place];
+      const C moved = static_cast<C>(regular) + offsets[(row * axes + axis) * window.locations + location];
       if (!(moved > C(-1) && moved < static_cast<C>(window.image[axis]))) return C(0);
       corners[axis] = static_cast<int64_t>(std::floor(moved));
       rest[axis] = moved - std::floor(moved);
@@ -161,7 +161,7 @@ struct MovedTap {
       within /= window.kernel[axis];
     }
     const C sampled = interpolated(plane * window.plane, corners, rest);
-    return mask ? mask[row * window.places + place] * sampled : sampled;
+    return mask ? mask[row * window.locations + location] * sampled : sampled;
   }
 
  private:
@@ -236,13 +236,13 @@ Status deform_conv_as(OpContext<Device>& op, const DeformShape& shape, const Mut
   const auto offsets = PX_TRY(converted<C>(op.queue(), op.input(2).view(), op.is_constant(2)));
   std::shared_ptr<const C> mask;
   if (op.has_input(4)) mask = PX_TRY(converted<C>(op.queue(), op.input(4).view(), op.is_constant(4)));
-  const Ints column_dims{shape.batch, shape.channels, window.taps, window.places};
+  const Ints column_dims{shape.batch, shape.channels, window.taps, window.locations};
   const MutableView columns = PX_TRY(op.scratch(storage_of<C>(), shape_of(column_dims)));
   const MovedTap<Device, C> tap{window, shape.channels, shape.offset_groups, {x.get()}, {offsets.get()}, {mask.get()}};
   tabulate<C>(op.queue(), tap, columns);
   GemmProblem problem;
   problem.m = shape.filters / shape.groups;
-  problem.n = window.places;
+  problem.n = window.locations;
   problem.k = shape.channels / shape.groups * window.taps;
   problem.a_offsets = problem.b_offsets = Ints(shape.batch * shape.groups);
   for (int64_t i = 0; i < problem.batch(); ++i) {
@@ -275,7 +275,7 @@ Status deform_conv(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kImageBlockRows[] = {
+constexpr KernelRow<Device> kIm2colBlockRows[] = {
     reads_on_host<Device>({1}, {"CenterCropPad", kMovable, center_crop_pad<Device>}),
     reads_on_host<Device>({1, 2}, {"Col2Im", kReals, col2im<Device>}),
     {"DeformConv", kFloats, deform_conv<Device>},
@@ -284,8 +284,8 @@ constexpr KernelRow<Device> kImageBlockRows[] = {
 }  // namespace
 
 template <>
-std::span<const KernelRow<CompiledDevice>> image_block_rows() {
-  return kImageBlockRows<CompiledDevice>;
+std::span<const KernelRow<CompiledDevice>> im2col_block_rows() {
+  return kIm2colBlockRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime
