@@ -262,7 +262,7 @@ struct Shares {
   bool are_bands = false;
 };
 
-Shares shares_of(const PanelRows& a, int64_t threads) {
+Shares shares_of(const PanelRows& a, int64_t n, int64_t threads) {
   constexpr int64_t kBandsOfThread = 4;
   constexpr int64_t kNumbers = 24576;  // groups walk the same rows, each some numbers of them: they stay in the cache
   const int64_t most = a.groups == 1 ? kBandRows : std::clamp(kNumbers / (a.groups * a.depth), kBandStep, kBandRows);
@@ -272,7 +272,10 @@ Shares shares_of(const PanelRows& a, int64_t threads) {
     return Shares{band_rows, (a.count + band_rows - 1) / band_rows, false};
   };
   Shares shares = in_bands_of(std::clamp(a.count / (kBandsOfThread * threads), kBandStep, most));
-  shares.are_bands = threads == 1 || shares.bands >= 2 * threads;
+  // Each band reads all panels, which should be near then.
+  constexpr int64_t kPanelNumbers = 65536;
+  const bool are_small = a.segments * a.depth * n * a.groups <= kPanelNumbers;
+  shares.are_bands = threads > 1 && are_small && shares.bands >= 2 * threads;
   return shares.are_bands ? shares : in_bands_of(most);
 }
 
@@ -281,7 +284,7 @@ Shares shares_of(const PanelRows& a, int64_t threads) {
 void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, int threads, const FinishTile& finish,
                            float* c, const PanelEpilogue& epilogue) {
   PX_CHECK(a.depth > 0 && (a.segments == 1 || a.offsets != nullptr));
-  const Shares shares = shares_of(a, threads);
+  const Shares shares = shares_of(a, n, threads);
   const int64_t k = a.segments * a.depth, ldc = a.groups * n;
   const int64_t across = a.groups * panels_of(n), tasks = shares.bands * (shares.are_bands ? 1 : across);
   const auto make = [&](int64_t band_index, int64_t index) {
