@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PX_CHECK: a broken invariant of our own stops the program with the place and the condition. Never for bad input.
+// PX_CHECK: a broken invariant of our own stops the program with its source line and the condition. Never for bad
+// input.
 #pragma once
 
 namespace parallax {

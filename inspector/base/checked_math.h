@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overflow-checked arithmetic on sizes: the one place where products of untrusted dimensions are formed.
+// Overflow-checked arithmetic on sizes: products of untrusted dimensions are formed here only.
 #pragma once
 
 #include <cstdint>

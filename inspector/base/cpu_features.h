@@ -15,7 +15,7 @@ enum class VectorLevel : uint8_t {
   avx512,    // AVX-512 F, BW, DQ, VL
 };
 
-// Instructions that few kernels use, beside the level.
+// Instructions that few kernels use, besides the level.
 enum class CpuFeature : uint8_t { sse42, avx512_vnni, avx512_vbmi, avx512_bf16, avx512_clmul };
 
 // The widest level of this processor, but none above that of the environment variable PARALLAX_ISA (portable, avx2 or

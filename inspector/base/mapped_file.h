@@ -51,10 +51,10 @@ class MappedFile {
 
 // Whole-file helpers for small files.
 Result<std::string> read_file(const std::string& path);
-// Writes to a temporary name beside `path` and renames it, so that a reader never sees half a file. A symbolic link is
+// Writes to a temporary name next to `path` and renames it, so that a reader never sees half a file. A symbolic link is
 // followed; what is no regular file (a device, a pipe) is written to as it stands.
 Status write_file(const std::string& path, std::string_view contents);
-// The same of contents that lie in pieces.
+// Writes contents that come in pieces.
 Status write_file(const std::string& path, std::span<const std::string_view> pieces);
 
 }  // namespace parallax

@@ -6,8 +6,8 @@
 
 namespace parallax {
 
-// Gives the memory of these bytes back to the system where they lie in a MappedFile; what is touched again is read from
-// the file again. Does nothing to other memory.
+// Gives the memory of these bytes back to the system where they are in a MappedFile; bytes that are touched again are
+// read from the file again. Does nothing to other memory.
 void release_if_mapped(const std::byte* data, size_t count);
 
 }  // namespace parallax

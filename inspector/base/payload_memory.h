@@ -11,12 +11,13 @@ namespace parallax {
 
 constexpr size_t kPayloadAlignment = 64;  // a cache line, a vector of AVX-512
 
-// At least `bytes` bytes, up to the end of the cache line behind them, so that a vector may read past the last element.
+// At least `bytes` bytes, up to the end of the cache line after them, so that a vector may read past the last element.
 // Not set to anything. Null where the system has no more.
 std::byte* allocate_payload(size_t bytes);
-// The same from the thread's own heap, however many: for what threads make and drop at the same time, again and again.
+// Allocates from the thread's own heap: for memory that several threads allocate and free at the same time, again and
+// again.
 std::byte* allocate_scratch(size_t bytes);
-// What one of the two gave for `bytes`; null is let pass.
+// Frees `bytes` that one of these two functions allocated; null is ignored.
 void free_payload(std::byte* memory, size_t bytes);
 
 std::shared_ptr<std::byte> shared_payload(size_t bytes);

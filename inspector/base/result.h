@@ -10,7 +10,7 @@
 
 namespace parallax {
 
-// What went wrong, coarse enough that a program can act on it. exit_code() maps it to the process exit code.
+// The kind of an error, coarse enough that a program can act on it. exit_code() maps it to the process exit code.
 enum class ErrorCode {
   usage,          // the request makes no sense: unknown option, executor, path
   invalid_model,  // the model breaks the ONNX specification
@@ -22,7 +22,7 @@ enum class ErrorCode {
   cancelled,      // the cancel token was set
 };
 
-// One sentence for a person, and the place it speaks of where that is known.
+// One sentence for a person, and its location where that is known.
 struct Error {
   ErrorCode code = ErrorCode::execution;
   std::string message;
@@ -113,7 +113,7 @@ Result<T> add_context(Result<T> result, std::string_view context) {
     px_try_result.take();                                             \
   })
 
-// The same, with the context added to the error.
+// PX_TRY with the context added to the error.
 #define PX_TRY_CONTEXT(context, ...)                                                        \
   __extension__({                                                                           \
     auto px_try_result = (__VA_ARGS__);                                                     \

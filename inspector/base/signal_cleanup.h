@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process leaves behind when a signal ends it: what is temporary goes, what was written for the user is named.
+// Cleanup when a signal ends the process: temporary files are removed, files written for the user are named.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace parallax {
 // A file or folder that goes with the object, and with all that it holds, also where a signal ends the process.
 class TemporaryPath {
  public:
-  // Of what is going to be made there.
+  // A path for a file that is about to be created.
   explicit TemporaryPath(std::string path);
   // A folder of that name and a number, where temporary files lie. Errors: io.
   static Result<std::unique_ptr<TemporaryPath>> make_folder(std::string_view name);

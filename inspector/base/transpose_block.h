@@ -52,7 +52,7 @@ inline void transpose_block(T* target, int64_t target_stride, const T* source, i
   for (int64_t i = 0; i < kRows; ++i) std::memcpy(target + i * target_stride, &rows[i], sizeof(V));
 }
 
-// Whether rows that far apart share one place of a first-level cache, which has eight lines for it.
+// True where rows at this distance share one set of a first-level cache, which has eight ways.
 template <class T>
 inline bool is_crowded(int64_t stride) {
   constexpr int64_t kPageBytes = 4096;

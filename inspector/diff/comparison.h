@@ -57,7 +57,7 @@ struct ValueComparison {
   std::optional<Acceptance> accepted;
   bool is_same_count = false;    // of tensors whose shapes differ: both have as many elements
   std::string reason;            // of not_compared and mistrusted; of others what is to be known of them, mostly empty
-  std::string note;              // told in its place, where the contract's words for not_compared say less
+  std::string note;              // shown instead, where the contract's words for not_compared say less
   std::string shape_a, shape_b;  // "[2,3]", where the reason is that they differ
   std::optional<Metrics> metrics;  // when compared
   std::optional<double> noise_rel_l2;
@@ -67,7 +67,7 @@ struct ValueComparison {
   Side held = Side::unknown;                    // of an entry of `expected`: the side held against it
 };
 
-// What a run that has just been took beside its time.
+// The cost of the last run besides its time.
 struct RunCosts {
   double prepare_ms = 0;
   int64_t peak_bytes = 0;  // most of weights and values at once
@@ -144,8 +144,8 @@ void conclude(Comparison& comparison);
 // The verdict of a document that sums up several comparisons, from its first divergence, its reason and its summary.
 void conclude_sum(Comparison& sum);
 
-// What a program ends with that has shown this comparison, where values are damaged: the first one's sentence, and how
-// many more there are.
+// The error that ends a program after this comparison where values are damaged: the first one's sentence, and the
+// number of others.
 std::optional<Error> damage_of(const Comparison& comparison);
 
 // The first value that diverged, in order; null: none.
@@ -154,7 +154,7 @@ const ValueComparison* first_diverged(const Comparison& comparison);
 // The first input that the two sides were given in different shapes; null: none.
 const ValueComparison* input_of_other_shape(const Comparison& comparison);
 
-// A cause at the value's place, with its node and operator, that says `why`.
+// A cause at the value's position, with its node and operator, that says `why`.
 Cause cause_at(const ValueComparison& value, std::string why);
 
 // How the reason ends of a value of which a side kept a sample.
@@ -164,7 +164,7 @@ inline constexpr std::string_view kBySample = "compared by a sample of elements"
 bool are_mismatched(const ValueComparison& value);
 bool are_mismatched(const Comparison& comparison);  // any value of it
 
-// Whether any output of the graph did not pass.
+// True where any output of the graph did not pass.
 bool is_any_output_diverged(const Comparison& comparison);
 
 // The severity by which a report colors a value: a value that was accepted counts as one at its limit.

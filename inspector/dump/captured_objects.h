@@ -31,14 +31,15 @@ struct CapturedObjects {
 // frames. Errors: corrupt_file for names that make no tree.
 Result<std::optional<CapturedObjects>> read_captured_objects(const Model& model);
 
-// The same of a model file or a dump. Errors: usage when it holds no captured objects; io, corrupt_file, invalid_model.
+// Reads the captured objects of a model file or a dump. Errors: usage when it holds no captured objects; io,
+// corrupt_file, invalid_model.
 Result<CapturedObjects> read_captured_objects(const std::string& path);
 
 // Shows all objects to a recorder, whose run has begun.
 Status record_objects(const CapturedObjects& objects, TensorRecorder& recorder);
 
 struct CaptureExportOptions {
-  bool external_data = false;  // tensors above 1 kB go to a file beside the model; else only where it passes 2 GB
+  bool external_data = false;  // tensors above 1 kB go to a file next to the model; else only where it passes 2 GB
 };
 // Writes the model whose outputs are the objects. Their exact trees stand in its metadata, so that reading it gives
 // back classes that the names cannot say. Errors: usage when there are none; unsupported for keys that no name can

@@ -31,7 +31,7 @@ struct DumpExecution {
 struct DumpGraph {
   std::string name;          // "decoder"; empty for the only one
   bool is_executed = false;  // executed (after fusion) rather than source
-  // Of an executed graph: a node of it and a source node that it stands for, as often as there are such.
+  // The provenance of an executed graph: pairs of a node and a source node that it stands for.
   std::vector<std::pair<std::string, std::string>> provenance;
 };
 
@@ -59,10 +59,10 @@ struct DumpEntry {
   int32_t alias_of = -1;                       // index of the entry whose payload this one shares
 };
 
-// Of an entry's tensor. Errors: those of Shape::create, in a damaged dump.
+// The shape of an entry's tensor. Errors: those of Shape::create, in a damaged dump.
 Result<Shape> captured_shape(const TypeInfo& type);
 
-// What happened between the values: bodies that were entered and left, failures, ends.
+// An event between the values: bodies that were entered and left, failures, ends.
 struct DumpEvent {
   enum class Kind : uint8_t { enter_body, leave_body, node_failed, end_call, end_run };
   Kind kind = Kind::enter_body;
@@ -115,8 +115,8 @@ class DumpReader {
   // The payload: tensors are views of the mapping (they keep the file open). A sample gives a rank-1 tensor of the
   // sampled elements. Errors: usage when the level holds no payload; corrupt_file when its CRC is wrong.
   virtual Result<Value> load(int32_t entry) const = 0;
-  // The same as a copy, for whoever keeps it: it stays as it is whatever becomes of the file. A file that was changed
-  // after it was opened, so that the payload is no longer there, is an error (corrupt_file) and no signal.
+  // Loads a copy of the value, for callers that keep it: it stays valid whatever happens to the file. A file that was
+  // changed after it was opened, so that the payload is no longer there, is an error (corrupt_file) and no signal.
   virtual Result<Value> load_copy(int32_t entry) const = 0;
 
   // The graph as a model without weights: a tensor above 1 KiB has its type and shape, reads as zeros, and has

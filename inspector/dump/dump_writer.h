@@ -28,9 +28,9 @@ struct DumpWriterOptions {
   std::function<Status(const TensorView& source, void* stream, std::byte* target)> copy_from_device;
 };
 
-// When an event has returned, what it told survives the end of the process, however it ends. Errors (io): the file
-// cannot be created; the disk is full (space is reserved before it is used; what was written before stays readable).
-// Such an error is returned from the event that met it and stops the run with its sentence.
+// When an event has returned, its records survive the end of the process, however it ends. Errors (io): the file cannot
+// be created; the disk is full (space is reserved before it is used; what was written before stays readable). Such an
+// error is returned from the event that met it and stops the run with its sentence.
 class DumpWriter final : public Observer {
  public:
   static Result<std::unique_ptr<DumpWriter>> create(const std::string& path, const DumpWriterOptions& options);
@@ -53,13 +53,13 @@ class DumpWriter final : public Observer {
   // How the tensors of the object at `path`, which were written before, stand in its containers (FORMAT.md: structure).
   Status structure(std::string_view path, std::string_view text);
 
-  // Adds a graph to the current run beside the model of begin_run: one of several that its calls name, or the executed
+  // Adds a graph to the current run besides the model of begin_run: one of several that its calls name, or the executed
   // one. `provenance`: of an executed one, pairs of its nodes and the source nodes that they stand for.
   Status add_graph(const std::string& name, const Model& model, bool is_executed,
                    const std::vector<std::pair<std::string, std::string>>& provenance = {});
 
-  // Of a file in memory: gets and touches `bytes` now, where the amount to come is known, so that the run need not wait
-  // for Linux to clear pages. Never needed; what is left over is given back in the end.
+  // Prepares a file in memory: allocates and touches `bytes` now, where the amount to come is known, so that the run
+  // need not wait for Linux to clear pages. Never needed; the unused part is returned in the end.
   void prepare(size_t bytes);
 
   // Waits until all is checked, adds index and footer, closes. No event may follow.

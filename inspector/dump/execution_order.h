@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where values stand in the execution of their model, by their paths: the order in which a run would have shown them.
+// The order of values in the execution of their model, by their paths: that in which a run would have shown them.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ class ExecutionOrder {
   // Errors: invalid_model, as of SiteTable.
   static Result<ExecutionOrder> of(std::shared_ptr<const Model> model);
 
-  // Places are compared number by number. What the model does not know is behind everything else of its step or body.
+  // Positions are compared number by number. A value that the model does not have comes after everything else of its
+  // step or body.
   std::vector<int64_t> location_of(const ValuePath& path);
 
  private:

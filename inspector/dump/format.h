@@ -68,8 +68,8 @@ FileHeader make_file_header();
 uint32_t head_crc(const RecordHeader& header, std::span<const std::byte> body);
 uint32_t seal_check(const RecordHeader& header);  // from head_crc, payload_of and payload_crc
 
-// What a header says of itself, short of its CRC: sizes that fit each other and stay below `available` bytes from its
-// start.
+// The state of a header by itself, short of its CRC: sizes that fit each other and stay below `available` bytes from
+// its start.
 enum class HeaderState : uint8_t { valid, end_of_data, cut_off, damaged };
 HeaderState inspect_header(const RecordHeader& header, uint64_t available_bytes);
 

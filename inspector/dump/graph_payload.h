@@ -13,7 +13,7 @@
 
 namespace parallax::dump {
 
-// A tensor that was left out: its place among the model's tensors (graph_payload.cpp gives the order), and its type.
+// A tensor that was left out: its index among the model's tensors (graph_payload.cpp gives the order), and its type.
 using LeftOut = std::vector<std::pair<uint32_t, TypeInfo>>;
 
 struct GraphPayload {

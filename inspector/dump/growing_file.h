@@ -16,7 +16,7 @@
 
 namespace parallax::dump {
 
-// One thread appends (reserve, prepare_together), another may work ahead of it and behind it (prepare, holds, release,
+// One thread appends (reserve, prepare_together), another may work ahead of it and after it (prepare, holds, release,
 // punch).
 class GrowingFile {
  public:
@@ -33,20 +33,20 @@ class GrowingFile {
   // Errors (io): no space left, file too large for a limit, not mappable.
   Result<std::byte*> reserve(uint64_t begin, uint64_t end);
 
-  // Whether much at once is better stored by write() than through the mapping: true but for a file in memory that has
-  // huge pages. What is written so needs neither a page fault for each page nor to be cleared first.
+  // True where large payloads are better stored by write() than through the mapping: for all files but those in memory
+  // with huge pages. write() needs neither a page fault for each page nor cleared pages.
   bool prefers_writes() const { return !has_huge_pages_.load(std::memory_order_relaxed); }
   enum class Caching : uint8_t { kept, dropped };
   // Stores `bytes` at `begin` of what is reserved. `dropped`: the disk shall have them at once and the cache give them
   // up, where Linux can (6.14); for what is not read again soon. Errors (io): what a disk may answer.
   Status write(uint64_t begin, std::span<const std::byte> bytes, Caching caching);
 
-  // What the file system has left for files like this; 0 where it does not say.
+  // The bytes that the file system has left for such files; 0 where it does not say.
   uint64_t available_bytes() const;
   // Reserves up to `end` and, where write() is not preferred, takes its page faults, as far as disk and address space
   // allow; failing is left to reserve().
   void prepare(uint64_t end);
-  // The same for huge pages of a file in memory, spread over the pool's threads and done on return; elsewhere nothing.
+  // Prepares huge pages of a file in memory, spread over the pool's threads and done on return; elsewhere nothing.
   void prepare_together(uint64_t end);
   uint64_t prepared_end() const { return prepared_end_.load(std::memory_order_relaxed); }
   void release(uint64_t end);                      // unmaps all before `end`; nobody may use it any more
@@ -54,7 +54,7 @@ class GrowingFile {
 
   // Fills `target` with what stands at `begin` of the file, released or not, without mapping it again.
   Status read(uint64_t begin, std::span<std::byte> target) const;
-  // Whether `bytes` stand at `begin` of the file, released or not.
+  // True where `bytes` are stored at `begin` of the file, released or not.
   bool holds(uint64_t begin, std::span<const std::byte> bytes) const;
 
   Status finish(uint64_t end, bool sync);  // cuts the file to `end` bytes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values whose tensors lie on a device, brought into host memory.
+// Values whose tensors are on a device, brought into host memory.
 #pragma once
 
 #include <functional>

@@ -19,7 +19,7 @@ Result<Tensor> read_npy(const std::string& path);
 Result<std::vector<NamedValue>> read_npz(const std::string& path);
 Result<std::vector<NamedValue>> read_safetensors(const std::string& path);
 
-// The same from bytes that `owner` keeps alive (payloads may be views of them). Messages do not name a file.
+// Parses a .npy file from bytes that `owner` keeps alive (payloads may be views of them). Messages do not name a file.
 Result<Tensor> parse_npy(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner);
 Result<std::vector<NamedValue>> parse_npz(std::span<const std::byte> bytes);
 Result<std::vector<NamedValue>> parse_safetensors(std::span<const std::byte> bytes,

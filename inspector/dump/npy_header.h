@@ -37,7 +37,7 @@ std::string make_npy_header(std::string_view descr, std::span<const int64_t> dim
 // A whole file. Errors: unsupported.
 struct NpyFile {
   std::string head;              // the header, and texts
-  std::string_view tensor_data;  // elements of the tensor as they lie in memory
+  std::string_view tensor_data;  // elements of the tensor in memory order
 };
 Result<NpyFile> make_npy(const Tensor& tensor);
 

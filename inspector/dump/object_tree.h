@@ -44,7 +44,7 @@ Result<Json> read_tree_of(std::span<const NamedOutput> outputs, size_t level, co
                           const TensorSink& keep);
 
 std::vector<std::string_view> segments_of(std::string_view output_name);
-// Whether the last segment is one of the forms and all before name containers.
+// True where the last segment is one of the forms and all before name containers.
 bool is_output_name(std::string_view output_name);
 
 // "((model.decoder,0,I))": the key of a module's call.

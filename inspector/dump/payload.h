@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a Value lies in a payload: raw elements for tensors, a coded tree and aligned contents for everything else.
+// The layout of a Value in a payload: raw elements for tensors, a coded tree and aligned contents for everything else.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class PayloadLayout {
   void add_tensor(const Tensor& tensor);
 
   ByteWriter tree_;              // offsets relative to the first piece until write()
-  std::vector<size_t> patches_;  // places in tree_ that hold such offsets
+  std::vector<size_t> patches_;  // positions in tree_ that hold such offsets
   std::vector<Piece> pieces_;
   uint64_t pieces_begin_ = 0;
   uint64_t pieces_bytes_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RecordLog: appends records to a dump file and seals them. The appending thread copies and commits; a second thread
-// prepares space ahead of it, where a processor is free for that, and, behind it, compares payloads that may be equal.
+// prepares space ahead of it, where a processor is free for that, and, after it, compares payloads that may be equal.
 #pragma once
 
 #include <condition_variable>
@@ -37,10 +37,10 @@ class RecordLog {
   RecordLog(const RecordLog&) = delete;
   RecordLog& operator=(const RecordLog&) = delete;
 
-  // Every draft is committed: the bytes of one that was left behind would stand where the next record begins.
-  // Errors (io): the disk is full. The log stays usable: smaller records may still fit.
+  // Every draft is committed: the bytes of a dropped one would be where the next record begins. Errors (io): the disk
+  // is full. The log stays usable: smaller records may still fit.
   Result<Draft> begin(Kind kind, size_t body_bytes, uint64_t payload_bytes);
-  // Whether a payload is better given to write() than stored at Draft::payload.
+  // True where a payload is better given to write() than stored at Draft::payload.
   bool prefers_writes(uint64_t payload_bytes) const;
   // Stores a part of a draft's payload. Errors (io): a disk that fails; from then on the log takes nothing more.
   Status write(const Draft& draft, uint64_t offset, std::span<const std::byte> part, GrowingFile::Caching caching);

@@ -45,7 +45,7 @@ std::optional<RecordList> read_index(std::span<const std::byte> file, std::strin
 // stops there.
 RecordList walk_records(std::span<const std::byte> file, bool search_on);
 
-// The payload bytes that lie in the record itself.
+// The payload bytes that are in the record itself.
 inline std::span<const std::byte> own_payload(std::span<const std::byte> file, const Record& record) {
   return file.subspan(static_cast<size_t>(record.offset + record.header.payload_offset()),
                       static_cast<size_t>(record.header.payload_bytes));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bodies of the record kinds say, as structs, and their coding. FORMAT.md gives tags and meaning.
+// The bodies of the record kinds as structs, and their coding. FORMAT.md gives tags and meaning.
 #pragma once
 
 #include <optional>

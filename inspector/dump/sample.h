@@ -10,10 +10,10 @@
 
 namespace parallax::dump {
 
-// The elements at these row-major places: rank 1.
+// The elements at these row-major indices: rank 1.
 Result<Tensor> take_elements(const Tensor& tensor, std::span<const int64_t> locations);
 
-// Where the elements of a sample stand in the whole tensor, row-major, in order.
+// The element indices of a sample in the whole tensor, row-major, in order.
 std::vector<int64_t> sampled_indices(int64_t sample_count, int64_t element_count);
 
 // At most `limit` elements of a tensor, evenly spread, the first among them, in order: rank 1.

@@ -19,7 +19,7 @@ using statistics::kSignSequences;
 enum class NumberFormat : uint8_t { float64, float32, float16, bfloat16 };
 
 // CRC-32C of a chunk's whole groups of elements, as of four parts of one length after one another, where the kernel
-// takes it on its way: the processor does that beside the sums, which need its other units.
+// takes it on its way: the processor does that next to the sums, which need its other units.
 struct GroupsCrc {
   static constexpr int kParts = 4;
   bool is_taken = false;

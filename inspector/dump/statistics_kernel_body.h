@@ -26,7 +26,7 @@ constexpr SignTable kSigns = make_signs();
 
 inline const double* bundle_signs(int64_t bundle) { return kSigns.signs[statistics::bundle_sign_bits(bundle)]; }
 
-// What is summed up of one part of every row.
+// The sums of one part of every row.
 struct Lanes {
   Part min;
   Part max;
@@ -58,7 +58,7 @@ inline void transform(Part (&x)[kRows]) {
   }
 }
 
-// What is found by comparing, in the format's own vectors; zeros of a chunk fit into 32 bits.
+// The results of comparisons, in the format's own vectors; the count of zeros of a chunk fits into 32 bits.
 template <class Vector, class Mask>
 struct Compared {
   using Number = decltype(Vector{}[0] + 0);
@@ -73,7 +73,7 @@ struct Compared {
   }
 };
 
-// Floats are compared as many at a time as a register holds, where that is one row or two; halves are widened first,
+// Floats are compared as many at a time as a register holds, where that is one row or two; float16 is widened first,
 // and not in two sizes.
 template <NumberFormat kFormat>
 constexpr bool kComparesFull = (kParts == 2 && kFormat != NumberFormat::float64) ||
@@ -93,7 +93,7 @@ inline void compare_full(const std::byte* source, ComparedFull& compared) {
   }
 }
 
-// One part of the rows of a group: what `places` holds of each row grows or shrinks by them.
+// One part of the rows of a group: the range that `places` holds of each row grows or shrinks by them.
 template <NumberFormat kFormat, bool kMasked>
 inline void add_part(const std::byte* source, int group, ComparedPart<kFormat>& compared, Lanes& lanes,
                      Part (&locations)[kRows]) {
@@ -124,7 +124,7 @@ inline Part sum_of_rows(const Part (&x)[kRows]) {
   return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
 }
 
-// `places`: of a bundle, or of its first groups; `added`: of those alone that are added.
+// `places`: those of a bundle, or of its first groups; `added`: only those that are added.
 inline void end_bundle(Part (&locations)[kRows], const Part& added, const double* signs, Lanes& lanes) {
   transform(locations);
   lanes.sum += added + (added - locations[0]);
@@ -133,7 +133,7 @@ inline void end_bundle(Part (&locations)[kRows], const Part& added, const double
     lanes.projections[k] = add_exact_product(locations[k], every_lane(signs[k]), lanes.projections[k]);
 }
 
-// What was compared in full registers, a part of it.
+// One part of the results of comparisons in full registers.
 template <NumberFormat kFormat>
 inline ComparedPart<kFormat> part_of(const ComparedFull& full, int part) {
   ComparedPart<kFormat> out;
@@ -150,7 +150,7 @@ inline ComparedPart<kFormat> part_of(const ComparedFull& full, int part) {
   return out;
 }
 
-// What is done with a chunk's groups besides sums; `masked`: only finite numbers are summed.
+// The work on a chunk's groups besides sums; `masked`: only finite numbers are summed.
 enum class Groups : uint8_t { summed, masked, checked, copied };
 
 // One part of a bundle, of which there are `group_count` groups; `before(group)` comes before each.
@@ -295,7 +295,7 @@ inline void load_tail(const std::byte* source, int count, double (&out)[kGroupEl
   }
 }
 
-// Sum of (x - mean)^2 in a second pass, for chunks whose spread is small beside their mean.
+// Sum of (x - mean)^2 in a second pass, for chunks whose spread is small compared with their mean.
 template <NumberFormat kFormat>
 inline double centered_squares(const std::byte* data, int64_t group_count, const double (&tail)[kGroupElements],
                                int tail_count, double mean) {

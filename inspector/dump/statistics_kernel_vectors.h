@@ -132,7 +132,7 @@ inline Part widened(FloatPart numbers) {
 #endif
 }
 
-// Where lanes of `numbers` are zero, 1 is added to those of `zeros`.
+// Adds 1 to the lanes of `zeros` in which `numbers` are zero.
 template <class Vector, class Mask>
 inline void count_zeros(const Vector& numbers, Mask& zeros) {
   zeros -= numbers == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CaptureTraffic: what a session whose values lie on a device tells of how they came to the observer.
+// CaptureTraffic: what a session whose values are on a device reports about their copies for the observer.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct CaptureCounts {
 class CaptureTraffic {
  public:
   virtual ~CaptureTraffic() = default;
-  // Since the session was made; nothing where values lie on the host anyway.
+  // Since the session was made; nothing where values are on the host anyway.
   virtual std::optional<CaptureCounts> capture_counts() const = 0;
 };
 

@@ -35,9 +35,9 @@ struct StateBinding {
   int axis = 2;
 };
 
-// An executor that cannot honour an option answers with a usage error; it never ignores one.
+// An executor that cannot honor an option answers with a usage error; it never ignores one.
 struct RunOptions {
-  bool keep_casts = false;  // reference:double honours casts to narrower types
+  bool keep_casts = false;  // reference:double honors casts to narrower types
   bool tf32 = false;
   Accumulate accumulate = Accumulate::default_;
   RewriteChoice rewrite;
@@ -66,8 +66,8 @@ class Session {
 
   // Runs the main graph. `inputs` are in the order of Graph::inputs; an absent Value takes the initializer of that name
   // as default. Outputs are in the order of Graph::outputs and stay valid after the session ends and after later runs;
-  // they may lie on the executor's device, as may inputs. Errors name node and op; the observer has been told before
-  // they return.
+  // they may be on the executor's device, as may inputs. Errors name node and op; the observer has seen the failure
+  // before they return.
   virtual Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer,
                                          const CallInfo& call = {}) = 0;
 
@@ -83,9 +83,10 @@ class Executor {
   virtual std::map<std::string, std::string> settings(
       const RunOptions& options) const = 0;  // all that can change a result
 
-  // Whether it can honour them, whatever the model: prepare() asks this first. Errors: usage, naming the option.
+  // Checks that the executor can honor the options, whatever the model: prepare() asks this first. Errors: usage,
+  // naming the option.
   virtual Status check_options(const RunOptions& /*options*/) const { return {}; }
-  // Errors: usage (an option it cannot honour), unsupported (naming the first node without a kernel), out_of_memory.
+  // Errors: usage (an option it cannot honor), unsupported (naming the first node without a kernel), out_of_memory.
   virtual Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) = 0;
 };
 

@@ -10,7 +10,8 @@
 
 namespace parallax {
 
-// Whether a node's outputs are: by its operator's definition, or because it keeps the axes of an input that is one.
+// True where a node's outputs are feature maps: by its operator's definition, or because it keeps the axes of an input
+// that is one.
 bool gives_feature_maps(const Node& node, const std::function<bool(ValueId)>& is_feature_map);
 
 // The order in which the elements of this tensor of a site are counted, the same with every executor.

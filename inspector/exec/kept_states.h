@@ -69,7 +69,7 @@ class KeptStates {
   WideStates wide_ = WideStates::refused;
 };
 
-// A tensor whose row i along the first axis is row rows[i] of `tensor`, which lies on the host. Rows are valid.
+// A tensor whose row i along the first axis is row rows[i] of `tensor`, which is on the host. Rows are valid.
 Result<Tensor> take_rows(const Tensor& tensor, std::span<const int32_t> rows);
 
 }  // namespace parallax

@@ -19,7 +19,7 @@ namespace parallax {
 
 enum class CaptureLevel : uint8_t { none, shape, stats, sample, all };
 
-// A value's place in an executed plan, fixed for the life of a session. All views lead into the session or its model.
+// A value's slot in an executed plan, fixed for the life of a session. All views point into the session or its model.
 struct ValueInfo {
   enum class Role : uint8_t { input, initializer, node_output };
   int32_t id = 0;  // dense, from 0, unique in the session: observers may index arrays by it
@@ -76,11 +76,11 @@ struct NodeLocation {
 struct Observation {
   const ValueInfo& value_info;
   const FrameStack& frames;  // frames.path_of(site.escaped_name) is the value path
-  const Value& value;        // may lie on a device or channels last; valid until the call returns
+  const Value& value;        // may be on a device or channels last; valid until the call returns
   const ValueInfo* alias_of =
       nullptr;             // an earlier value of the same frame with the very same payload (Reshape, Identity)
   void* stream = nullptr;  // device stream on which the value is ready; null on the host
-  // Taken on the device, where no more than that is wanted of the site: `value` is then a type and a shape without
+  // Taken on the device, where no more than that is wanted of the value: `value` is then a type and a shape without
   // payload, as it is on a device where only the shape is wanted.
   const TensorStatistics* statistics = nullptr;
 
@@ -101,11 +101,11 @@ class Observer {
   // Distinct for every observer of the process; never 0.
   uint64_t identity() const { return identity_; }
 
-  // Asked once for every site of a session, before any event of the first call it is shown: a session keeps the answers
-  // for its further runs, so that plans stay fixed. To want something else, be another observer.
+  // Asked once for every value of a session, before any event of the first call it is shown: a session keeps the
+  // answers for its further runs, so that plans stay fixed. To want something else, be another observer.
   virtual CaptureLevel wants(const ValueInfo& value_info) = 0;
   virtual bool wants_node_times() const { return false; }
-  // Whether it reads tensors that lie channels last (inspector/tensor/channels_last.h); else they are turned for it.
+  // True where it reads channels-last tensors (inspector/tensor/channels_last.h); else they are transposed for it.
   virtual bool takes_channels_last() const { return false; }
 
   virtual Status begin_run(const RunInfo&) { return {}; }
@@ -114,7 +114,7 @@ class Observer {
   virtual Status absent(const ValueInfo&, const Absence&) { return {}; }
   virtual Status enter_body(const NodeLocation&, const Frame&) { return {}; }
   virtual Status leave_body(const NodeLocation&, const Frame&) { return {}; }
-  // Only for sites for which wants() gave more than none.
+  // Only for values for which wants() gave more than none.
   virtual Status observe(const Observation&) { return {}; }
   virtual Status node_done(const NodeLocation&, double /*elapsed_ms*/) { return {}; }  // only with wants_node_times()
   virtual Status node_failed(const NodeLocation&, const FrameStack&, const Error&) { return {}; }

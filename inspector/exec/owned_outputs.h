@@ -15,7 +15,7 @@ namespace parallax {
 // sessions copy them there. Errors: out_of_memory.
 Status separate_outputs(std::span<Value> outputs);
 
-// Whether no tensor of the value has another owner.
+// True where no tensor of the value has another owner.
 bool owns_memory(const Value& value);
 
 }  // namespace parallax

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PlannedMemory: what a session that plans where its values lie tells of it, beside its statistics.
+// PlannedMemory: the report of a session that plans its values' memory, besides its statistics.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,8 @@ namespace parallax {
 // stands in front of messages. Errors: usage, naming the part that is none of them.
 Result<RewriteChoice> parse_rewrite_choice(std::string_view option, std::string_view text);
 
-// The same with a bare "NAME" for one pattern more; without a set, names alone mean that nothing else is on. Executors
-// say whether there is such a pattern. Errors: usage for a text without a pattern or with two sets.
+// Parses patterns where a bare "NAME" adds one pattern; without a set, names alone mean that nothing else is on.
+// Executors say whether there is such a pattern. Errors: usage for a text without a pattern or with two sets.
 Result<RewriteChoice> parse_patterns(std::string_view option, std::string_view text);
 
 }  // namespace parallax

@@ -30,7 +30,7 @@ class TeeObserver final : public Observer {
 
  private:
   std::vector<Observer*> observers_;
-  std::unordered_map<const ValueInfo*, uint64_t> wanted_by_;  // bit i: observer i wants the site
+  std::unordered_map<const ValueInfo*, uint64_t> wanted_by_;  // bit i: observer i wants the value
 };
 
 }  // namespace parallax

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WantedLevels: an observer's answers for every site of a session, kept so that it is asked once.
+// WantedLevels: an observer's answers for every value of a session, kept so that it is asked once.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace parallax {
 
 class WantedLevels {
  public:
-  // By site id. Asks only an observer that is not the one asked last.
+  // By value id. Asks only an observer that is not the one asked last.
   const std::vector<CaptureLevel>& of(Observer& observer, const ValueTable& value_infos);
 
  private:

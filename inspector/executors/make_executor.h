@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executors by name: the one place that knows every concrete executor. Linked by the composition roots alone.
+// Executors by name: the only file that knows every concrete executor. Linked by the composition roots alone.
 #pragma once
 
 #include <memory>

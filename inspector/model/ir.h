@@ -33,13 +33,13 @@ constexpr NodeId kNoNode = -1;
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 std::string_view find_metadata(const Metadata& metadata, std::string_view key);  // empty when absent
 
-// A tensor stored in a model: an initializer or an attribute's value. The payload may lie in the mapped file.
+// A tensor stored in a model: an initializer or an attribute's value. The payload may be in the mapped file.
 struct StoredTensor {
   std::string name;
   Tensor tensor;
   std::string doc;
   Metadata metadata;
-  std::string external_location;  // file beside the model that held the payload; empty when it was inline
+  std::string external_location;  // file next to the model that held the payload; empty when it was inline
   bool is_typed = false;          // the payload was in a *_data field of its type, not in raw_data
   std::string unparsed;           // serialized fields of the message that this struct does not model
 };
@@ -128,7 +128,7 @@ struct Graph {
 
   ValueId find_value(std::string_view value_name) const;  // kNoValue when there is none
   NodeId find_node(std::string_view display_name) const;
-  // What the file declares, with inferred dimensions, and the inferred type where it declares none.
+  // The type that the file declares, with inferred dimensions, and the inferred type where it declares none.
   TypeInfo output_type(size_t index) const;
 };
 
@@ -170,8 +170,8 @@ struct Model {
   Graph graph;
   std::vector<std::shared_ptr<Function>> functions;
   std::string unparsed;
-  // What model_sha256() answers with: the file the model was read from, or the hash of the bytes it was read from. Both
-  // are empty for a model that was made; whoever changes a copy of a model resets them.
+  // The source of model_sha256(): the file the model was read from, or the hash of the bytes it was read from. Both are
+  // empty for a model that was built in memory; code that changes a copy of a model resets them.
   std::shared_ptr<const MappedFile> file;
   std::string sha256;
 

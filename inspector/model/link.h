@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from a graph's names and edges, filled in one place: for the importer, and for transforms that changed a
+// Completes the fields that follow from a graph's names and edges: for the importer, and for transforms that changed a
 // graph.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs that say where a node's elements go and not what they are: shapes, axes, places along an axis. Executors read
-// them on the host.
+// Inputs that say where a node's elements go and not what they are: shapes, axes, positions along an axis. Executors
+// read them on the host.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ enum class Placing : uint8_t {
   by_shape,     // what it says is seen in the shape alone of what the node makes
 };
 
-// What `node` of `graph` reads of `value`, in its bodies and in the function it calls as well: the least of all uses.
-// `none` where it does not read it.
+// The part of `value` that `node` of `graph` reads, also in its bodies and in the function it calls: the least of all
+// uses. `none` where it does not read it.
 Placing placing_of(const Graph& graph, const Node& node, ValueId value);
 
 }  // namespace parallax

@@ -36,7 +36,7 @@ TypeInfo type_info_of(SchemaType type);
 
 // The type without any dimensions, in its inner types too.
 TypeInfo without_dims(TypeInfo type);
-// Whether both can be the type of one value: equal where both are known, dimensions apart.
+// True where both can be the type of one value: equal where both are known, not counting dimensions.
 bool types_agree(const TypeInfo& a, const TypeInfo& b);
 
 }  // namespace parallax

@@ -21,14 +21,14 @@ inline bool is_channels_last(const TensorView& view) { return view.device == kCh
 inline bool is_channels_last(const Tensor& tensor) { return tensor.device() == kChannelsLast; }
 inline bool is_channels_last(const Value& value) { return value.is_tensor() && is_channels_last(value.tensor()); }
 
-// Whether both orders are the same: one channel, or one place. Of dimensions [N, C, spatial...].
+// True where both orders of dimensions [N, C, spatial...] are the same: one channel, or one spatial element.
 bool is_order_free(std::span<const int64_t> dims);
 
-// Whether there are such tensors that lie channels last: of rank 3 and more, and elements of whole bytes.
+// True where such tensors can be channels last: of rank 3 and more, and elements of whole bytes.
 bool can_be_channels_last(DType dtype, const Shape& shape);
 
-// Reads a tensor in the order of the two that it does not lie in, by whole rows of that order: the channels of one that
-// lies channels last, the places of a row-major one. Elements are whole bytes; the rank is 3 or more.
+// Reads a tensor in the order of the two in which it is not stored, by whole rows of that order: the channels of a
+// channels-last one, the spatial positions of a row-major one. Elements are whole bytes; the rank is 3 or more.
 class TransposingReader {
  public:
   explicit TransposingReader(const TensorView& view);
@@ -38,7 +38,7 @@ class TransposingReader {
   // Rows that share lines of the cache are best read together.
   int64_t rows_of_line() const { return rows_of_line_; }
   int64_t line_end(int64_t row) const;    // the first row after `row` that begins another line
-  int64_t square_end(int64_t row) const;  // and another of the squares that are turned at once
+  int64_t square_end(int64_t row) const;  // and another of the squares that are transposed at once
 
   // Rows [first, end) to `target`, which has room for them.
   void read(int64_t first, int64_t end, std::byte* target) const;
@@ -51,8 +51,8 @@ class TransposingReader {
   int64_t batch_, rows_, length_, rows_of_line_;
 };
 
-// Pieces of a tensor's payload in one of the orders, whichever it lies in on the host. What is read ahead of a piece is
-// kept for the next one; `end_bytes`: no piece goes beyond, so that nothing is read ahead of there.
+// Pieces of a tensor's payload in one of the orders, in whichever it is stored on the host. What is read ahead of a
+// piece is kept for the next one; `end_bytes`: no piece goes beyond, so that nothing is read ahead of there.
 class OrderedPieces {
  public:
   OrderedPieces(const TensorView& view, ElementOrder order, size_t end_bytes = SIZE_MAX);
@@ -71,7 +71,7 @@ class OrderedPieces {
   int64_t first_ = 0, end_ = 0;  // the rows in the buffer
 };
 
-// Whether a tensor must be turned to be read in that order.
+// True where a tensor must be transposed to be read in that order.
 bool must_transpose(const TensorView& view, ElementOrder order);
 
 // The whole tensor. Errors: out_of_memory.

@@ -13,7 +13,7 @@ namespace parallax::statistics {
 // Walsh-Hadamard transform of what that gives serves all of them and all eight projections.
 constexpr int kSignSequences = 8;
 constexpr int kRows = 8;    // of a group
-constexpr int kLanes = 8;   // of a row: neighbouring elements
+constexpr int kLanes = 8;   // of a row: neighboring elements
 constexpr int kGroups = 8;  // of a bundle
 constexpr int64_t kGroupElements = kRows * kLanes;
 constexpr int64_t kBundleElements = kGroups * kGroupElements;
@@ -53,7 +53,7 @@ static constexpr unsigned bundle_sign_bits(int64_t bundle) {
 // s(g): the first half of a bundle is added, the second subtracted.
 constexpr int kAddedGroups = kGroups / 2;
 static constexpr double group_sign(int group) { return group < kAddedGroups ? 1.0 : -1.0; }
-// m(g): g times x in the field of eight elements, x^3 = x + 1. Rows of one number have eight places, and where groups
+// m(g): g times x in the field of eight elements, x^3 = x + 1. Rows of one number have eight elements, and where groups
 // and rows are exchanged, only those on the diagonal keep theirs.
 static constexpr int row_index(int group, int row) {
   const int product = (group << 1) ^ ((group & 4) != 0 ? 0b1011 : 0);

@@ -6,7 +6,7 @@
 
 namespace parallax {
 
-// Of a tensor [N, C, spatial...]: as ONNX has it, or [N, spatial..., C].
+// The order of a tensor [N, C, spatial...]: as ONNX has it, or [N, spatial..., C].
 enum class ElementOrder : uint8_t { row_major, channels_last };
 
 }  // namespace parallax

@@ -30,22 +30,22 @@ struct TensorStatistics {
   int64_t negative_inf = 0;
   // Sum of s_k(i) * x_i over finite elements for eight fixed pseudo-random sign sequences: a permutation changes them.
   std::array<double, kProjectionCount> projections{};
-  // Not in dumps that were written before the signs were what they are, whose projections say nothing beside these.
+  // Not in dumps that were written before the signs were what they are, whose projections are not comparable with
+  // these.
   bool has_projections = true;
-  // In which the elements are counted. Sums are taken in it, and signs follow it: projections of different orders say
-  // nothing beside each other.
+  // In which the elements are counted. Sums are taken in it, and signs follow it: projections of different orders are
+  // not comparable.
   ElementOrder order = ElementOrder::row_major;
 };
 
-// What sums in double of the same elements may differ by, where they are taken in another order, as a part of their
-// norm.
+// The largest difference of sums in double of the same elements in another order, as a part of their norm.
 constexpr double kSumsInDouble = 1e-12;
 
 inline bool have_comparable_projections(const TensorStatistics& a, const TensorStatistics& b) {
   return a.has_projections && b.has_projections && a.order == b.order;
 }
 
-// Of `count` elements from the statistics of their chunks, in order.
+// The statistics of `count` elements from those of their chunks, in order.
 TensorStatistics joined_statistics(std::span<const statistics::ChunkStatistics> chunks, int64_t count,
                                    ElementOrder order = ElementOrder::row_major);
 

@@ -17,7 +17,7 @@
 
 namespace parallax {
 
-// Where a payload lies. Only host payloads may be read through TensorView::as.
+// The device of a payload. Only host payloads may be read through TensorView::as.
 struct Device {
   enum class Kind : uint8_t { host, cuda };
   Kind kind = Kind::host;
@@ -84,7 +84,7 @@ class Tensor {
 
   Tensor() = default;  // no tensor: dtype undefined
 
-  // Uninitialised payload on the host, 64-byte aligned (strings are constructed empty). Errors: out_of_memory.
+  // Uninitialized payload on the host, 64-byte aligned (strings are constructed empty). Errors: out_of_memory.
   static Result<Tensor> allocate(DType dtype, const Shape& shape);
   static Result<Tensor> zeros(DType dtype, const Shape& shape);
 
@@ -135,9 +135,9 @@ class Tensor {
     return {const_cast<T*>(constant.data()), constant.size()};
   }
 
-  // The same payload under another shape of equal element count.
+  // A view of the same payload under another shape of equal element count.
   Tensor reshaped(const Shape& shape) const;
-  // A deep copy on the host (the payload must lie on the host).
+  // A deep copy on the host (the payload must be on the host).
   Result<Tensor> clone() const;
 
  private:

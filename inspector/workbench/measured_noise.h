@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rounding noise of a model on given inputs, measured: the reference in the declared types beside the reference in
-// double.
+// The rounding noise of a model on given inputs, measured: the reference in the declared types compared with the
+// reference in double.
 #pragma once
 
 #include "inspector/diff/comparison.h"

@@ -29,7 +29,7 @@ struct RunSide {
   double prepare_ms = 0;
   double wall_ms = 0;
 
-  // Runs the session once, telling `watcher` (may be null) and the dump. end_run is always told, also after a failure.
+  // Runs the session once, for `watcher` (may be null) and the dump. end_run is always called, also after a failure.
   Status run(Observer* watcher);
 };
 
@@ -39,8 +39,7 @@ Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, con
 
 // Two sides differ in the executor or in the model, or nothing is compared. Errors: usage.
 Status check_sides(const std::vector<std::string>& executors, bool has_against);
-// What can be told before a model is read: whether there are these executors, and each option means something to one of
-// them. Errors: usage.
+// Checks that need no model: the executors exist, and each option means something to one of them. Errors: usage.
 Status check_options(const RunRequest& request, const ExecutorFactory& make_executor);
 // The options this executor understands.
 RunOptions options_for(const RunRequest& request, const std::string& executor_name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arena: one block of memory that the buffers of a planned run lie in, and which of it is in use.
+// Arena: one block of memory that holds the buffers of a planned run, and its free ranges.
 #pragma once
 
 #include <cstddef>

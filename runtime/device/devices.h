@@ -33,7 +33,7 @@ using CompiledDevice = Cuda;
 using CompiledDevice = Cpu;
 #endif
 
-// Where work is submitted and memory comes from. Specialised by queue_cpu.h, queue_cuda.h and the tests.
+// The queue that work is submitted to and memory comes from. Specialized by queue_cpu.h, queue_cuda.h and the tests.
 template <class Device>
 class Queue;
 

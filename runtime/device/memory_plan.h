@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MemoryPlan: where each buffer of a run lies in one block of memory, made from the trace of a run like it.
+// MemoryPlan: the offset of each buffer of a run in one block of memory, made from the trace of a run like it.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace parallax::runtime {
 
-// Sizes are rounded up to this, and buffers lie on it.
+// Sizes are rounded up to this, and buffers are aligned to it.
 constexpr size_t kBufferAlignment = 64;      // on the host: a cache line
 constexpr size_t kGpuBufferAlignment = 256;  // what cublasLt takes its operands to have
 constexpr size_t aligned_bytes(size_t bytes, size_t alignment = kBufferAlignment) {

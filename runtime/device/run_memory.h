@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunMemory: what buffers a run asks for. It is traced, or each buffer lies where a MemoryPlan says, in one block that
-// is kept from run to run. The same for every device: the block is memory of its own.
+// RunMemory: the buffers that a run asks for. It is traced, or each buffer is where a MemoryPlan says, in one block
+// that is kept from run to run. The same for every device: the block is memory of its own.
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,11 @@ class RunMemory : public std::enable_shared_from_this<RunMemory> {
   using MakeBlock = std::function<std::shared_ptr<std::byte>(int64_t bytes)>;
   using Fill = std::function<void(std::byte* memory, size_t bytes)>;
 
-  // `poison`: tests fill places when they are handed out and when they come back. May be null.
+  // `poison`: tests fill buffers when they are handed out and when they come back. May be null.
   static std::shared_ptr<RunMemory> create(Fill poison = nullptr);
 
-  // What is asked for between begin_run and end_run is traced, or placed as `plan` says (null: not). A plan that needs
-  // a larger block than the last one lets go of that and makes its own.
+  // Requests between begin_run and end_run are traced, or served by `plan` (null: none). A plan that needs a larger
+  // block than the last one frees that and allocates its own.
   void begin_run(std::shared_ptr<const MemoryPlan> plan, const MakeBlock& make_block);
   void enter_step(int32_t step) {  // kOtherStep: one that may run several times, or not at all
     step_ = step;
@@ -51,12 +51,12 @@ class RunMemory : public std::enable_shared_from_this<RunMemory> {
     int32_t step_;
   };
   Pause pause() { return Pause(*this); }
-  void drop_block();                           // whoever still holds a place in it keeps its memory
+  void drop_block();                           // owners of a buffer in it keep its memory
   std::shared_ptr<const Arena> arena() const;  // the block; null: none
-  bool is_idle(const Arena& arena) const;      // nobody holds a place in it
+  bool is_idle(const Arena& arena) const;      // no buffer in it is in use
 
-  // The next request of the step. Null: not planned, or its place is in use; then the caller takes a buffer of its own,
-  // and tells of it, and of its return.
+  // The next request of the step. Null: not planned, or its range is in use; then the caller takes a buffer of its own,
+  // and reports it, and of its return.
   std::shared_ptr<std::byte> location(size_t bytes);
   struct Request {
     uint64_t run = 0;

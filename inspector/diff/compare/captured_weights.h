@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dump's graph with the weights that were captured beside it: what tells its nodes apart where a name does not.
+// A dump's graph with the weights that were captured with it: what tells its nodes apart where a name does not.
 #pragma once
 
 #include <memory>

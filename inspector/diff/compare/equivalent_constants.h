@@ -17,18 +17,18 @@ namespace parallax::diff {
 
 class EquivalentConstants {
  public:
-  // A site of either model; all of them before anything else is asked, and in the order of execution.
+  // A value of either model; all of them are added before any other call, and in the order of execution.
   void add(bool is_a, const ValueInfo& value_info);
 
   // Takes back the pairs of such constants. Nothing that is made with them may be wrong for it, and one of these holds:
   // they are integers that say no more than where elements go (the shape of a Reshape, the axes of a Slice), or one
   // index counted from the other end; what is made of them is made of constants alone, and equal; they differ as
   // constants do that two programs computed; they are kept in half precision; nothing made with them has a counterpart
-  // (a normalisation folded into weights).
+  // (a normalization folded into weights).
   void excuse(std::vector<ValueComparison>& values) const;
 
  private:
-  // What a reader makes of a value, or the beginning of the paths of its bodies.
+  // The output of a consumer, or the beginning of the paths of its bodies.
   struct Effect {
     std::string path;
     Placing placing = Placing::none;
@@ -42,14 +42,14 @@ class EquivalentConstants {
   };
   static void add_seen(const ValueComparison& value, bool is_constant, Seen& seen);
 
-  // Whether what is made with it, directly or through values that are not compared, agrees: nothing of it is wrong, and
-  // something was compared. True where nothing is made with it.
+  // True where the values computed with it, directly or through values that are not compared, agree: none is wrong, and
+  // some were compared. True where it has no consumers.
   bool has_right_effects(const ValueComparison& constant, const Seen& seen) const;
   bool may_be_written_so(const ValueComparison& constant, const Seen& seen) const;
   static bool is_one_index(const ValueComparison& constant, const Effect& effect);
   bool leads_to_the_same(const ValueComparison& constant, const Seen& seen) const;
-  // What it leads to is not seen: of `fused`, values that an executor's fusion does without, there is a counterpart
-  // where B's model makes them, too.
+  // True where its effects are not visible: values of `fused`, which an executor's fusion omits, have a counterpart
+  // where B's model computes them, too.
   bool has_no_counterparts(const std::string& constant, const Seen& seen) const;
   // A value of this static path is in both models, of one operator.
   bool is_made_alike(const std::string& path) const;

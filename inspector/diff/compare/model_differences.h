@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comparing the values of two different models needs beside pairs of values: whose element types count, and which
-// differences of constants are no more than another way to write the same.
+// The data for comparing two different models besides pairs of values: the element types that count, and the
+// differences of constants that are equivalent.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@
 
 namespace parallax::diff {
 
-// Half precision, where a main graph takes all its floats there before anything is done with them, and gives what
-// floats it makes of them back from there; undefined otherwise.
+// Half precision, where a main graph takes all its floats there before any computation, and casts its float results
+// back; undefined otherwise.
 DType type_between_casts(const Graph& graph);
 
 // A limit that holds for both.
@@ -24,17 +24,17 @@ Limit wider(const Limit& a, const Limit& b);
 
 class ModelDifferences {
  public:
-  // A site of either model; all of them before anything else is asked.
+  // A value of either model; all of them are added before any other call.
   void add(bool is_a, const ValueInfo& value_info);
 
   // The type whose rounding counts for a value of B: a model in half precision may round like one; single nodes in half
   // within a model of floats may not.
   DType type_that_rounds(DType carried) const;
 
-  // One of the two is in half precision, the other is not: a cast to halves is no difference, and rounds.
+  // One of the two is in half precision, the other is not: a cast to half precision is no difference, and rounds.
   bool are_of_two_types() const { return a_.is_in_half() != b_.is_in_half(); }
 
-  // One of the two is quantised, the other is not: the steps of its codes round.
+  // One of the two is quantized, the other is not: the steps of its codes round.
   bool is_one_quantized() const { return a_.is_quantized != b_.is_quantized; }
 
   // `limit`, but no less than what storing a value in half precision does to it, where one side has it so and rounds to
@@ -49,7 +49,7 @@ class ModelDifferences {
 
   // A pair as the model that can hold less of it would hold both. `a` in half precision: what hides a score (-3.4e38,
   // -1e9) and is large in `b`, too, is taken as equal; what else overflows in half precision is a difference. In codes,
-  // where one model is of floats and the other quantised: what is a little beyond their ends is taken as equal to
+  // where one model is of floats and the other quantized: what is a little beyond their ends is taken as equal to
   // these.
   struct Both {
     Value a, b;
@@ -70,7 +70,7 @@ class ModelDifferences {
   static DType type_in(const Types& narrowed, const Held& value);
 
   // In half precision: most of what is computed, or of the data where nothing is; or all that lies between the casts of
-  // its inputs and outputs, as of a model whose operators a converter left in floats. In doubles likewise, but for
+  // its inputs and outputs, as of a model whose operators a converter left in float32. In doubles likewise, but for
   // casts.
   struct Precision {
     int64_t half = 0, wide = 0, twice = 0;                 // computed

@@ -23,8 +23,8 @@ struct StreamOptions {
   size_t buffer_bytes =
       size_t{8} << 20;  // each side; a single larger value is let through, and so is what arrives out of order
   std::vector<std::string> only;  // globs over paths; empty: all. Graph outputs are always compared
-  // What `only` leaves out is compared nevertheless, though not told of: the limits of what follows depend on it. Not
-  // done where the policy is a user's.
+  // Values that `only` leaves out are compared nevertheless, though not reported: the limits of later values depend on
+  // them. Not done where the policy is a user's.
   bool follows_rest = true;
   bool match_by_name = true;    // as CompareOptions::match_by_name
   bool error_pictures = false;  // as CompareOptions::error_pictures
@@ -33,7 +33,7 @@ struct StreamOptions {
   // By the path in A of an input: how much the two sides' values of it may differ (standard deviation, absolute), since
   // earlier runs have made them. Such a difference is carried on as if it had been made here.
   std::map<std::string, double> inherited;
-  // Told of each pair when it has been compared, one at a time, from the thread that compared it; must be quick.
+  // Called with each pair when it has been compared, one at a time, from the thread that compared it; must be quick.
   std::function<void(const ValueComparison&)> on_value;
 };
 

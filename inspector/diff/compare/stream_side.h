@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the streaming comparison knows of one side: its sites, what is absent from its plan, and the values that wait
-// for their counterpart. Guarded by the comparer's mutex.
+// One side of the streaming comparison: its values, the absences of its plan, and the values that wait for their
+// counterpart. Guarded by the comparer's mutex.
 #pragma once
 
 #include <chrono>
@@ -45,14 +45,14 @@ struct StreamSide {
   int64_t next_order = 0;
   std::unordered_map<std::string, Site> value_infos;     // by static path
   std::unordered_map<std::string, Absence> absent;       // by static path
-  std::vector<std::string> absent_in_order;              // as they were told of
+  std::vector<std::string> absent_in_order;              // in the order of events
   std::unordered_map<std::string, int64_t> occurrences;  // how often a path has been seen
   std::unordered_map<std::string, Seen> waiting;         // by key
   size_t waiting_bytes = 0;
   std::vector<Seen> unmatched;  // without payload
 
   bool has_place_for(size_t bytes, size_t limit) const { return waiting_bytes == 0 || waiting_bytes + bytes <= limit; }
-  // Whether a value may still come here: its site is in the plan, or the plan is not known yet.
+  // True where a value may still come here: it is in the plan, or the plan is not known yet.
   bool may_deliver(const std::string& path, int64_t other_calls_begun) const;
   // Why a value of the other side is not here, once this one has ended.
   std::string reason_for(const std::string& path, std::string_view side_name) const;
@@ -61,7 +61,7 @@ struct StreamSide {
   Seen take(const std::string& key);
 };
 
-// Links sites that have no counterpart of equal path, but one of equal ONNX name.
+// Links values that have no counterpart of equal path, but one of equal ONNX name.
 void link_names(const StreamSide& a, const StreamSide& b, PathLinks& links);
 
 }  // namespace parallax::diff

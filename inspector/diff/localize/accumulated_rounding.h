@@ -11,9 +11,9 @@
 
 namespace parallax::diff {
 
-// The first value that is Inf or NaN on one side and something else in the same place on the other: that is no
-// rounding, even where every node is right on its own inputs. Nothing where there is none. What follows from constants
-// alone is another definition, and left out where these are judged beside.
+// The first value that is Inf or NaN on one side and something else at the same index on the other: that is no
+// rounding, even where every node is right on its own inputs. Nothing where there is none. Values that follow from
+// constants alone are another definition, and left out where definitions are judged separately.
 std::optional<Cause> find_left_range(const Comparison& comparison, bool with_constants = true);
 
 // To be called when every node was judged and is right on its own inputs on both sides: then what differs follows from

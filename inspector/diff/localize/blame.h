@@ -36,7 +36,7 @@ struct BlameRequest {
 // Writes the origin of `node`, as the exporter tells it, into the cause.
 void set_source(const Node& node, Cause& cause);
 
-// Whether both sides ran the same model file.
+// True where both sides ran the same model file.
 bool run_one_model(const BlameRequest& request);
 
 // The causes where both sides run one model: each node's captured outputs against the oracle on the same side's

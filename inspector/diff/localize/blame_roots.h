@@ -19,7 +19,7 @@ struct Root {
   Side side = Side::unknown;
   double introduced = 0;  // of the worst instance
   double inherited = 0;   // of the first
-  int64_t order = 0;      // place in the execution
+  int64_t order = 0;      // position in the execution
   int64_t wrong = 0;      // instances
   int64_t judged = 0;
 };
@@ -41,7 +41,7 @@ class RootFinder {
   const CapturedSide& a() const { return a_; }
   const CapturedSide& b() const { return b_; }
 
-  // The place and node of a value's path; nothing for what no node makes.
+  // The position and node of a value's path; nothing for a value without a node.
   const GraphValues* location_of(std::string_view path) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What statistics alone can say of a divergence: where it shows first, and in what.
+// Diagnosis of a divergence by statistics alone: the value that shows it first, and in which statistic.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace parallax::diff {
 
-// Of dumps of which one keeps no elements: the first value that differs is the cause named, as likely. Nothing where
-// elements are at hand, or nothing diverged.
+// The likely cause for dumps of which one keeps no elements: the first value that differs. Nothing where elements are
+// available, or nothing diverged.
 std::optional<Cause> first_by_statistics(const BlameRequest& request, const Comparison& comparison);
 
 }  // namespace parallax::diff

@@ -34,7 +34,7 @@ struct FoundValue {
 
 class CapturedSide {
  public:
-  // `model` is the one whose sites name the values; `side.model` may hold its weights. The oracle keeps casts.
+  // `model` is the one whose value table names the values; `side.model` may hold its weights. The oracle keeps casts.
   CapturedSide(const BlameSide& side, std::shared_ptr<const Model> model, std::shared_ptr<Executor> oracle);
 
   const DumpReader& dump() const { return *side_.dump; }
@@ -45,7 +45,7 @@ class CapturedSide {
   Result<Value> captured(const std::string& path) const;
   bool has(const std::string& path) const { return by_path_.contains(path); }
 
-  // What `id` of the graph at `place` stands for behind `prefix`.
+  // The value of `id` of the graph at `place` after `prefix`.
   Result<FoundValue> find(const GraphValues& location, const std::string& prefix, ValueId id) const;
 
   // The values that a node reads (as NodeReplay::reads), and what the oracle makes of them (as its outputs). Errors:
@@ -59,9 +59,9 @@ class CapturedSide {
   Result<Computed> compute(const NodeInstance& instance) const;
   // The inputs alone.
   Result<Computed> gather(const NodeInstance& instance) const;
-  // The same for a node that is looked at next to another one, whose session stays.
+  // Gathers the inputs of a node that is examined together with another one, whose session stays.
   Result<Computed> gather_beside(const NodeInstance& instance) const { return gather(instance, 1); }
-  // The oracle on a node at the place of `instance`, ready to run on any values.
+  // The oracle on a node at the position of `instance`, ready to run on any values.
   std::unique_ptr<NodeReplay> make_replay(const NodeInstance& instance, const Node& node) const;
   // The oracle on other values than those captured, or another node in its place.
   Result<std::vector<Value>> replay(const NodeInstance& instance, const Node& node,

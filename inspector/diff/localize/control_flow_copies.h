@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes with bodies do themselves: hand values into their bodies, from one iteration to the next, and out again.
+// The copies that nodes with bodies make themselves: into their bodies, from one iteration to the next, and out again.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct CarriedValuesCheck {
   std::string why;
 };
 
-// Whether what If, Loop, Scan and calls handed on is, bit by bit, what they were given. Errors: corrupt_file.
+// Checks that the values that If, Loop, Scan and calls passed on are bit by bit their inputs. Errors: corrupt_file.
 Result<CarriedValuesCheck> check_carried_values(const CapturedSide& side, const NodeInstance& instance);
 
 }  // namespace parallax::diff

@@ -12,17 +12,17 @@
 
 namespace parallax::diff {
 
-// What a side's executor makes of the node alone, on the inputs of the run: the right result, the same wrong one,
+// The result of a side's executor for the node alone, on the inputs of the run: the right result, the same wrong one,
 // another wrong one, or one that changes from run to run.
 enum class Alone : uint8_t { unknown, right, same, differs, varies };
 
-// What is known of a node on the side where it went wrong. Refers to what it is made of.
+// The evidence about a node on the side where it went wrong. It refers to its sources.
 class ExplanationEvidence {
  public:
   ExplanationEvidence(const CapturedSide& side, const NodeInstance& instance, const NodeJudgement& judgement,
                       std::string_view pending_event, std::span<const std::string> earlier, Alone alone);
-  // The same finding as seen from a member of the group that was judged: `node` and `inputs` are the member's, and
-  // `rerun` passes the member's results on through the rest of the group.
+  // The evidence of a member of the group that was judged: `node` and `inputs` are the member's, and `rerun` passes the
+  // member's results on through the rest of the group.
   ExplanationEvidence(const ExplanationEvidence& whole, size_t member, double budget_ms);
 
   const NodeInstance& instance() const { return *instance_; }
@@ -33,7 +33,7 @@ class ExplanationEvidence {
   std::string_view pending_event() const { return letter_; }  // "A" or "B"
   Alone alone() const { return alone_; }
 
-  // Whether another framework made the values, so that the graph, and no kernel of ours, is what may be wrong.
+  // True where another framework computed the values, so that the graph, and no kernel of ours, may be wrong.
   bool is_foreign() const;
   bool is_member() const { return member_.has_value(); }
   const DumpReader& dump() const { return side_.dump(); }
@@ -51,15 +51,15 @@ class ExplanationEvidence {
   const std::vector<double>& expected_doubles() const { return expected_doubles_; }
   const std::vector<double>& actual_doubles() const { return actual_doubles_; }
 
-  // Whether a candidate is what was captured: as near to it as rounding allows, where the right result is far.
+  // True where a candidate equals the captured value: as near to it as rounding allows, where the right result is far.
   bool is_reproduced_by(const Value& candidate) const;
   bool is_reproduced_by(std::span<const double> elements) const;  // of the judged output
   // The oracle's answer for the judged output, of a changed node or changed inputs. Nothing once the time for
   // trying is spent or where the oracle refuses.
   std::optional<Value> rerun(const Node& node, std::span<const Value> inputs) const;
-  // The same with another value of one input; in a group every member that reads it gets the other value.
+  // The result with another value of one input; in a group every member that reads it gets the other value.
   std::optional<Value> rerun_with(size_t read, const Value& value) const;
-  // The same where the member of a group yields `result` as its only output.
+  // The result where the member of a group yields `result` as its only output.
   std::optional<Value> result_of(const Value& result) const;
   double spent_ms() const { return spent_ms_; }
 
@@ -81,7 +81,7 @@ class ExplanationEvidence {
   double budget_ms_ = 0;
 };
 
-// What a rule's answer is about: how the result was computed, or what the graph says of the node.
+// The subject of a rule's answer: how the result was computed, or the node's definition in the graph.
 enum class RuleKind : uint8_t { computation, definition };
 
 struct ExplanationRule {
@@ -105,7 +105,7 @@ NodeExplanation explain(const ExplanationEvidence& evidence);
 
 // ---- the rules, by what they look at ----
 
-// Values alone (why_values.cpp).
+// Values alone (explain_values.cpp).
 std::optional<std::string> explain_handed_on(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_shape(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_overflow(const ExplanationEvidence& evidence);
@@ -119,12 +119,12 @@ std::optional<std::string> explain_offset(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_moved(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_region(const ExplanationEvidence& evidence);
 
-// Precision (why_precision.cpp).
+// Precision (explain_precision.cpp).
 std::optional<std::string> explain_stored_narrow(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_computed_narrow(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_accumulation(const ExplanationEvidence& evidence);
 
-// The oracle run again with one thing changed (why_reruns.cpp, why_operands.cpp).
+// The oracle run again with one thing changed (explain_reruns.cpp, explain_operands.cpp).
 std::optional<std::string> explain_attribute(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_operator(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_unbiased_variance(const ExplanationEvidence& evidence);

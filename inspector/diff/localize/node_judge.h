@@ -13,15 +13,15 @@
 
 namespace parallax::diff {
 
-// What one node's own rounding may do to an output: the table's bound with inputs that are exact. `inputs` as
-// NodeReplay::reads; those that were computed beside the capture count as known to some rounding only.
+// The limit of one node's own rounding on an output: the table's bound with exact inputs. `inputs` as
+// NodeReplay::reads; those that were recomputed count as known to some rounding only.
 Limit own_rounding_limit(const NodeInstance& instance, const std::vector<ValueId>& reads,
                          const std::vector<FoundValue>& inputs, ValueId output, const Value& captured);
 
 // The oracle's value in the type (and so to the rounding) of the captured one.
 Value rounded_like(const Value& oracle, const Value& captured);
 
-// How far two values are apart under a limit; infinity where shapes or types differ. Metrics of the worst tensor.
+// The distance of two values under a limit; infinity where shapes or types differ. Metrics of the worst tensor.
 struct Distance {
   double severity = 0;
   std::optional<Metrics> metrics;  // nothing: they cannot be compared

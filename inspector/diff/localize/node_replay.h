@@ -22,7 +22,7 @@ class NodeReplay {
   NodeReplay(std::shared_ptr<const Model> model, const Graph& graph, Node node, std::shared_ptr<Executor> executor,
              const RunOptions& options = {});
 
-  // What a run needs, as ids in the graph: the node's inputs, each once, then what its bodies read from outside.
+  // The inputs of a run, as ids in the graph: the node's inputs, each once, then what its bodies read from outside.
   const std::vector<ValueId>& reads() const { return reads_; }
   const Node& node() const { return node_; }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made of constants alone: where two such values come to differ, on the way from the constants to their reader.
+// Values computed from constants alone: the node at which two such values begin to differ, on the way from the
+// constants to their consumer.
 #pragma once
 
 #include <string>
@@ -11,22 +12,22 @@
 
 namespace parallax::diff {
 
-// Whether attributes that differ are what makes a difference.
+// The relevance of attributes that differ.
 enum class Attributes : uint8_t { matter, irrelevant };
 
-// The nodes behind the difference of two paired nodes' definitions: themselves, or, where they read constants that
+// The nodes that cause the difference of two paired nodes' definitions: themselves, or, where they read constants that
 // other nodes compute, those of these that are defined otherwise, were put in or left out. Empty where attributes alone
-// differ that do not matter.
+// differ that are irrelevant.
 std::vector<Culprit> after_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                      const LocatedNode& node_a, const LocatedNode& node_b,
                                      Attributes attributes = Attributes::matter);
 
-// The same for one constant of A that `reader` reads, and B's in its place; nothing where they are equal.
+// The nodes for one constant of A that `reader` reads, and B's in its place; nothing where they are equal.
 std::vector<Culprit> after_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, int32_t in_a,
                                     int32_t in_b, const LocatedNode& reader);
 
 // Both hold the constant under this name, in the same type and shape, and not the same numbers in any order: what no
-// exporter or optimiser does to a model it means to keep.
+// exporter or optimizer does to a model it means to keep.
 bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match);
 
 // Moves or renames elements: seldom what is wrong where something else is.

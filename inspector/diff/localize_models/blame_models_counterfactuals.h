@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials: what a region would make if it were a little different, and what that says of who is guilty.
+// Counterfactuals: the results of a region with small changes, and the culprits that these show.
 #pragma once
 
 #include <vector>
@@ -16,22 +16,22 @@ class Interventions {
                 const Limit& limit)
       : runner_(runner), target_(target), instance_(instance), region_(region), limit_(limit) {}
 
-  // Whether B makes what A makes of A's values when it reads these constants in place of its own.
+  // True where B computes A's results on A's values when it reads these constants instead of its own.
   bool agrees_with(const RegionRunner::Constants& constants) const;
-  // Whether that leaves a small part of what the two are apart.
+  // True where that leaves a small part of the difference.
   bool brings_near(const RegionRunner::Constants& constants) const;
-  // What A makes of a value that B's `in_b` stands for; absent where it is not to be had.
+  // A's result for the value whose counterpart is B's `in_b`; absent where it is not available.
   Value made_in_a(int32_t in_a, int32_t in_b) const;
-  // Whether both make the same when this node, of A or of B, hands on the value it reads.
+  // True where both compute the same when this node, of A or of B, returns its input.
   bool agrees_without(const LocatedNode& node, bool in_a) const;
-  // Whether the node's own model makes the same when it hands on the value it reads.
+  // True where the node's own model computes the same when the node returns its input.
   bool changes_nothing(const LocatedNode& node, bool in_a) const;
-  // Whether B makes what A makes of A's values when its node is defined as A's is, by A's constants or by its own.
+  // True where B computes A's results on A's values when its node is defined as A's is, by A's constants or by its own.
   bool agrees_as_in_a(const LocatedNode& node_a, const LocatedNode& node_b, bool keeps_constants = false) const;
-  // Whether it matters which of the two definitions stands in their place, in either model; true where none can be run
-  // in the place of the other.
+  // True where the choice between the two definitions is relevant in either model; true where neither can be run
+  // instead of the other.
   bool is_operand_order_relevant(const LocatedNode& node_a, const LocatedNode& node_b) const;
-  // The same of their attributes alone, each reading its own constants.
+  // True where their attributes alone are relevant, each reading its own constants.
   bool attributes_matter(const LocatedNode& node_a, const LocatedNode& node_b) const;
 
  private:
@@ -45,21 +45,21 @@ class Interventions {
   Limit limit_;
 };
 
-// What differs in a region: nodes that only one side has, those that are defined otherwise, those that stand in one
-// place and are of two operators.
+// The differences of a region: nodes that only one side has, those with different definitions, those in one position
+// with two operators.
 struct Differences {
   const std::vector<LocatedNode>&only_a, &only_b;
   const ChangedNodes &changed, &replaced;
 };
 
-// Where both sides do the same but for one thing: a node that is defined otherwise, the constants that B reads, another
-// operator in a place, or one node (of those that only one side has) too many. Empty where there is more to it.
+// The culprits where both sides differ in one thing only: a node with another definition, the constants that B reads,
+// another operator in one position, or one extra node (of those that only one side has). Empty where more differs.
 std::vector<Culprit> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                      const Region& region, const Differences& differences,
                                      const Interventions& interventions);
 
-// As behind_constants; attributes that make no difference here (the factor of a bias that is all zeros) are not to
-// blame where constants differ as well.
+// As behind_constants; attributes that make no difference here (the factor of a bias that is all zeros) are no cause
+// where constants differ as well.
 std::vector<Culprit> after_pair(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                 const LocatedNode& node_a, const LocatedNode& node_b,
                                 const Interventions& interventions);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guilt: which nodes of a region, whose two sides make different things of the same values, are defined otherwise.
+// Culprits: the nodes with different definitions in a region whose two sides compute different results from the same
+// values.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ class Interventions;
 struct Culprit {
   LocatedNode node;  // in A; in B where A has none
   std::string why;
-  // Where operands are what differs: what B reads stands for `instead` of A, where A reads `wanted`.
+  // The operands, where they differ: B reads the counterpart of `instead`, where A reads `wanted`.
   int32_t wanted = -1, instead = -1;
   std::string b_reads = {};  // its name in B
   bool is_draw = false;      // defined alike, but it draws at random

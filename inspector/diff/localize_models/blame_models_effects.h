@@ -22,19 +22,20 @@ class Effects {
   // compared with, nothing follows from its own difference. Linear in the graph for each difference asked for.
   bool leaves_nothing(int32_t id, double difference);
 
-  // Whether anything else is done with the value in B before the two agree again, to `difference`. Where all is done
-  // alike, as `is_read_alike` tells of a reader, the value is what it is taken for, and its own difference has only
-  // been hidden: by a maximum, a saturated function, a comparison that these inputs decide alike.
+  // True where B treats the value differently before the two agree again, to `difference`. Where all consumers are
+  // alike by `is_read_alike`, the pair is right, and its own difference has only been hidden: by a maximum, a saturated
+  // function, a comparison that these inputs decide alike.
   bool is_made_up_for(int32_t id, double difference,
                       const std::function<bool(const LocatedNode&)>& is_read_alike) const;
 
-  // Whether this holds of anything that is made of the value, directly or not.
+  // True where this holds of any value that is computed from this one, directly or not.
   bool is_any_made_of(int32_t id, const std::function<bool(int32_t made)>& holds) const;
 
-  // The values, by site, from which a way leads to one of which `holds` is true, over none that stops it.
+  // The values, by id, from which a way leads to one of which `holds` is true, over none that stops it.
   std::vector<bool> leading_to(const std::function<bool(int32_t id)>& holds, double difference) const;
 
-  // Whether it leaves the model, or goes round in a loop: what it is, is seen, whatever else is made of it.
+  // True where it is an output of the model, or carried in a loop: then its difference is observable, whatever else is
+  // computed from it.
   bool is_handed_out(int32_t id) const { return is_end_[static_cast<size_t>(id)]; }
 
   // The nodes that read it, those in bodies included.
@@ -47,7 +48,7 @@ class Effects {
 
   const ModelSide& a_;
   DifferenceOf difference_;
-  std::vector<std::vector<int32_t>> made_of_;  // by site: what reads it makes
+  std::vector<std::vector<int32_t>> made_of_;  // by value id: outputs of its consumers
   std::vector<std::vector<LocatedNode>> readers_;
   std::map<double, std::vector<bool>> traceless_;  // by difference
   std::vector<bool> is_end_;                       // handed out of the model, or of the body of a loop

@@ -15,21 +15,22 @@ namespace parallax::diff {
 std::string definition_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
                                   const LocatedNode& node_b);
 
-// Of all constants that the two read the one that is furthest off. Empty where they read equal ones.
+// The constant with the largest difference of all that the two read. Empty where they read equal ones.
 std::string constants_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
                                  const LocatedNode& node_b);
 
 // Which values the two read.
 struct OperandDifference {
   std::string text;  // empty where these stand for each other
-  // What B reads first otherwise stands for `instead` of A, where A reads `wanted`; -1 where it stands for nothing.
+  // The first different operand: B reads the counterpart of `instead`, where A reads `wanted`; -1 where it has no
+  // counterpart.
   int32_t wanted = -1, instead = -1;
   std::string b_reads = {};  // its name in B
 };
 OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
                                      const LocatedNode& node_b, const ModelMatching& matching);
 
-// Whether the inputs of one are the counterparts of the other's, with nothing between; constants are part of the
+// True where the inputs of one are the counterparts of the other's, with nothing between; constants are part of the
 // definition.
 bool reads_the_same(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b,
                     const ModelMatching& matching);
@@ -37,7 +38,7 @@ bool reads_the_same(const ModelSide& a, const LocatedNode& node_a, const ModelSi
 // The first element of two constants that differs and how many do; whether one is the other transposed, scaled or
 // empty. Empty for equal ones.
 std::string difference_of_constants(const Tensor& a, const Tensor& b);
-// The same behind a colon, for the end of a sentence; empty where one is no tensor.
+// The difference after a colon, for the end of a sentence; empty where one is no tensor.
 std::string difference_text(const Value& a, const Value& b);
 
 }  // namespace parallax::diff

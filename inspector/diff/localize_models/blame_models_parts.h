@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a region: nodes that both sides have, changed ones, those of two operators in one place, and what only
-// one side has.
+// The parts of a region: nodes that both sides have, changed ones, those of two operators at one position, and what
+// only one side has.
 #pragma once
 
 #include <utility>
@@ -11,7 +11,7 @@
 
 namespace parallax::diff {
 
-constexpr int kMostFolded = 64;  // nodes behind one another that an optimiser may have folded
+constexpr int kMostFolded = 64;  // nodes behind one another that an optimizer may have folded
 
 using ChangedNodes = std::vector<std::pair<LocatedNode, LocatedNode>>;  // of A, of B
 
@@ -19,7 +19,7 @@ struct Parts {
   std::vector<LocatedNode> only_a, only_b;
   ChangedNodes paired;
   ChangedNodes changed;
-  ChangedNodes replaced;  // in one place, by another operator
+  ChangedNodes replaced;  // at one position, by another operator
 };
 
 Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
@@ -29,9 +29,9 @@ Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& ma
 bool is_identity(const LocatedNode& node);
 bool has(const std::vector<LocatedNode>& nodes, const LocatedNode& node);
 DType type_made(const LocatedNode& node);
-// One makes numbers and the other conditions or indices: neither stands in the other's place.
+// One makes numbers and the other conditions or indices: neither replaces the other.
 bool make_other_kinds(const LocatedNode& a, const LocatedNode& b);
-// Of constants, shapes and types alone: whatever the inputs hold, an optimiser may know it.
+// True for a value of constants, shapes and types alone: an optimizer may know it, whatever the inputs are.
 bool may_be_folded(const ModelSide& side, int32_t id, int depth = 0);
 
 }  // namespace parallax::diff

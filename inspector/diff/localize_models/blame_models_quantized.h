@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions of a model of floats and its quantised form: what they make without codes, and which codes do more than
+// Regions of a model of floats and its quantized form: what they make without codes, and which codes do more than
 // round.
 #pragma once
 
@@ -11,13 +11,13 @@
 namespace parallax::diff {
 
 struct WithoutQuantization {
-  RegionRunner runner;            // that takes nothing of the region to codes
-  Region region;                  // as it is without codes
+  RegionRunner runner;            // without quantization in the region
+  Region region;                  // without quantization
   double severity = 0;            // of the difference that it has with them
-  std::vector<Culprit> culprits;  // nodes of codes that are enough to take it beyond the limit
+  std::vector<Culprit> culprits;  // quantizing nodes that suffice to take it beyond the limit
 };
 
-// Nothing where neither side of a region is quantised, or what was quantised is not to be had. Without a limit, since
+// Nothing where neither side of a region is quantized, or what was quantized is not to be had. Without a limit, since
 // nobody compared the value, codes may do a good part of its size.
 std::optional<WithoutQuantization> without_quantization(const ModelSide& a, const ModelSide& b,
                                                         const ModelMatching& matching, const RegionRunner& runner,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranking: which of the nodes that two models define otherwise matter, and in which order they are named.
+// Ranking: the relevant ones of the nodes that two models define differently, and their order in the report.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions: what lies between a pair of matched values and the matched values before them, on both sides, and what each
-// side's part makes of A's values.
+// Regions: the nodes between a pair of matched values and the matched values before them, on both sides, and the
+// results of each side's part on A's values.
 #pragma once
 
 #include <unordered_map>
@@ -32,24 +32,24 @@ class RegionRunner {
   // Errors: those of the oracle; usage, when a value is not to be had.
   Result<Region> run(int32_t target_a, int32_t target_b, const Instance& instance) const;
 
-  // The same, where one pair of matched values before it does not count: both sides make of their own what they do.
+  // The region where one pair of matched values before it is ignored: both sides continue from their own values.
   Result<Region> run_past(int32_t target_a, int32_t target_b, const Instance& instance, const ValueMatch& pair) const;
 
-  // The same, all floats that are read (values and constants) moved by some units in the last place of float32, this
-  // way or that as `seed` (not 0) has it: what rounding may make of either definition.
+  // The region with all floats that are read (values and constants) moved by some units in the last place of float32,
+  // in directions that follow from `seed` (not 0): the possible effect of rounding on either definition.
   Result<Region> run_nudged(int32_t target_a, int32_t target_b, const Instance& instance, uint32_t seed) const;
 
-  // What B's nodes make of A's values where they read these constants, by site of B, in place of their own.
+  // The results of B's nodes on A's values where they read these constants, by value id of B, instead of their own.
   using Constants = std::unordered_map<int32_t, Value>;
   Result<Value> run_with(int32_t target_a, int32_t target_b, const Instance& instance,
                          const Constants& constants) const;
 
-  // What one side's nodes make of A's values when one of them hands on the value it reads.
+  // The results of one side's nodes on A's values when one of them returns its input.
   Result<Value> run_without(int32_t target_a, int32_t target_b, const Instance& instance, const LocatedNode& node,
                             bool in_a) const;
 
-  // What one side's nodes make of A's values when one of them is defined as its counterpart is: by that one's operator
-  // and attributes, and by its constants unless each keeps its own.
+  // The results of one side's nodes on A's values when one of them is defined as its counterpart is: by that one's
+  // operator and attributes, and by its constants unless each keeps its own.
   struct Replaced {
     LocatedNode node_a, node_b;
     bool in_a = false;
@@ -65,14 +65,14 @@ class RegionRunner {
   void part(int32_t id) { parted_.insert(id); }
 
   // From here on these DequantizeLinear nodes, of either model, hand on what their codes were made of: the float that
-  // was quantised, or the constant that stands for theirs in the other model. With `clamps`, codes that begin at zero
+  // was quantized, or the constant that stands for theirs in the other model. With `clamps`, codes that begin at zero
   // stand for a Relu.
   void drop_quantization(std::vector<LocatedNode> dequantizers, bool clamps) {
     without_quantization_ = std::move(dequantizers);
     clamps_ = clamps;
   }
 
-  // The same for values as they are read: those that A has are taken as they are, and nothing is run for them.
+  // The region of values as they are read: those that A has are taken unchanged, and nothing is run for them.
   Result<Region> read(int32_t value_a, int32_t value_b, const Instance& instance) const;
 
  private:

@@ -7,9 +7,9 @@
 
 namespace parallax::diff {
 
-// Two definitions whose results are as good as equal beside the largest elements (a mask, boxes in pixels) may part in
-// smaller ones nevertheless. The largest difference of an element, relative to that element, that is beyond the limit
-// and beyond what rounding of what is read may do to this very element; 0 where there is none.
+// Two definitions whose results are nearly equal compared with the largest elements (a mask, boxes in pixels) may
+// differ in smaller ones nevertheless. The largest difference of an element, relative to that element, that is beyond
+// the limit and beyond the possible effect of its inputs' rounding to this very element; 0 where there is none.
 double diverged_in_some_elements(const RegionRunner& regions, const ValueMatch& match, const Instance& instance,
                                  const Region& region, const Limit& limit);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelSide: one of two different models as blame sees it: its sites, its captured values, and its nodes run alone.
+// ModelSide: one of two different models as blame sees it: its value table, its captured values, and its nodes run
+// alone.
 #pragma once
 
 #include <functional>
@@ -40,7 +41,7 @@ class ModelSide {
 
   // The type that most of the nodes compute floats in, when these are a few at least; else float32.
   DType main_type() const;
-  // The oracle rounds where the model casts, unless told not to.
+  // The oracle rounds where the model casts, unless it is told otherwise.
   void ignore_casts() { options_.keep_casts = false; }
 
   const std::shared_ptr<const Model>& model() const { return model_; }
@@ -50,11 +51,11 @@ class ModelSide {
   std::string static_path(int32_t id) const { return value_info(id).scope + value_info(id).escaped_name; }
   // The node that makes a value; no id for inputs and initializers.
   LocatedNode producer(int32_t id) const;
-  // The site that a value read at `place` stands for; -1 when there is none.
+  // The value id of a value read at `place`; -1 when there is none.
   static int32_t value_info_read(const GraphValues& location, ValueId value);
-  // What a called function's formal input stands for: the value that the call gives it; -1 for all other values.
+  // The argument of a called function's formal input: the value that the call gives it; -1 for all other values.
   int32_t given_to_call(int32_t id) const;
-  // What the called function hands out as this result of its call; -1 for what no call makes.
+  // The output of the called function that is this result of its call; -1 for values that no call makes.
   int32_t returned_by_call(int32_t id) const;
   bool is_constant(int32_t id) const;  // an initializer or the output of a Constant
   // Computed from constants alone, or one itself.
@@ -62,19 +63,19 @@ class ModelSide {
 
   // Instances of a value that were captured in full, in order.
   const std::vector<std::string>& captured_paths(int32_t id) const;
-  // The same; where there are none (it was fused away), the instances of the graph it stands in that anything was
-  // captured of.
+  // The paths of a value's instances; where there are none (it was fused away), the captured instances of its graph.
   std::vector<std::string> instance_paths(int32_t id) const;
   Result<Value> captured(const std::string& path) const;  // absent when it was not captured
-  // Of an initializer or a Constant; absent where the payload is not at hand.
+  // The value of an initializer or a Constant; absent where the payload is not available.
   Value stored(int32_t id) const;
-  // Of what follows from constants: stored, captured, or computed from what is; absent where it is not to be had.
+  // The value of a node that follows from constants: stored, captured, or computed from such; absent where it is not
+  // available.
   Value constant(int32_t id) const { return constant(id, 0); }
 
-  // Whether the node reads something that follows from constants there.
+  // True where the node reads a value that follows from constants there.
   bool reads_constant(const LocatedNode& node, size_t port) const;
 
-  // What `node` makes of values that `value_of` gives for the sites it reads.
+  // The outputs of `node` on the values that `value_of` returns for its inputs.
   using ValueOf = std::function<Result<Value>(int32_t id)>;
   Result<std::vector<Value>> replay(const LocatedNode& node, const ValueOf& value_of) const;
 
@@ -91,7 +92,7 @@ class ModelSide {
   ValueTable value_infos_;
   std::shared_ptr<Executor> oracle_;
   RunOptions options_;
-  std::vector<const GraphValues*> locations_;  // by site
+  std::vector<const GraphValues*> locations_;  // by value id
   std::vector<bool> from_constants_;           // likewise
   std::unordered_map<std::string, int32_t> entries_;
   std::unordered_map<std::string, std::vector<std::string>> paths_;     // by static path

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is swapped in the other model: outputs of one node, seen only at the nodes that read them; branches of an If.
+// Swaps in the other model: outputs of one node, visible only at the nodes that read them; branches of an If.
 #pragma once
 
 #include <optional>

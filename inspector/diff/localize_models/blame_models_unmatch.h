@@ -50,12 +50,12 @@ class Unmatching {
   Unmatching(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, ComparedValues& values,
              Effects& effects);
 
-  // Where the outputs agree: values that differ though nothing follows from that were paired wrongly, or are quantised
-  // in another place; constants that differ with them are written in another way. True when nothing else was wrong.
+  // Unmatches values that differ without effect where the outputs agree: they were paired wrongly, or are quantized at
+  // another node; constants that differ with them are equivalent. True when nothing else was wrong.
   bool unmatch_wrong_pairs();
 
-  // Where they do not: shapes, axes and places of which nothing is made but what both definitions make alike, on equal
-  // values. `same` are the values of A that were found to be made so.
+  // Unmatches, where the outputs differ, shapes, axes and indices whose consumers all compute the same by both
+  // definitions, on equal values. `same` are the values of A that were found to be computed so.
   void unmatch_unobserved_constants(const std::unordered_set<int32_t>& same);
 
  private:

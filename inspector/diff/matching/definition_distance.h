@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far what two definitions make of the same values is apart.
+// The distance of two definitions' results on the same values.
 #pragma once
 
 #include "inspector/diff/comparison.h"
@@ -12,16 +12,16 @@ struct RelativeDistance {
   double relative_rms = 0;  // 0 for what is exact and equal, infinite for what is exact and not
 };
 
-// Numbers beside a mask (-1e9) are measured by their own size, not by the mask's.
+// Numbers next to a mask (-1e9) are measured by their own size, not by the mask's.
 RelativeDistance relative_distance(const Value& a, const Value& b, const Limit& limit);
 
-// Constants computed by different programs (folded by an exporter, or by an optimiser): no more apart than that.
+// Constants computed by different programs (folded by an exporter, or by an optimizer): no more apart than that.
 bool differ_by_rounding(const Tensor& a, const Tensor& b);
 
-// Floats that are no more apart than storing them in `narrow`, a float type, makes them. As many elements in both.
+// True for floats that differ by no more than storing them in `narrow`, a float type. As many elements in both.
 bool differ_by_storing(const Tensor& a, const Tensor& b, DType narrow);
 bool differ_by_storing(double a, double b, DType narrow);
-// Of two float types the one with the shorter mantissa.
+// The float type with the shorter mantissa.
 DType narrower(DType a, DType b);
 
 }  // namespace parallax::diff

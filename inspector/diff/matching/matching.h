@@ -14,15 +14,15 @@
 namespace parallax {
 
 struct ValueMatch {
-  int32_t a = -1;  // ids of sites
+  int32_t a = -1;  // value ids
   int32_t b = -1;
   MatchedBy how = MatchedBy::structure;
   double confidence = 1;  // 1: made alike from alike inputs; less: the less agrees
   bool is_extra = false;  // one of the two has a nearer counterpart: one value stands for several of the other graph
 };
 
-// A node of one graph and its counterpart: they do the same, or one was put in the other's place. Places are those of
-// the site tables.
+// A node of one graph and its counterpart: they do the same, or one replaced the other. Positions are those of the
+// value tables.
 struct NodeMatch {
   const GraphValues* location_a = nullptr;
   NodeId a = kNoNode;
@@ -32,9 +32,9 @@ struct NodeMatch {
 };
 
 struct ModelMatching {
-  std::vector<ValueMatch> values;  // in A's order of sites; the nearest counterpart of each before extra ones
+  std::vector<ValueMatch> values;  // in A's order of values; the nearest counterpart of each before extra ones
   std::vector<NodeMatch> nodes;    // in A's order
-  std::vector<int32_t> b_of_a;     // nearest counterpart by site id, -1 without
+  std::vector<int32_t> b_of_a;     // nearest counterpart by value id, -1 without
   std::vector<int32_t> a_of_b;
   bool names_agree = true;  // what has the same structure has the same name in general
 };

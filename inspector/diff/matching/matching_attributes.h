@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashes of what defines a node beside its inputs.
+// Hashes of what defines a node besides its inputs.
 #pragma once
 
 #include "inspector/diff/matching/matching_graph.h"
@@ -14,7 +14,7 @@ HashKey hash_operator(const Node& node);
 HashKey hash_standard_operator(std::string_view op_type);
 // Element type, dimensions but those of 1, and elements; type and dimensions alone where a dump has left the rest out.
 HashKey hash_tensor(const StoredTensor& stored);
-// Of a Constant's value.
+// The hash of a Constant's value.
 HashKey hash_constant(const Node& node);
 bool commutes(const Node& node);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that are left without a counterpart though the same node reads them in both models: another operator was put
-// in the place of what made them, whatever else is alike.
+// Values that are left without a counterpart though the same node reads them in both models: another operator replaced
+// their producer, whatever else is alike.
 #pragma once
 
 #include "inspector/diff/matching/matching.h"
@@ -8,7 +8,7 @@
 namespace parallax::diff {
 
 // Pairs what `matching.nodes` of one definition read at the same input, where neither of the two values has a
-// counterpart. Constants are part of the definition; codes of int8 may stand for those of uint8.
+// counterpart. Constants are part of the definition; int8 values may be counterparts of uint8 values.
 void pair_read_alike(ModelMatching& matching);
 
 }  // namespace parallax::diff

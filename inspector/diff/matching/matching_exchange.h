@@ -15,12 +15,12 @@ class Exchanges {
  public:
   Exchanges(const MatchSide& a, const MatchSide& b);
 
-  // Whether names, where they are to be trusted, say more of these two values of equal content: each model holds both
-  // names, and what follows is used by name. Constants need no use.
+  // True where reliable names say more about these two values of equal content: each model has both names, and later
+  // values use them by name. Constants need no use.
   bool are_exchanged(int32_t a, int32_t b) const;
 
-  // Whether one of the two has the name of another computed value of the other model, which the same operator makes:
-  // one of another layer, say. Where it is another operator, a name may have moved on to what was fused.
+  // True where one of the two has the name of another computed value of the other model, which the same operator makes:
+  // one of another layer, say. Where it is another operator, a name may have moved to a fused node.
   bool belong_elsewhere(int32_t a, int32_t b) const;
 
  private:

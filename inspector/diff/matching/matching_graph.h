@@ -13,7 +13,7 @@ namespace parallax::diff {
 using HashKey = uint64_t;
 
 constexpr HashKey mix(HashKey a, HashKey b) {
-  // The finaliser of MurmurHash3 over a sum that does not commute.
+  // The finalizer of MurmurHash3 over a sum that does not commute.
   HashKey h = a * 0x9E3779B97F4A7C15U + b + 0x632BE59BD9B4E019U;
   h = (h ^ (h >> 33)) * 0xFF51AFD7ED558CCDU;
   h = (h ^ (h >> 33)) * 0xC4CEB9FE1A85EC53U;
@@ -29,7 +29,7 @@ struct FlatUse {
 struct FlatValue {
   const ValueInfo* value_info = nullptr;
   const TypeInfo* type = nullptr;
-  const TypeInfo* stands_for = nullptr;  // its own type; of a root that holds codes, the floats' that they are taken to
+  const TypeInfo* stands_for = nullptr;  // its own type; of a quantized root, that of its dequantized floats
   int32_t root = -1;                     // the value it is an alias of, itself where it is none
   int32_t producer = -1;
   int32_t port = 0;
@@ -40,7 +40,7 @@ struct FlatValue {
   HashKey output = 0;         // of graph outputs
   HashKey made_of = 0;        // operators and attributes down to inputs and to constants' content
   HashKey kind_made_of = 0;   // the same, all constants alike
-  HashKey used_for = 0;       // operators up to the outputs, with the constants' content beside
+  HashKey used_for = 0;       // operators up to the outputs, with the constants' content
   HashKey kind_used_for = 0;  // the same without constants
   HashKey near_uses = 0;      // readers alone
   HashKey next_uses = 0;      // and their readers
@@ -60,7 +60,7 @@ struct FlatNode {
 };
 
 struct FlatGraph {
-  std::vector<FlatValue> values;  // by site id
+  std::vector<FlatValue> values;  // by value id
   std::vector<FlatNode> nodes;    // in execution order
 };
 
@@ -68,7 +68,7 @@ struct FlatGraph {
 struct FlatOptions {
   // These tell equal graph inputs and outputs of the two models by equal numbers, in the graph's order.
   std::vector<HashKey> inputs, outputs;
-  // One of the two models computes in floats and the other is quantised: then a QuantizeLinear, and the
+  // One of the two models computes in floats and the other is quantized: then a QuantizeLinear, and the
   // DequantizeLinear behind it, pass on what they are given, and so does a Relu, for which codes that begin at zero may
   // stand.
   bool passes_quantized = false;

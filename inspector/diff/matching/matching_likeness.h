@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators and declared types alone say of whether two things may stand for each other. Private to this folder.
+// Likeness of two values or nodes by operators and declared types alone. Private to this folder.
 #pragma once
 
 #include <cstdint>

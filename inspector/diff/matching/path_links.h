@@ -29,7 +29,7 @@ namespace diff {
 
 class PathLinks {
  public:
-  // Pairs that lie in a different number of loops cannot be linked, and are left out.
+  // Pairs in a different number of loops cannot be linked, and are left out.
   void link(const PathMatch& match);
   // From now on only what is linked has a counterpart; equal paths alone prove nothing.
   void close() { is_closed_ = true; }

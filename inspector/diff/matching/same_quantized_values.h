@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes of quantised numbers in the signed and in the unsigned byte.
+// Codes of quantized numbers in the signed and in the unsigned byte.
 #pragma once
 
 #include "inspector/tensor/tensor.h"
@@ -12,7 +12,8 @@ inline bool is_byte(DType dtype) { return dtype == DType::int8 || dtype == DType
 // How many steps an element of a byte type is from the least one.
 int64_t step_of(const TensorView& tensor, int64_t index);
 
-// Of one shape; one in int8, the other in uint8, each element as many steps from the least one as the other's.
+// True for tensors of one shape, one in int8, the other in uint8, each element as many steps from the least one as the
+// other's.
 bool are_same_quantized(const TensorView& a, const TensorView& b);
 
 // A tensor of one byte type in the other, each element as many steps from the least one; what is none as it is.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics: how far two tensors are apart, as pure functions over two views, each in one pass.
+// Metrics: the distance of two tensors, as pure functions over two views, each in one pass.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 namespace parallax {
 
 // a is the expected side. NaN and infinities are counted by class and left out of the sums; a pair of another class at
-// the same place counts as a mismatch of severity infinity.
+// the same index counts as a mismatch of severity infinity.
 struct Metrics {
   int64_t count = 0;
   double max_abs = 0;      // max |a-b|
@@ -58,7 +58,7 @@ using DifferenceHistogram = std::array<int64_t, 66>;
 Metrics compare_views(const TensorView& a, const TensorView& b, const Tolerance& tolerance,
                       DifferenceHistogram* histogram = nullptr, DType held = DType::undefined);
 
-// Of two float types the one with fewer digits.
+// The float type with fewer digits.
 DType narrower_of(DType a, DType b);
 
 // The instruction set in use ("avx512", "avx2", "portable"), and a way for tests to choose; nothing restores the best.

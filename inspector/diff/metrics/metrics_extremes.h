@@ -11,7 +11,7 @@
 
 namespace parallax::diff {
 
-// What differences are measured against.
+// The scale that differences are measured against.
 struct Measure {
   double rtol = 0;
   double atol = 0;
@@ -41,7 +41,7 @@ struct Extremes {
     if (!(d < severity * kMargin * bound)) raise(bound == 0 ? infinity() : d / bound, a, b, index);
   }
 
-  // Numbers of another class at the same place: as far apart as can be.
+  // Numbers of another class at the same index: the largest distance.
   void offer_classes(double a, double b, int64_t index) {
     max_abs = max_rel = max_ulp = infinity();
     ++mismatches;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the metrics of each kind of element share: the raw sums, how they merge, and how they become Metrics.
+// Parts that the metrics of each kind of element share: the raw sums, how they merge, and how they become Metrics.
 #pragma once
 
 #include "inspector/diff/metrics/metrics.h"

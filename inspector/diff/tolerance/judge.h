@@ -16,10 +16,10 @@
 
 namespace parallax::diff {
 
-// The sites of a model by static path.
+// The values of a model by static path.
 class ValueInfoIndex {
  public:
-  // Null model or one whose sites cannot be listed: an empty index.
+  // Null model or one whose values cannot be listed: an empty index.
   explicit ValueInfoIndex(std::shared_ptr<const Model> model);
   const ValueInfo* find(std::string_view path) const;
   template <class Visit>
@@ -51,7 +51,8 @@ class Judge {
   void count_casts();
   // As NoiseModel::count_quantisation.
   void count_quantization();
-  // What is carried in double, of a type that nobody declares, rounds where the other side computes: in this type.
+  // A value that is carried in double, of an undeclared type, rounds in the type in which the other side computes: this
+  // one.
   void rounds_as(int64_t number, DType dtype);
   Limit limit_of(int64_t number, const std::string& path);
   void found_difference(const std::string& path, double rmse);
@@ -64,7 +65,7 @@ class Judge {
   NoiseModel noise_;
 };
 
-// The type a site declares when it is a floating one, or holds such, else `fallback`.
+// The declared type of a value when it is a floating one, or holds such, else `fallback`.
 DType declared_type(const ValueInfo* value_info, DType fallback);
 
 // Node and operator as the document names them: the producer, or the first node that reads an input or initializer.

@@ -18,15 +18,15 @@ struct Magnitude {
 };
 Magnitude magnitude_of(const TensorView& view);
 Magnitude magnitude_of(const TypeInfo& type, const TensorStatistics& statistics);
-// Of a tensor of `type`, from some of its elements.
+// The magnitude of a tensor of `type`, from some of its elements.
 Magnitude magnitude_of_sample(const TypeInfo& type, const TensorView& sample, DType declared);
-// Of a value that nobody was shown: without a size.
+// The magnitude of a value that was not observed: without a size.
 Magnitude unseen_magnitude(const TypeInfo& type);
 
-// What the tensors within sequences, optionals and maps are; a tensor's own type.
+// The type of the tensors within sequences, optionals and maps; a tensor's own type.
 const TypeInfo& innermost(const TypeInfo& type);
 
-// Whether values of the type round.
+// True where values of the type round.
 inline bool is_counted(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
 
 }  // namespace parallax::diff

@@ -24,7 +24,7 @@ struct NoiseRow;
 class NoiseModel {
  public:
   // Side A has a floating or complex value: `prefix` are the frames of its path ("" in the main graph), `site` its
-  // place, or null where no graph is known. Calls come in A's execution order. Returns a number for limit_of.
+  // value info, or null where no graph is known. Calls come in A's execution order. Returns a number for limit_of.
   int64_t add(const std::string& prefix, const std::string& escaped_name, const ValueInfo* value_info,
               const Magnitude& magnitude);
 
@@ -32,7 +32,7 @@ class NoiseModel {
   // and the same cast of equal numbers gives equal ones wherever it is done.
   void count_casts() { counts_casts_ = true; }
 
-  // And the steps of codes are a rounding: of two models only one quantises.
+  // And the steps of codes are a rounding: of two models only one quantizes.
   void count_quantization() { counts_quantization_ = true; }
 
   // Data of the main graph that earlier runs have made, such as a decoder's caches: how much it may differ (standard
@@ -49,7 +49,7 @@ class NoiseModel {
   void found_difference(const std::string& path, double rmse);
 
  private:
-  // What later values need to know of an earlier one.
+  // The data about an earlier value that later values need.
   struct State {
     Magnitude magnitude;
     double error = 0;                   // standard deviation, absolute: what this value may be off
@@ -58,16 +58,16 @@ class NoiseModel {
     bool is_estimated = false;          // so is the magnitude
     bool is_zero = false;               // was never seen, and is made of zeros: nothing for its readers to carry
     DType coarsest = DType::undefined;  // type that has rounded on the way
-    bool is_quantized = false;          // steps of codes have, which are coarser than any rounding
+    bool is_quantized = false;          // quantization steps have, which are coarser than any rounding
     double relative() const { return magnitude.rms > 0 ? carried / magnitude.rms : 0; }
   };
-  // Where a value's inputs are found: a site's own data ends with its session, before the last comparison may be made.
+  // The source of a value's inputs: a value info ends with its session, perhaps before the last comparison.
   struct Source {
     std::string prefix;  // of the reader; frames are left one by one until the name is found
     std::string escaped_name;
     std::string in_body;  // static path in a body to look at first; may be empty
     size_t position = 0;
-    // Where nobody was shown it: whether it has rounded all the same, and has a size that nobody knows.
+    // For a value that was not observed: true where it has rounded all the same, and has an unknown size.
     bool is_rounded = false;
     bool has_size = false;
   };
@@ -82,7 +82,8 @@ class NoiseModel {
     bool is_estimated = false;  // never seen: its size follows from what it is made of
     bool is_product = false;    // of its first two inputs, element by element
     std::vector<Source> sources;
-    // Of what a DequantizeLinear makes: the float that was quantised, and the step of the codes, where these are known.
+    // For the output of a DequantizeLinear: the float that was quantized, and the quantization step, where these are
+    // known.
     bool is_taken_from_quantized = false, is_of_held_quantized = false;
     std::optional<Source> before_quantization = std::nullopt;
     double step = 0, held_size = 0;

@@ -26,7 +26,7 @@ enum class ErrorPropagation : uint8_t {
 struct NoiseRow {
   std::string_view op;
   ErrorPropagation spread;
-  double own_rounding;  // what the operator adds beside rounding its result, standard deviation in epsilons of float32
+  double own_rounding;  // what the operator adds besides rounding its result, standard deviation in epsilons of float32
                         // (float64)
 };
 

@@ -7,9 +7,9 @@
 
 namespace parallax::diff {
 
-// A path with "[*]" for iterations and without the frames of graphs and steps: how a site is found.
+// A path with "[*]" for iterations and without the frames of graphs and steps: the key of a value.
 std::string static_path(std::string_view path);
-// What stands for an iteration in it.
+// The text that replaces an iteration number in it.
 inline constexpr std::string_view kAnyIteration = "[*]";
 // "a.body[0]//x" -> "a.body[0]//"; "" in the main graph.
 std::string_view prefix_of(std::string_view path);

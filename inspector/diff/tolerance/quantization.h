@@ -17,21 +17,21 @@ const Tensor* constant_tensor(const Graph& graph, ValueId id);
 bool is_quantize(const Node& node);    // QuantizeLinear
 bool is_dequantize(const Node& node);  // DequantizeLinear
 
-// A Relu, or a Clip whose least number is zero: codes that begin at zero do the same.
+// A Relu, or a Clip whose least number is zero: quantized values that begin at zero do the same.
 bool clamps_at_zero(const Graph& graph, const Node& node);
 
-// Whether any of its nodes takes floats to codes or back.
+// True where any of its nodes quantizes or dequantizes.
 bool is_quantized(const ValueTable& table);
 
-// The float that a DequantizeLinear's codes were made of by a QuantizeLinear, and moved since; no value where they were
+// The float that a DequantizeLinear's input was made of by a QuantizeLinear, and moved since; no value where they were
 // not.
 ValueId float_before_quantization(const Graph& graph, const Node& dequantize);
-// The QuantizeLinear right before a DequantizeLinear, and what it quantises; none where anything is between.
+// The QuantizeLinear right before a DequantizeLinear, and what it quantizes; none where anything is between.
 NodeId quantize_just_before(const Graph& graph, const Node& dequantize);
 ValueId float_just_before_quantization(const Graph& graph, const Node& dequantize);
 
-// What a node that quantises or takes codes to floats can tell apart. Of several scales the largest step; then the ends
-// are not known, and infinite.
+// The resolution of a node that quantizes or dequantizes. With several scales the largest step; then the ends are not
+// known, and infinite.
 struct QuantizedRange {
   double step = 0;
   double lowest = 0, highest = 0;
@@ -39,11 +39,12 @@ struct QuantizedRange {
 // Nothing where the scale is not held by the graph itself.
 std::optional<QuantizedRange> quantized_range_of(const Graph& graph, const Node& node);
 
-// About how large the floats are that held codes stand for, as their root mean square; 0 where these are not at hand.
+// The approximate size of the floats that stored quantized values represent, as their root mean square; 0 where these
+// are not available.
 double size_of_held_quantized(const Graph& graph, const Node& dequantize);
 
 // `wide`, but for elements a little beyond what codes can hold where `held` has the end of these: saturation of the
-// few largest is a part of quantisation, while a scale that is too small cuts off more. `wide` itself where there are
+// few largest is a part of quantization, while a scale that is too small cuts off more. `wide` itself where there are
 // none.
 Value as_quantized(const Value& wide, const Value& held, const QuantizedRange& codes);
 

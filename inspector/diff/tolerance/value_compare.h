@@ -17,22 +17,22 @@ struct CompareContext {
 };
 
 // Fills dtype, shape, verdict, severity, limit, reason and metrics. Sequences, optionals and maps compare element by
-// element: the metrics are those of the worst. Both values lie on the host.
+// element: the metrics are those of the worst. Both values are on the host.
 void judge_values(const Value& a, const Value& b, const CompareContext& context, ValueComparison& result);
 
-// The same from statistics alone (of equal dtype and shape, checked by the caller): sums, extremes and signed
-// projections within what elements at their limit give; counts of NaN and infinities equal. Metrics stay empty. Where
+// Judges by statistics alone (of equal dtype and shape, checked by the caller): sums, extremes and signed projections
+// within the change that elements at their limit make; counts of NaN and infinities equal. Metrics stay empty. Where
 // the two count in different orders, which leaves no projections, values that agree are mistrusted.
 void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact,
                       const CompareContext& context, ValueComparison& result);
 
-// Takes over verdict, severity and reason of another judgement of the same pair, where that one is worse and diverged.
+// Takes over verdict, severity and reason of another judgment of the same pair, where that one is worse and diverged.
 void keep_worse(const ValueComparison& other, ValueComparison& result);
 
-// Whether elements of this type, those within sequences, optionals and maps among them, must be equal.
+// True where elements of this type, those within sequences, optionals and maps among them, must be equal.
 bool is_exact_type(const TypeInfo& type);
 
-// Whether every tensor of a value lies on the host.
+// True where every tensor of a value is on the host.
 bool is_on_host(const Value& value);
 
 void set_not_compared(ValueComparison& result, std::string reason);

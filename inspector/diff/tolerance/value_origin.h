@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a value comes from: whether it says anything of the data that a run was given.
+// The origin of a value: whether it depends on the data of a run.
 #pragma once
 
 #include "inspector/diff/comparison.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The problems of a model as they are found, each with its place. Private to this folder.
+// The problems of a model as they are found, each with its location. Private to this folder.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ struct CheckedGraph {
   const Graph& graph;
   std::string location;  // "", " in then_branch of node 'if_1'", " in function 'my.F'": ends every `where`
   const CheckedGraph* enclosing = nullptr;  // null for the main graph and for a function's body
-  const Function* function = nullptr;       // whose body this is, or lies in
+  const Function* function = nullptr;       // whose body this is, or is in
   const Node* owner = nullptr;              // of the enclosing graph: whose attribute this graph is
 };
 

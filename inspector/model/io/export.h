@@ -15,7 +15,7 @@ namespace parallax {
 using DeferredTensors = std::unordered_map<const StoredTensor*, Tensor>;
 
 struct ExportOptions {
-  // Weights larger than this go to `external_file` beside the model; the rest is inline. When the rest is too much for
+  // Weights larger than this go to `external_file` next to the model; the rest is inline. When the rest is too much for
   // a file of 2 GB, everything above 1 kB goes there.
   size_t external_threshold_bytes = size_t{1} << 30;
   bool keep_external = true;  // weights that were external when the model was imported stay so

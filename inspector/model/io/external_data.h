@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files beside a model that hold weights: found, checked and mapped once each. Private to this folder.
+// The files next to a model that hold weights: found, checked and mapped once each. Private to this folder.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ class ExternalData {
   // `directory` is the model's folder; "" refuses all external data.
   explicit ExternalData(std::string directory) : directory_(std::move(directory)) {}
 
-  // The file that `location` names. It must be a relative path without "..", and lie inside the model's folder even
+  // The file that `location` names. It must be a relative path without "..", and be inside the model's folder even
   // after symbolic links are followed.
   Result<std::shared_ptr<const MappedFile>> open(const std::string& location);
 

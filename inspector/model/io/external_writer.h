@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file beside a model that takes its large weights. Private to this folder.
+// The file next to a model that takes its large weights. Private to this folder.
 #pragma once
 
 #include <cstdio>
@@ -29,7 +29,7 @@ class ExternalWriter : public PayloadSink {
 
   Result<std::optional<Location>> write(const StoredTensor& tensor) override;
   const Tensor* source_of(const StoredTensor& tensor) const override;
-  // Whether `tensor` goes to the file.
+  // True where `tensor` is stored in the file.
   bool takes(const StoredTensor& tensor) const;
   // Gives the file its name. Until then nothing is seen of it, and an older file of that name stays.
   Status finish();

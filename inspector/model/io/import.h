@@ -16,7 +16,7 @@ namespace parallax {
 struct ImportOptions {
   bool validate = true;  // false: structure only, so that `check` can list every problem itself
   int max_depth = 256;   // nesting of graphs and of types
-  bool hash = false;     // takes the file's hash beside the reading, for who asks for model_sha256() anyway
+  bool hash = false;     // takes the file's hash while reading, for callers of model_sha256()
 };
 
 // Reads a binary (.onnx) or text (.textproto, .pbtxt, .txt, or contents that start like text) model. External data is
@@ -24,8 +24,8 @@ struct ImportOptions {
 // offset + length. Errors: io, invalid_model, unsupported.
 Result<std::shared_ptr<const Model>> import_model(const std::string& path, const ImportOptions& options = {});
 
-// The same from bytes; `directory` is where external data lies ("" refuses external data), `description` stands in for
-// the path.
+// Imports a model from bytes; `directory` holds its external data ("" refuses external data), `description` replaces
+// the path in messages.
 Result<std::shared_ptr<const Model>> import_model(std::span<const std::byte> bytes, const std::string& directory,
                                                   const std::string& description, const ImportOptions& options = {});
 
@@ -44,8 +44,8 @@ struct ModelProblem {
 
 // Everything that validation finds, not only the first problem.
 std::vector<ModelProblem> check_model(const Model& model);
-// Of a model in which that finds nothing: nodes of the main graph whose inputs cannot fit each other, as far as the
-// graph's inputs and constants tell. No part of an import: a run meets them, and names them, too.
+// Finds nodes of the main graph whose inputs cannot fit each other, as far as the graph's inputs and constants tell, in
+// a model without problems of the other check. No part of an import: a run meets them, and names them, too.
 std::vector<ModelProblem> check_shapes(const Model& model);
 
 // A TensorProto, SequenceProto or OptionalProto file of a test_data_set (input_0.pb). `expected` tells which of them it
@@ -55,8 +55,8 @@ struct NamedValue {
   Value value;
 };
 Result<NamedValue> read_value_file(const std::string& path, const TypeInfo& expected = {});
-// Whether a file that is no tensor is a whole SequenceProto, OptionalProto or MapProto, which nothing in a file tells
-// apart. False for what cannot be read at all.
+// True where a file that is no tensor is a whole SequenceProto, OptionalProto or MapProto, which nothing in a file
+// tells apart. False for a file that cannot be read at all.
 bool is_nested_value_file(const std::string& path);
 Status write_value_file(const std::string& path, const NamedValue& value);
 

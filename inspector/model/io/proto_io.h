@@ -37,7 +37,7 @@ Result<std::string> serialize_message(const google::protobuf::Message& message, 
 // How deep messages may nest so that graphs (three messages a level) and types (two) may nest `max_depth` deep.
 constexpr int message_depth(int max_depth) { return 4 * max_depth + 16; }
 
-// What has not been read out of a message, serialized: the `unparsed` of the IR. Message is a generated class.
+// The fields of a message that were not read, serialized: the `unparsed` of the IR. Message is a generated class.
 template <class Message>
 std::string rest_of(const Message& message) {
   return message.SerializePartialAsString();

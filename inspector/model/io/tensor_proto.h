@@ -18,7 +18,7 @@ class SparseTensorProto;
 Result<StoredTensor> take_tensor(proto::TensorProto& message, ExternalData& external);
 Result<SparseTensor> take_sparse_tensor(proto::SparseTensorProto& message, ExternalData& external);
 
-// Where a tensor's payload is to be written.
+// The destination of a tensor's payload.
 class PayloadSink {
  public:
   struct Location {
@@ -26,7 +26,7 @@ class PayloadSink {
     uint64_t offset = 0;
   };
   virtual ~PayloadSink() = default;
-  // The place of a payload that was written to an external file; nothing for one that stays in the message.
+  // The location of a payload that was written to an external file; nothing for one that stays in the message.
   virtual Result<std::optional<Location>> write(const StoredTensor& tensor) = 0;
   // The float32 tensor that `tensor` is to be converted from while it is written; null where it holds its own elements.
   virtual const Tensor* source_of(const StoredTensor& /*tensor*/) const { return nullptr; }

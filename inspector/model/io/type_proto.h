@@ -12,7 +12,7 @@ class TypeProto;
 class ValueInfoProto;
 }  // namespace proto
 
-// What the IR can say of a type; denotations and the names of opaque types stay behind. Errors: nested deeper than
+// The type in the IR's terms; denotations and the names of opaque types are dropped. Errors: nested deeper than
 // max_depth.
 Result<TypeInfo> type_from_proto(const proto::TypeProto& type, int max_depth);
 void type_to_proto(const TypeInfo& type, proto::TypeProto& out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ONNX specification says about one operator at one version: its inputs, outputs, attributes and types.
+// The ONNX specification of one operator at one version: its inputs, outputs, attributes and types.
 #pragma once
 
 #include <cstddef>

@@ -58,7 +58,7 @@ class OpsetRegistry {
 
   std::vector<Domain> domains_;
   std::vector<OpSchema> schemas_;
-  // What the schemas' spans and pointers lead to. Filled to a capacity reserved beforehand, so that nothing moves.
+  // The targets of the schemas' spans and pointers. Filled to a capacity reserved beforehand, so that no element moves.
   std::vector<FormalParameter> parameters_;
   std::vector<AttributeSchema> attributes_;
   std::vector<TypeConstraint> constraints_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts of the *.ops files beside this header, embedded at build time by embed.cmake.
+// The texts of the *.ops files next to this header, embedded at build time by embed.cmake.
 #pragma once
 
 #include <span>

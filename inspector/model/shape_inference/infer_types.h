@@ -44,8 +44,8 @@ ModelTypes infer_types(const Model& model);
 std::vector<TypeProblem> find_shape_conflicts(const Model& model);
 
 // Gives the values that the file does not list (as input, output or value_info) their inferred types; the listed ones
-// keep what the file says, as export writes it again; what is known of a graph's outputs goes beside them. `types` must
-// be of this very model.
+// keep what the file says, as export writes it again; what is known of a graph's outputs is kept next to them. `types`
+// must be of this very model.
 void fill_types(Model& model, const ModelTypes& types);
 
 }  // namespace parallax

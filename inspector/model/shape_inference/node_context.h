@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What shape inference knows of a value, and the view of one node that the shape functions of operators work on.
+// The facts of shape inference about a value, and the view of one node that the shape functions of operators work on.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ TypeInfo type_info_of(const ValueFacts& facts);
 ValueFacts facts_of(const TypeInfo& type);
 // The facts of a tensor whose value is known. `tensor` must outlive them.
 ValueFacts facts_of(const Tensor& tensor);
-// What holds of both: used where a value comes from one of two places.
+// The facts that hold for both: for a value that comes from one of two sources.
 ValueFacts common_facts(const ValueFacts& a, const ValueFacts& b);
 
-// What a node with bodies asks of the walk.
+// The operations of the graph walk that a node with bodies calls.
 class BodyInference {
  public:
   // Infers a body of the node at hand with given facts of its inputs; returns the facts of its outputs.
@@ -95,7 +95,7 @@ class NodeContext {
   BodyInference& bodies_;
 };
 
-// An axis that may count from the back; nothing where it lies outside.
+// An axis that may count from the back; nothing where it is outside.
 std::optional<size_t> normalized_axis(int64_t axis, size_t rank);
 // All of them, or nothing.
 std::optional<std::vector<size_t>> normalized_axes(std::span<const int64_t> axes, size_t rank);

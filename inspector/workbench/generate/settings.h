@@ -25,7 +25,7 @@ Status check_padding(const LanguageModel& model, const PromptBatch& batch);
 Status check_beams(const LanguageModel& model, const PromptBatch& batch, const UsedSettings& settings,
                    int64_t memory_bytes);
 
-// What counts as written already in each row: the prompt without padding, or the start ids.
+// The tokens that count as written already in each row: the prompt without padding, or the start ids.
 std::vector<std::vector<int64_t>> histories_of(const LanguageModel& model, const PromptBatch& batch);
 
 // The request's expected tokens, without prompts and padding. Errors: usage, io.

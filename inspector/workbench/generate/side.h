@@ -21,7 +21,7 @@ struct TokenRows {
   bool has_padding() const;
 };
 
-// What a generation begins with. `encoder` has no rows for a model without one.
+// The first tokens of a generation. `encoder` has no rows for a model without one.
 struct PromptBatch {
   TokenRows encoder, decoder;
   int64_t capacity = 0;  // positions that will be needed

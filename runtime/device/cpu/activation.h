@@ -124,7 +124,7 @@ void finish_rows(int64_t rows, int64_t columns, const C* bias, const C* residual
   });
 }
 
-// The same of x, which becomes x + bias, and y = activation(x + bias) + residual.
+// The epilogue in place on x, which becomes x + bias, and y = activation(x + bias) + residual.
 template <class C>
 void finish_rows_across(int64_t rows, int64_t columns, const C* bias, const C* residual, const Activation& activation,
                         C* x, C* y) {

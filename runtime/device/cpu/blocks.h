@@ -30,7 +30,7 @@ C load_element(DType dtype, const std::byte* data, int64_t index) {
   return value;
 }
 
-// The arithmetic type an operator computes in for a storage type: halves in float.
+// The arithmetic type an operator computes in for a storage type: float16 in float32.
 enum class Arithmetic : uint8_t { none, float32, float64, int64, uint64, boolean };
 Arithmetic arithmetic_of(DType dtype);
 

@@ -25,14 +25,14 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   static std::shared_ptr<BufferPool> create(const BufferPoolOptions& options);
   ~BufferPool();
 
-  // 64-byte aligned, uninitialised, readable up to the next multiple of 64. Errors: out_of_memory.
+  // 64-byte aligned, uninitialized, readable up to the next multiple of 64. Errors: out_of_memory.
   Result<std::shared_ptr<std::byte>> allocate(size_t bytes);
 
   int64_t live_bytes() const;
   int64_t peak_bytes() const;
   int64_t held_bytes() const;  // live and idle
   void reset_peak();
-  // Of live buffers and the weights, which lie elsewhere; 0: none.
+  // The limit of live buffers and the weights, which are stored elsewhere; 0: none.
   void set_limit(int64_t bytes, int64_t weight_bytes);
 
   // ---- Runs, as RunMemory has them ----

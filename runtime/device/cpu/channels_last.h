@@ -15,13 +15,13 @@ namespace parallax::runtime {
 Ints with_channels_last(const Ints& dims);
 Ints with_channels_second(const Ints& dims);
 
-// The same payload, row-major under the shape it has; or, for a row-major tensor whose order is free, under that shape
-// with the channels last. Nothing for other row-major tensors.
+// A view of the payload, row-major under the shape it has; or, for a row-major tensor whose order is free, under that
+// shape with the channels last. Nothing for other row-major tensors.
 std::optional<Tensor> seen_channels_last(const Tensor& tensor);
 // A row-major tensor [N, spatial..., C] as the channels-last one it is.
 Tensor marked_channels_last(const Tensor& tensor);
 
-// The same tensor in the other order; itself where it has that order already.
+// The tensor in the other order; itself where it has that order already.
 Result<Tensor> to_row_major(Queue<Cpu>& queue, const Tensor& tensor);
 Result<Tensor> to_channels_last(Queue<Cpu>& queue, const Tensor& tensor);
 

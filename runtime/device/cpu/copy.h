@@ -14,7 +14,7 @@ namespace parallax::runtime {
 // Bytes of one element; only types of whole bytes can be moved one by one.
 int64_t element_bytes(DType dtype);
 
-// A place in a payload and how it is walked: strides in elements, which may be negative or 0.
+// A position in a payload and its strides: strides in elements, which may be negative or 0.
 struct StridedSource {
   const std::byte* data = nullptr;
   Ints strides;
@@ -41,14 +41,14 @@ template <class F>
 void index_map(Queue<Cpu>&, const F& f, const MutableView& out, const std::byte* source, int64_t block_elements,
                const std::byte* fill_element = nullptr);
 
-// The columns of a row that come from neighbouring elements, those from `source` on. All others are filled.
+// The columns of a row that come from neighboring elements, those from `source` on. All others are filled.
 struct Run {
   int64_t begin, end;
   int64_t source;
 };
 
 // index_map by rows of `columns` elements: f.row(i) knows what the elements of row i have in common, and says where the
-// one in a column comes from. A row that is a Run says so by run(), whose ends may lie outside of it.
+// one in a column comes from. A row that is a Run says so by run(), whose ends may be outside of it.
 template <class F>
 void index_rows(Queue<Cpu>&, const F& f, const MutableView& out, const std::byte* source, int64_t columns,
                 const std::byte* fill_element = nullptr);

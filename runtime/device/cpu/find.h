@@ -9,8 +9,8 @@
 
 namespace parallax::runtime {
 
-// What finding something means to the kernels that follow. Recorded runs of a GPU are told afterwards, and so cannot
-// have kernels that would be harmed.
+// The effect of a found element on later kernels. Recorded runs of a GPU learn it afterwards, and so cannot have
+// kernels that it would harm.
 enum class WhenFound : uint8_t { harms, is_harmless };
 
 // The first i with holds(value i, i), values converted to C; -1 where there is none, and in a recorded run.

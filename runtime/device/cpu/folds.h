@@ -9,7 +9,7 @@
 
 namespace parallax::runtime {
 
-// What most folds have in common: they begin at 0, parts add up, and the result is what was folded.
+// The common part of most folds: they begin at 0, parts add up, and the result is what was folded.
 struct FoldBase {
   template <class C>
   PX_HD C init() const {

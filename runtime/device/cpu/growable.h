@@ -35,7 +35,7 @@ int64_t capacity_of(const TensorView& growable);
 // Strides in elements of any tensor of the host: those of the whole buffer where it is growable.
 Ints element_strides(const TensorView& view);
 
-// What a growable tensor is to be.
+// The required shape of a growable tensor.
 struct GrowableShape {
   DType dtype = DType::undefined;
   Shape shape;
@@ -50,7 +50,7 @@ Result<std::vector<Tensor>> make_growable(Queue<Cpu>& queue, std::span<const Gro
 // buffer has that capacity already. Errors: out_of_memory.
 Result<Tensor> with_capacity(Queue<Cpu>& queue, const Tensor& tensor, int64_t axis, int64_t capacity);
 
-// `growable`, which is open, and behind its elements those of `more`, whose dimensions are the same but for `count`
+// `growable`, which is open, and after its elements those of `more`, whose dimensions are the same but for `count`
 // along the axis. They are written to the same buffer; to one of twice the capacity or more where it is too small.
 Result<Tensor> append(Queue<Cpu>& queue, const Tensor& growable, int64_t count, const StridedSource& more);
 

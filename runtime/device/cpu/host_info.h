@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host's queue runs on and with: for settings and reports.
+// The hardware and libraries of the host's queue: for settings and reports.
 #pragma once
 
 #include <string>

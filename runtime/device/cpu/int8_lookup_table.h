@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes of 8 bits through a table: what a function of one code comes to.
+// Int8 lookup tables: functions of one quantized value.
 #pragma once
 
 #include <array>

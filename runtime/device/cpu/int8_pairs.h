@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and products of two tensors of 8-bit codes, as codes again: QLinearAdd and QLinearMul of one shape.
+// Sums and products of two tensors of 8-bit quantized values, quantized again: QLinearAdd and QLinearMul of one shape.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace parallax::runtime {
 
-// What codes stand for: (code - zero) * scale.
+// The numbers that quantized values represent: (value - zero) * scale.
 struct QuantizedScale {
   double scale = 1, zero = 0;
 };
@@ -20,8 +20,8 @@ struct QuantizedPairs {
   bool b_is_one = false;  // one code for all of a
 };
 
-// Whether these scales suit the way it is done: in float, and once more in double where a result lies so near to half
-// way between two codes that float may have rounded to the wrong side. All results are those of double.
+// True where these scales suit the method: in float, and once more in double where a result is so near to half way
+// between two quantized values that float may have rounded to the wrong side. All results are those of double.
 bool suits_quantized_pairs(const QuantizedPairs& pairs);
 
 // y = saturate(round to even((a's number + or * b's) / y's scale) + zero), of int8 or uint8 all three.

@@ -13,7 +13,7 @@
 
 namespace parallax::runtime {
 
-// Short lists lie in the object itself: every call of an operator makes several.
+// Short lists are stored in the object itself: every call of an operator makes several.
 class Ints {
  public:
   Ints() = default;

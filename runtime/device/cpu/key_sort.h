@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// KeySort: places of numbers in order, on the host, by keys that are compared as integers: a stable radix sort of all,
+// KeySort: indices of numbers in order, on the host, by keys that are compared as integers: a stable radix sort of all,
 // or, of a few of many, blocks of which the least key is looked at first.
 #pragma once
 
@@ -18,10 +18,10 @@ class KeySort {
  public:
   explicit KeySort(NumberOrder order) : order_(order) {}
 
-  // Rows of more have places that do not fit beside a key.
+  // Rows of more have indices that do not fit next to a key.
   static bool takes(int64_t length) { return sizeof(Key) == sizeof(int64_t) || length <= int64_t{UINT32_MAX}; }
 
-  // The places of the first k of a row, k <= length.
+  // The indices of the first k of a row, k <= length.
   void operator()(const C* row, int64_t length, int64_t k, int64_t* locations) {
     if (k == 0) return;
     if (k < length / kManyOf) {
@@ -74,7 +74,7 @@ class KeySort {
     });
   }
 
-  // A heap of the best so far, which hardly any later one enters: an equal one comes behind.
+  // A heap of the best so far, which hardly any later one enters: an equal one comes after.
   void pick_few(const C* row, int64_t length, int64_t k) {
     const int64_t blocks = length / kBlock;
     note_least_keys(row, blocks);

@@ -28,7 +28,7 @@ inline constexpr bool kInvalidTellsNan = true;
 inline constexpr bool kInvalidTellsNan = false;
 #endif
 
-// Whether oneDNN's parallel regions run on our pool. In a program they always do; in a module that was loaded into a
+// True where oneDNN's parallel regions run on our pool. In a program they always do; in a module that was loaded into a
 // process with another OpenMP runtime they may not. The first call tries it, with a small operation of oneDNN.
 bool has_own_library_threads();
 

@@ -25,7 +25,8 @@ struct Same {
   }
 };
 
-// What the operands' shapes come to: as few axes as possible, the innermost contiguous or constant in every operand.
+// The operands' shapes in their simplest form: as few axes as possible, the innermost contiguous or constant in every
+// operand.
 template <size_t N>
 struct MapPlan {
   Ints dims;
@@ -33,7 +34,7 @@ struct MapPlan {
   int64_t run() const { return dims.back(); }
 };
 
-// Merges neighbouring axes that every operand walks as one.
+// Merges neighboring axes that every operand walks as one.
 void merge_axes(Ints& dims, std::span<Ints> strides);
 
 template <size_t N>
@@ -62,8 +63,7 @@ const C* operand_block(const TensorView& view, int64_t index, int64_t stride, in
   return buffer;
 }
 
-// Of a functor with a branch that is hardly ever taken, the other side of it, free of branches: what f gives where
-// f.is_tame says so.
+// The common side of a functor with a rare branch, free of branches: the result of f where f.is_tame holds.
 template <class F>
 struct FastRange {
   F f;
@@ -112,7 +112,7 @@ void apply(const F& f, const std::array<const C*, N>& in, R* out, int64_t count,
   });
 }
 
-// The same of pairs, where an operand that does not move is read once.
+// Applies f to pairs, where an operand that does not move is read once.
 template <class C, class R, class F>
 void apply_pair(const F& f, const std::array<const C*, 2>& in, const std::array<int64_t, 2>& strides, R* out,
                 int64_t count) {

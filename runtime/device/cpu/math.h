@@ -219,7 +219,7 @@ PX_HD inline float atan(float x) {
 }
 PX_HD inline double atan(double x) { return std::atan(x); }
 
-// Magnitudes up to which sin_turned holds.
+// Magnitudes up to which the polynomial holds.
 inline constexpr float kMostTransposed = 0x1p20F;
 
 // sin(x + quarters * pi/2) for |x| <= kMostTurned: in double, so that x less the nearest multiple of pi/2, whose first
@@ -243,8 +243,8 @@ PX_HD inline float sin_reduced(float x, int32_t quarters) {
   return static_cast<float>(std::bit_cast<double>(chosen ^ (quarter & 2U) << 62));
 }
 
-// What asin and acos are made of: z + tail is the arc of z; beyond 1/2 that of z = sqrt((1 - y) / 2), by which asin(y)
-// is pi/2 - 2 asin(z). NaN outside of [-1, 1]. The polynomial is fitted to 3e-10 of the arc.
+// The common part of asin and acos: z + tail is the arc of z; beyond 1/2 that of z = sqrt((1 - y) / 2), by which
+// asin(y) is pi/2 - 2 asin(z). NaN outside of [-1, 1]. The polynomial is fitted to 3e-10 of the arc.
 struct HalfArc {
   bool is_large;
   float z, tail;

@@ -8,7 +8,7 @@
 
 namespace parallax::runtime {
 
-// NaN counts as the largest, zeros of either sign are equal, equal ones keep the order of their places.
+// NaN counts as the largest, zeros of either sign are equal, equal ones keep the order of their indices.
 enum class NumberOrder : uint8_t { ascending, descending };
 
 // Numbers in one of these orders. That it says which lets keys be sorted in its place (gpu/sort_key.h).

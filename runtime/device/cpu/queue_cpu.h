@@ -21,7 +21,7 @@ class Queue<Cpu> {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  // A tensor of the pool, uninitialised (strings are made outside of it, empty). Its payload may be written through
+  // A tensor of the pool, uninitialized (strings are made outside of it, empty). Its payload may be written through
   // writable() until it is handed on.
   Result<Tensor> allocate(DType dtype, const Shape& shape);
 

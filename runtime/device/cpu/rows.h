@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fold_rows and scan_rows: primitives over the rows of a tensor seen as [outer, length, inner], a row being the
-// `length` elements that stand `inner` apart. Rows are independent, so they spread over threads; a sum never does.
+// `length` elements with a stride of `inner`. Rows are independent, so they spread over threads; a sum never does.
 #pragma once
 
 #include <algorithm>
@@ -127,7 +127,7 @@ bool are_short_rows(const RowLayout& layout, const TensorView& in) {
          in.dtype == storage_of<C>();
 }
 
-// Folds the elements [begin, end) of `count` neighbouring rows, walking along the payload.
+// Folds the elements [begin, end) of `count` neighboring rows, walking along the payload.
 template <class C, class Fold>
 void fold_part_of_columns(const Fold& fold, const TensorView& in, const RowLayout& layout, int64_t row, int64_t begin,
                           int64_t end, int64_t count, C* out) {
@@ -151,7 +151,7 @@ void fold_part_of_columns(const Fold& fold, const TensorView& in, const RowLayou
   for (int64_t i = 0; i < count; ++i) out[i] = accumulators[i];
 }
 
-// Neighbouring rows at once. Long ones in parts, so that no sum takes its rounding from as many steps.
+// Neighboring rows at once. Long ones in parts, so that no sum takes its rounding from as many steps.
 template <class C, class Fold>
 void fold_columns(const Fold& fold, const TensorView& in, const RowLayout& layout, int64_t row, int64_t count, C* out) {
   constexpr int64_t kPart = 512;
@@ -208,7 +208,7 @@ void fold_rows(Queue<Cpu>&, const Fold& fold, const RowLayout& layout, const Mut
   });
 }
 
-// What works on one row: on the host one thread, on a GPU a block. Every member is called by all of a team alike.
+// The team that works on one row: on the host one thread, on a GPU a block. All threads of a team call every member.
 template <class C, class R>
 class HostTeam {
  public:
@@ -223,12 +223,12 @@ class HostTeam {
   C fold(const Fold& fold) const {
     return rows_detail::fold_row<C>(fold, in_, length_);
   }
-  // The same of what has been emitted.
+  // The fold of the emitted values.
   template <class Fold>
   R fold_emitted(const Fold& fold) const {
     return rows_detail::fold_row<R>(fold, out_, length_);
   }
-  // The fold of values and their places: step(state, value, place).
+  // The fold of values and their indices: step(state, value, index).
   template <class Fold>
   auto fold_elements(const Fold& fold) const {
     if constexpr (requires { fold.of_row(in_, length_); }) {
@@ -247,7 +247,7 @@ class HostTeam {
       for (int64_t i = begin; i < end; ++i) out[i] = f(in[i], i);
     });
   }
-  // The same with a functor for each run of `run_length` elements, made by make(number of the run).
+  // Emits with a functor for each run of `run_length` elements, made by make(number of the run).
   template <class Make>
   void emit_runs(int64_t run_length, const Make& make) const {
     for (int64_t run = 0; run * run_length < length_; ++run) {
@@ -302,7 +302,7 @@ void scan_row(const F& f, int64_t row, const C* values, R* results, int64_t leng
   }
 }
 
-// Rows that stand beside each other, a few at a time: of every line of the cache that is fetched all is used.
+// Rows along an axis that is not the last, a few at a time: of every line of the cache that is fetched all is used.
 template <class C, class R, class F>
 void scan_tiles(const F& f, const RowLayout& layout, R* out, const C* in, int64_t work_per_element) {
   constexpr int64_t kMostRows = 16, kMostElements = int64_t{1} << 18;
@@ -356,7 +356,7 @@ void scan_rows(Queue<Cpu>&, const F& f, const RowLayout& layout, const MutableVi
   });
 }
 
-// out[row] = finish(fold of the row's values and their places): folds whose state is not a single value.
+// out[row] = finish(fold of the row's values and their indices): folds whose state is not a single value.
 template <class C, class Fold>
 void fold_elements(Queue<Cpu>&, const Fold& fold, const RowLayout& layout, const MutableView& out,
                    const TensorView& in) {

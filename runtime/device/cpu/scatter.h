@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter: out[f(i)] = combine(out[f(i)], updates[i]) in the order of i, so that repeated places give one and the same
+// scatter: out[f(i)] = combine(out[f(i)], updates[i]) in the order of i, so that repeated indices give one and the same
 // result.
 #pragma once
 

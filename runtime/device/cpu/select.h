@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// select: the places of the elements that are not zero, in order. How many there are is known on the host.
+// select: the indices of the elements that are not zero, in order. How many there are is known on the host.
 #pragma once
 
 #include <algorithm>

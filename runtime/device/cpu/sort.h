@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort_rows: the first k of each row in a wanted order, as values and as places.
+// sort_rows: the first k of each row in a wanted order, as values and as indices.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace parallax::runtime {
 
 namespace sort_detail {
 
-// Places of elements in any order, by comparing. Few of many: a heap of the best so far, which hardly any later one
+// Indices of elements in any order, by comparing. Few of many: a heap of the best so far, which hardly any later one
 // enters.
 template <class C, class Before>
 class CompareSort {
@@ -75,8 +75,8 @@ void sort_rows(const Sort& prototype, const RowLayout& layout, const TensorView&
 
 }  // namespace sort_detail
 
-// before(value a, place a, value b, place b) orders all elements of a row; `values` and `places` (int64) have k along
-// the row's axis.
+// before(value a, index a, value b, index b) orders all elements of a row; `values` and `places` (int64 indices) have k
+// along the row's axis.
 template <class C, class Before>
 void sort_rows(Queue<Cpu>&, const Before& before, const RowLayout& layout, const TensorView& in, int64_t k,
                const MutableView& values, const MutableView& locations) {

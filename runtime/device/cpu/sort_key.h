@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of radix sorts: unsigned numbers that stand as the values they are made of stand in a NumberOrder. Equal values
-// have equal keys, so that a stable sort of keys leaves them in the order of their places.
+// Keys of radix sorts: unsigned numbers in the order of the values they are made of in a NumberOrder. Equal values have
+// equal keys, so that a stable sort of keys leaves them in the order of their indices.
 #pragma once
 
 #include <concepts>
@@ -10,7 +10,7 @@
 
 namespace parallax::runtime::gpu {
 
-// Comparators in whose place keys can be sorted; all others are asked, by the bitonic sort.
+// Comparators that keys can replace; all others are called, by the bitonic sort.
 template <class Before>
 concept OrdersNumbers = requires(const Before& before) {
   { before.number_order() } -> std::same_as<NumberOrder>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tabulate: out[i] = f(i), for data that follows from its place alone.
+// tabulate: out[i] = f(i), for data that follows from its index alone.
 #pragma once
 
 #include "inspector/base/thread_pool.h"

@@ -38,7 +38,7 @@ class WeightCache {
   // Entries of get_shared() are those of `other`, too, from now on.
   void share_with(const WeightCache& other) { shared_ = other.shared_; }
 
-  // The same as get() for an entry that is not changed once it is made, whichever sessions use it.
+  // get() for an entry that is not changed once it is made, whichever sessions use it.
   template <class T, class Make>
   std::shared_ptr<T> get_shared(const std::string& key, const Make& make) {
     return get<T>(key, [&] {
@@ -61,7 +61,7 @@ class WeightCache {
     return made;
   }
 
-  // Bytes that entries hold beside the weights they were made from.
+  // Bytes that entries hold besides the weights they were made from.
   void add_bytes(int64_t bytes) { bytes_ += bytes; }
   int64_t bytes() const { return bytes_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// window_fold: the primitive under pooling and plain convolution: for each output place, the input places its window
-// covers.
+// window_fold: the primitive under pooling and plain convolution: for each output position, the input positions its
+// window covers.
 #pragma once
 
 #include "inspector/base/thread_pool.h"
@@ -10,7 +10,7 @@
 
 namespace parallax::runtime {
 
-// How windows lie on the spatial axes of one plane.
+// The positions of windows on the spatial axes of one plane.
 struct WindowGeometry {
   Ints in_spatial;
   Ints out_spatial;
@@ -20,8 +20,8 @@ struct WindowGeometry {
   Ints pads_begin;
 };
 
-// Calls f(input offset, kernel offset) for each tap of the window at `out_position` that lies inside the plane; taps
-// run in row-major order of the kernel.
+// Calls f(input offset, kernel offset) for each tap of the window at `out_position` that is inside the plane; taps run
+// in row-major order of the kernel.
 template <class F>
 void for_each_tap(const WindowGeometry& window, const int64_t* out_position, const F& f) {
   const int64_t rank = window.kernel.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over float tensors whose channels lie last: all channels of a place are folded side by side.
+// Windows over float tensors in channels-last order: all channels of a position are folded side by side.
 #pragma once
 
 #include "runtime/device/cpu/multiversion.h"
@@ -7,7 +7,7 @@
 
 namespace parallax::runtime {
 
-// Where the taps of a window are in an image [places, channels].
+// Where the taps of a window are in an input [positions, channels].
 inline void find_taps(const WindowGeometry& window, const int64_t* position, const float* image, int64_t channels,
                       std::vector<const float*>& taps) {
   taps.clear();

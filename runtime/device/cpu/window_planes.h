@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over planes of floats, strip by strip: the lines of windows are folded first, then along them, many outputs
+// Windows over planes of floats, tile by tile: the lines of windows are folded first, then along them, many outputs
 // side by side.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace parallax::runtime {
 
-// One axis of windows: place `out` covers out * stride - pad + tap * dilation for each tap.
+// One axis of windows: output `out` covers out * stride - pad + tap * dilation for each tap.
 struct WindowAxis {
   int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad = 0;
 
   int64_t begin_of(int64_t tap) const { return tap * dilation - pad; }
-  // Places that `count` windows reach over.
+  // Positions that `count` windows reach over.
   int64_t reach(int64_t count) const { return (count - 1) * stride + (kernel - 1) * dilation + 1; }
 };
 
@@ -25,7 +25,7 @@ inline WindowAxis window_axis(const WindowGeometry& window, int64_t axis) {
           window.strides[axis],    window.dilations[axis],   window.pads_begin[axis]};
 }
 
-// Steps and reaches that go far beyond the plane are not for window_fold_planes, which would fill in what lies between.
+// Steps and reaches that go far beyond the plane are not for window_fold_planes, which would fill in the gaps.
 inline bool suits_planes(const WindowGeometry& window) {
   const auto is_near = [&](int64_t axis) {
     const WindowAxis each = window_axis(window, axis);
@@ -41,7 +41,7 @@ namespace window_detail {
 constexpr int64_t kStripElements = 4096;  // of lines that are folded at once: they stay in the nearest cache
 constexpr int64_t kWidest = 16;           // floats of a vector: lines of so many have no rest
 
-// Lines of a strip as the windows see them, `width` apart, with what changes nothing in place of the padding.
+// Lines of a tile as the windows see them, with a stride of `width`, and the neutral element instead of the padding.
 struct RowTile {
   int64_t width = 0;  // a multiple of the stride
   int64_t rows = 0;   // of outputs, at most
@@ -60,7 +60,7 @@ inline RowTile make_row_tile(const WindowAxis& rows, const WindowAxis& columns, 
   const int64_t lines = std::max(kStripElements / row_tile.width, rows.reach(1));
   row_tile.rows = std::min(rows.out, (lines - rows.reach(1)) / rows.stride + 1);
   row_tile.lines.assign(static_cast<size_t>(rows.reach(row_tile.rows) * row_tile.width), neutral);
-  // Behind the last line, too, places are read of which nothing is used.
+  // Positions after the last line are read, too, but not used.
   row_tile.folded.assign(static_cast<size_t>(row_tile.rows * row_tile.width + columns.reach(1)), neutral);
   row_tile.results.assign(static_cast<size_t>(row_tile.rows * row_tile.width / columns.stride), neutral);
   return row_tile;
@@ -85,7 +85,7 @@ inline const float* fill_lines(RowTile& row_tile, const WindowAxis& rows, const 
   return row_tile.lines.data();
 }
 
-// to[i] = the taps from from[i] on, `step` apart, into one; two of them or more.
+// to[i] = the taps from from[i] on, with a stride of `step`, into one; two of them or more.
 template <class Fold>
 void fold_across(const Fold& fold, const float* from, int64_t step, int64_t taps, int64_t count, float* to) {
   vectorized(0, count, [=, &fold](int64_t, int64_t end) {
@@ -112,12 +112,12 @@ void fold_across(const Fold& fold, const float* from, int64_t step, int64_t taps
   });
 }
 
-// Of each row of outputs its lines, folded into one.
+// Folds the lines of each row of outputs into one.
 template <class Fold>
 const float* fold_down(const Fold& fold, RowTile& row_tile, const WindowAxis& rows, const float* lines, int64_t count) {
   if (rows.kernel == 1 && count == 1) return lines;
   const int64_t width = row_tile.width;
-  const int64_t at_once = rows.stride == 1 ? count : 1;  // neighbours' lines stand evenly apart
+  const int64_t at_once = rows.stride == 1 ? count : 1;  // neighbors' lines stand evenly apart
   for (int64_t i = 0; i < count; i += at_once) {
     const float* const from = lines + i * rows.stride * width;
     float* const to = row_tile.folded.data() + i * width;
@@ -171,13 +171,13 @@ void fold_along(const Fold& fold, const WindowAxis& columns, const float* from, 
   fold_along_by<0>(fold, columns, from, count, to);
 }
 
-// What the states of a row of outputs are divided by; 0 for windows without taps.
+// The divisors of the states of a row of outputs; 0 for windows without taps.
 struct Divisors {
   std::vector<float> values;
   bool are_one = true;
 };
 
-// One for all rows whose taps all lie inside, the first, and for each of the others; `numbers` says which is a row's.
+// One for all rows whose taps are all inside, the first, and for each of the others; `numbers` says which is a row's.
 template <class Fold>
 std::vector<Divisors> divisors_of(const Fold& fold, const WindowAxis& rows, const WindowAxis& columns, int64_t rank,
                                   std::vector<size_t>& numbers) {
@@ -224,7 +224,7 @@ void divide_row(const Fold& fold, const Divisors& divisors, int64_t count, float
 
 // out[plane][place] as window_fold_channels_last has it, for one or two spatial axes; the Fold's first() is the state
 // before the first tap, and a tap that changes nothing. Steps come in another order: the lines of a window first, each
-// place with those below it, then along what came of that.
+// position with those below it, then along the results.
 template <class Fold>
 void window_fold_planes(Queue<Cpu>&, const Fold& fold, const WindowGeometry& window, int64_t planes, float* out,
                         const float* in) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention as cuDNN is told of it. Like cudnn_graph.h it calls no CUDA.
+// The description of attention for cuDNN. Like cudnn_graph.h it calls no CUDA.
 #pragma once
 
 #include "runtime/device/cuda/cudnn_graph.h"
@@ -11,8 +11,8 @@
 
 namespace parallax::runtime {
 
-// Matrices that stand evenly apart. Heads may be fewer than the problem's, each for several in a row; so may samples,
-// one for all.
+// Matrices with an even stride. Heads may be fewer than the problem's, each for several in a row; so may samples, one
+// for all.
 struct EvenIndices {
   int64_t start = 0;
   int64_t samples = 1, heads = 1;
@@ -23,8 +23,8 @@ struct AttentionOffsets {
   EvenIndices q, k, v, y, added;
 };
 
-// Where the operands lie, if cuDNN of this version (91900 is 9.19.0) could do it at all: what is for a library, heads
-// in multiples of 8, matrices that stand evenly apart, aligned memory.
+// The offsets of the operands, if cuDNN of this version (91900 is 9.19.0) supports the problem: one that is for a
+// library, heads in multiples of 8, matrices with an even stride, aligned memory.
 std::optional<AttentionOffsets> suits_cudnn(const LibraryAttention& attention, size_t version);
 CudnnKey key_of(const LibraryAttention& attention, const AttentionOffsets& locations);
 CudnnChoice choose_attention_plan(const Cudnn& functions, const CudnnTarget& target, const LibraryAttention& attention,

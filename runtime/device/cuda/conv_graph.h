@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution as cuDNN is told of it. Like cudnn_graph.h it calls no CUDA.
+// The description of a convolution for cuDNN. Like cudnn_graph.h it calls no CUDA.
 #pragma once
 
 #include "runtime/device/cuda/cudnn_graph.h"
@@ -9,7 +9,7 @@
 
 namespace parallax::runtime {
 
-// Whether cuDNN could do it at all: its types, one to three spatial axes, aligned memory, sizes that it can count.
+// True where cuDNN supports the problem: its types, one to three spatial axes, aligned memory, sizes that it can count.
 bool suits_cudnn(const LibraryConv& conv);
 CudnnKey key_of(const LibraryConv& conv, bool tf32);
 CudnnChoice choose_conv_plan(const Cudnn& functions, const CudnnTarget& target, const LibraryConv& conv, bool tf32);

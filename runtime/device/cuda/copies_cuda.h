@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a CUDA queue does beside its computing: copies to the host (gpu/host_copies.h says what each function promises),
-// and statistics of what is captured.
+// Work of a CUDA queue besides kernels: copies to the host (gpu/host_copies.h has the contract of each function), and
+// statistics of captured values.
 #pragma once
 
 #include "inspector/tensor/element_order.h"
@@ -13,7 +13,7 @@ Result<int64_t> start_copy_to_host(Queue<Cuda>& queue, std::byte* target, const 
 Result<bool> is_copied(Queue<Cuda>& queue, int64_t ticket);
 Status wait_copied(Queue<Cuda>& queue, int64_t ticket);
 
-// Of each chunk of the view (gpu/statistics_kernel.h), for callers that do not see kernels.
+// The statistics of each chunk of the view (gpu/statistics_kernel.h), for callers that do not see kernels.
 Result<Tensor> chunk_statistics(Queue<Cuda>& queue, const TensorView& view,
                                 ElementOrder order = ElementOrder::row_major);
 

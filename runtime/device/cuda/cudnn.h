@@ -27,7 +27,7 @@ std::string cudnn_version();
 
 namespace parallax::runtime {
 
-// The library's functions under their own names. The tests put others in their place.
+// The library's functions under their own names. The tests replace them.
 struct Cudnn {
 #define PX_MEMBER(name) decltype(&::name) name = nullptr;
   PX_CUDNN_FUNCTIONS(PX_MEMBER)

@@ -42,9 +42,9 @@ class CudnnDescriptor {
   cudnnBackendDescriptor_t handle_;
 };
 
-constexpr int64_t kCudnnAlignmentBytes = 16;  // of what a plan's tensors lie at
+constexpr int64_t kCudnnAlignmentBytes = 16;  // of the addresses of a plan's tensors
 bool is_cudnn_aligned(const std::byte* address);
-// Of the floats that cuDNN computes with; none for other types.
+// cuDNN's type for the floats that it computes with; none for other types.
 std::optional<cudnnDataType_t> cudnn_type(DType dtype);
 
 struct CudnnTensor {
@@ -52,7 +52,7 @@ struct CudnnTensor {
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   Ints dims;
   Ints strides;              // in elements
-  bool is_between = false;   // one operation makes it for the next, and it lies nowhere
+  bool is_between = false;   // one operation makes it for the next, without memory
   bool is_by_value = false;  // its memory is the host's, read when the plan is run
 };
 
@@ -94,7 +94,7 @@ class CudnnPlan {
   int64_t workspace_bytes_;
 };
 
-// What came of asking for a plan.
+// The result of asking for a plan.
 struct CudnnChoice {
   std::shared_ptr<const CudnnPlan> plan;  // null: the library has no way to do it
   std::string refusal;                    // and why

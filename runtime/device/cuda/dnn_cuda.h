@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a CUDA queue keeps of cuDNN: its handle, and the plans that were made. For sources of this folder alone.
+// The cuDNN state of a CUDA queue: its handle, and its plans. For sources of this folder alone.
 #pragma once
 
 #include "runtime/device/cuda/cudnn_graph.h"
@@ -28,7 +28,7 @@ Result<CudaDnn*> dnn_of(Queue<Cuda>& queue);
 // queue records nothing is made, and so refused.
 Result<const CudnnPlan*> plan_of(Queue<Cuda>& queue, CudaDnn& dnn, CudnnKey key,
                                  const std::function<CudnnChoice(const CudnnTarget& target)>& choose);
-// Memory for the plan to work in, until it is dropped: whatever is launched after that comes behind in the stream.
+// Memory for the plan to work in, until it is dropped: whatever is launched after that comes after it in the stream.
 Result<Tensor> workspace_of(Queue<Cuda>& queue, const CudnnPlan& plan);
 
 }  // namespace parallax::runtime

@@ -52,7 +52,7 @@ __global__ void run_kernel(const __grid_constant__ Kernel kernel) {
 
 }  // namespace gpu
 
-// Every launch is checked here; what fails is told by the queue.
+// Every launch is checked here; the queue reports failures.
 template <class Kernel>
 void launch(Queue<Cuda>& queue, const Kernel& kernel, const gpu::LaunchSize& size) {
   gpu::run_kernel<<<static_cast<unsigned>(size.blocks), static_cast<unsigned>(size.threads), size.shared_bytes,

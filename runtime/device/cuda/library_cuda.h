@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a CUDA queue keeps: handles of NVIDIA's libraries, and the copies under way. For sources of this folder alone.
+// The state of a CUDA queue: handles of NVIDIA's libraries, and pending copies. For sources of this folder alone.
 #pragma once
 
 #include <array>

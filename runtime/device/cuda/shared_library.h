@@ -22,7 +22,7 @@ Result<void*> open_shared(const SharedLibrary& library);
 // Null where the library that is installed has none of that name; then an error of kind execution.
 Result<void*> find_in_shared(const SharedLibrary& library, void* opened, const char* name);
 
-// The same as a function of its type.
+// Finds a function by its type.
 template <class Function>
 Status find_function(const SharedLibrary& library, void* opened, const char* name, Function& function) {
   function = reinterpret_cast<Function>(PX_TRY(find_in_shared(library, opened, name)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention on a GPU: two batched products, and the scores changed and softened in one pass between them. Operands that
-// the products do not take as they lie are packed first.
+// the products do not take as stored are packed first.
 #pragma once
 
 #include "runtime/device/cpu/products/attention.h"
@@ -62,7 +62,7 @@ struct SoftenedScores {
   };
 };
 
-// Where the matrices of one operand begin, as the products count.
+// The beginnings of one operand's matrices, as the products count.
 struct DenseMatrices {
   const float* data = nullptr;
   Ints offsets;

@@ -12,7 +12,7 @@
 
 namespace parallax::runtime {
 
-// What the library's choice of an engine hangs on, but for the lengths.
+// The properties that the library's choice of an engine depends on, except for the lengths.
 struct AttentionKind {
   DType dtype = DType::undefined;
   DType added_dtype = DType::undefined;  // undefined: nothing is added to the scores
@@ -26,7 +26,7 @@ struct AttentionKind {
   }
 };
 
-// What a queue has been told so far.
+// The probes' results so far, kept by a queue.
 using KnownAttentions = std::map<AttentionKind, bool>;
 
 // One sample, whose heads are: half of the keys hidden, all of them hidden (neither, where nothing is added), NaN in
@@ -41,8 +41,8 @@ struct AttentionProbe {
 };
 AttentionProbe attention_probe(const AttentionKind& kind);
 
-// Whether the library's results, a tensor [kHeads, queries, value_size] of the kind's type on the host, are what our
-// kernels would have stored: NaN where there is nothing to weigh with, and the means of the values to the bit.
+// True where the library's results, a tensor [kHeads, queries, value_size] of the kind's type on the host, are what our
+// kernels would have stored: NaN where all weights are zero, and the means of the values to the bit.
 bool is_attended_as_ours(const AttentionKind& kind, const Tensor& results);
 
 }  // namespace parallax::runtime

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the threads of a block do together: folds over their values.
+// Operations of all threads of a block together: folds over their values.
 #pragma once
 
 #include "runtime/device/gpu/launch.h"
 
 namespace parallax::runtime::gpu {
 
-// A place in shared memory for each thread, whatever type a fold's state has.
+// A slot in shared memory for each thread, whatever type a fold's state has.
 struct alignas(16) Slot {
   unsigned char bytes[16];
 };

@@ -8,12 +8,13 @@
 
 namespace parallax::runtime::gpu {
 
-// Row n of the weights: codes of `bits` next to each other, (code - zero) * scale with those of the code's block.
+// Row n of the weights: quantized values of `bits` next to each other, (value - zero) * scale with those of the value's
+// block.
 template <class Device>
 struct BlockWeights {
   Elements<Device, const uint8_t> codes;
   Elements<Device, const float> scales;
-  Elements<Device, const uint8_t> packed_zeros;  // one of the two, or none: the middle of the codes
+  Elements<Device, const uint8_t> packed_zeros;  // one of the two, or none: the middle of the range
   Elements<Device, const float> zeros;
   Elements<Device, const int64_t> groups;  // the block of each of k; none: its own
   int64_t k = 0, size = 0, count = 0;      // `count` blocks of `size`

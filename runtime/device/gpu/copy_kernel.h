@@ -42,7 +42,7 @@ PX_HD void move_element(int64_t bytes, std::byte* target, int64_t to, const std:
   });
 }
 
-// An element that the host knows, handed over by value.
+// An element that the host knows, passed by value.
 struct KnownElement {
   Bytes16 bits{};
   PX_HD const std::byte* data() const { return reinterpret_cast<const std::byte*>(&bits); }
@@ -191,7 +191,7 @@ void choose(Queue<Gpu>& queue, const MutableView& out, const std::array<TensorVi
   launch(queue, kernel, gpu::size_for_items(queue, kernel.count));
 }
 
-// Every element of `out` becomes the one at `element`, which lies on the host; null: zero.
+// Every element of `out` becomes the one at `element`, which is on the host; null: zero.
 template <GpuDevice Gpu>
 void fill(Queue<Gpu>& queue, const MutableView& out, const std::byte* element) {
   const int64_t bytes = element_bytes(out.dtype);

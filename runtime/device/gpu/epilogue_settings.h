@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the settings of a run say of a GPU library's activations: those that the device was found to have as ours are.
+// The entry of a run's settings for a GPU library's activations: those that the device computes as our kernels do.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ namespace parallax::runtime {
 
 struct HostCopySizes {
   size_t ring_bytes = size_t{128} << 20;
-  size_t piece_bytes = size_t{8} << 20;  // of a tensor that the ring has no room for; two pieces lie beside the ring
+  size_t piece_bytes = size_t{8} << 20;  // of a tensor that the ring has no room for; two pieces are outside the ring
 };
 
 struct HostCopyCounts {
@@ -29,8 +29,8 @@ struct HostCopyCounts {
   int64_t bytes_in_pieces = 0;  // of `bytes`: of tensors that did not go through the ring
 };
 
-// A tensor on its way. The source is held, and so neither freed nor written over, until the copy has been made; the
-// place in the ring is free again when the last owner of `host` lets go, which nobody may before that either.
+// A tensor on its way. The source is held, and so neither freed nor written over, until the copy has been made; its
+// range of the ring is free again when the last owner of `host` lets go, which nobody may before that either.
 struct HostCopy {
   Tensor source;
   Tensor host;
@@ -75,7 +75,7 @@ class HostCopies {
   }
 
   // For a tensor that the ring has no room for, and will not have: into host memory of its own, through two pieces
-  // beside the ring, of which one is emptied while the other is filled.
+  // outside the ring, of which one is emptied while the other is filled.
   Result<Tensor> bring_in_pieces(const Tensor& tensor) {
     if (pieces_ == nullptr) pieces_ = PX_TRY(host_memory(queue_, 2 * sizes_.piece_bytes));
     Tensor host = PX_TRY(Tensor::allocate(tensor.dtype(), tensor.shape()));

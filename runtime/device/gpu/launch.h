@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel is and what it may use. A kernel is a struct of plain values with a `kName` and a body that is a
+// A kernel and the operations that it may use. A kernel is a struct of plain values with a `kName` and a body that is a
 // template over the launch: `LaunchCuda` on the GPU, `LaunchEmulated` in the tests. A launch offers
 //   block() blocks() thread() threads()    where this thread stands; threads() is a multiple of kWarp
 //   shared<T>(count)                       memory of the block; every thread must ask for the same, in the same order

@@ -23,9 +23,9 @@ struct LibraryAttention {
   MatrixOffsets added_locations;
 };
 
-// Whether it is the library's rather than our own kernels', which make floats of halves and store all scores: float16
-// and bfloat16, with scores that at most one tensor of that type or of float32 is added to. Of float32 the library
-// would round the operands, and weights that are no numbers are never 0 to it.
+// True for problems of the library rather than of our own kernels, which convert to float32 and store all scores:
+// float16 and bfloat16, with scores that at most one tensor of that type or of float32 is added to. Of float32 the
+// library would round the operands, and weights that are no numbers are never 0 to it.
 bool is_for_library(const LibraryAttention& attention);
 
 // False where the library has no way to do it: nothing has been written then. Products are summed in float32; between
@@ -37,7 +37,7 @@ Result<bool> library_attention(Queue<Gpu>& queue, const LibraryAttention& attent
 // A probe as the library is asked to do it, but for the memory of its operands.
 LibraryAttention probing_attention(const AttentionKind& kind, int64_t queries);
 
-// What the library makes of the probe, held against ours.
+// Compares the library's results for the probe with ours.
 template <GpuDevice Gpu>
 Result<bool> probe_attention(Queue<Gpu>& queue, const AttentionKind& kind) {
   const AttentionProbe probe = attention_probe(kind);
@@ -59,14 +59,15 @@ Result<bool> probe_attention(Queue<Gpu>& queue, const AttentionKind& kind) {
   return is_attended_as_ours(kind, PX_TRY(queue.to_host(y)));
 }
 
-// Whether the library's softmax is ours on this device. Asked once in a queue's life for each kind, by attention whose
-// results the host looks at and which stands for all lengths.
+// True where the library's softmax equals ours on this device. Probed once in a queue's life for each kind, by
+// attention whose results the host inspects, for all lengths.
 template <GpuDevice Gpu>
 Result<bool> attends_as_ours(Queue<Gpu>& queue, const AttentionKind& kind) {
   return queue.asked_once(queue.known_attentions(), kind, [&] { return probe_attention(queue, kind); });
 }
 
-// Whether it is for the library, and the library does as our kernels would; `y` may still be null.
+// True where the problem is for the library, and the library's results equal those of our kernels; `y` may still be
+// null.
 template <GpuDevice Gpu>
 Result<bool> is_left_to_library(Queue<Gpu>& queue, const LibraryAttention& attention) {
   if (!is_for_library(attention)) return false;

@@ -19,7 +19,7 @@ struct EpilogueKind {
   Epilogue epilogue = Epilogue::none;
   DType dtype = DType::undefined;  // of the product's operands and result
   bool has_bias = false;
-  bool keeps_sums = false;  // what the activation is of, beside its results
+  bool keeps_sums = false;  // the activation's input, besides its results
   bool operator==(const EpilogueKind&) const = default;
   bool operator<(const EpilogueKind& other) const {
     return std::tie(epilogue, dtype, has_bias, keeps_sums) <
@@ -27,7 +27,7 @@ struct EpilogueKind {
   }
 };
 
-// What a queue has been told so far.
+// The probes' results so far, kept by a queue.
 using KnownEpilogues = std::map<EpilogueKind, bool>;
 
 // A product [rows, inner] x [inner, columns], and a bias of a row, of the type asked for. `sums` is what it comes to,
@@ -43,8 +43,8 @@ EpilogueProbe epilogue_probe(const EpilogueKind& kind);
 // Our own activation of one sum, in float.
 float activated(Epilogue epilogue, float sum);
 
-// Whether the library's results, a tensor of the kind's type on the host, are what our kernels would have stored: Relu
-// to the bit, with NaN where there was NaN, Gelu within four units in the last place.
+// True where the library's results, a tensor of the kind's type on the host, are what our kernels would have stored:
+// Relu to the bit, with NaN where there was NaN, Gelu within four units in the last place.
 bool is_as_ours(const EpilogueKind& kind, const std::vector<float>& sums, const Tensor& results);
 
 }  // namespace parallax::runtime

@@ -25,7 +25,7 @@ struct LibraryProduct {
 template <GpuDevice Gpu>
 Result<bool> library_product(Queue<Gpu>& queue, const LibraryProduct& product);
 
-// What the library makes of the probe, held against ours.
+// Compares the library's results for the probe with ours.
 template <GpuDevice Gpu>
 Result<bool> probe_epilogue(Queue<Gpu>& queue, const EpilogueKind& kind) {
   const EpilogueProbe probe = epilogue_probe(kind);
@@ -49,8 +49,8 @@ Result<bool> probe_epilogue(Queue<Gpu>& queue, const EpilogueKind& kind) {
          is_as_ours({Epilogue::none, kind.dtype, kind.has_bias}, probe.sums, PX_TRY(queue.to_host(kept)));
 }
 
-// Whether the library's activation is ours on this device. Asked once in a queue's life, by a product whose results
-// the host looks at and which stands for those of all shapes.
+// True where the library's activation equals ours on this device. Probed once in a queue's life, by a product whose
+// results the host inspects, for products of all shapes.
 template <GpuDevice Gpu>
 Result<bool> has_epilogue(Queue<Gpu>& queue, const EpilogueKind& kind) {
   if (kind.epilogue == Epilogue::none) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a library does with rows of integers: sorts, and running sums and products. On a GPU that is CUB
+// Operations of a library on rows of integers: sorts, and running sums and products. On a GPU that is CUB
 // (sort_cuda.cu), in the emulation plain loops of the host. Nothing waits, and memory depends on shapes alone, so that
 // runs can be recorded.
 #pragma once
@@ -11,7 +11,7 @@ namespace parallax::runtime::gpu {
 constexpr int64_t kMostInBlock = 2048;              // elements that one block sorts in its shared memory
 constexpr int64_t kFillsDevice = int64_t{1} << 20;  // elements that keep a device busy by themselves
 
-// Whether to give each row the whole device, one after the other, instead of a block each. A row of its own costs a few
+// True where each row gets the whole device, one after the other, instead of a block each. A row of its own costs a few
 // launches, about what a block takes for `kMostInBlock` elements; the blocks of all rows run side by side. An estimate:
 // it has not been measured on a GPU.
 constexpr bool is_for_whole_device(int64_t rows, int64_t length) {
@@ -48,8 +48,8 @@ struct RadixItems {
 template <GpuDevice Gpu>
 Status radix_sort(Queue<Gpu>& queue, const RadixRows& problem, const RadixItems& in, const RadixItems& out);
 
-// Of rows for which is_run_by_library holds: values[i] becomes the sum or product of all up to i, modulo 2^64, which is
-// right for signed integers, too; uint64.
+// Running sums or products of rows for which is_run_by_library holds: values[i] becomes the sum or product of all up to
+// i, modulo 2^64, which is right for signed integers, too; uint64.
 template <GpuDevice Gpu>
 Status run_rows(Queue<Gpu>& queue, int64_t rows, int64_t length, bool is_product, const MutableView& values);
 

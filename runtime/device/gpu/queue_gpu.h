@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the queues of all GPU devices have in common: errors that surface after the node, copies made of weights, and
-// the memory of planned runs. A place in that memory is free again when its last owner on the host lets go, though
-// kernels that were launched may still be at work on it: whoever gets it next launches behind them, on the same stream.
+// Common parts of the queues of all GPU devices: errors that surface after the node, copies made of weights, and the
+// memory of planned runs. A buffer in that memory is free again when its last owner on the host lets go, though kernels
+// that were launched may still use it: its next user launches after them, on the same stream.
 #pragma once
 
 #include <map>
@@ -18,13 +18,13 @@
 
 namespace parallax::runtime {
 
-// What a queue was asked to launch between begin_recording and end_recording, to be launched again as one.
+// The launches of a queue between begin_recording and end_recording, to be launched again as one.
 class Recording {
  public:
   virtual ~Recording() = default;
 };
 
-// What a recording cannot do without.
+// The data that a recording depends on.
 struct RecordedNeeds {
   Tensor checks;  // int64 numbers that its kernels write, each of which is -1 where all is well
   int64_t check_count = 0;
@@ -78,8 +78,8 @@ class GpuQueueBase {
   }
   RecordedNeeds take_needs() { return std::exchange(needs_, {}); }
 
-  // What `make` gives for a constant payload, made once for each type and kept for the queue's life, and so outside of
-  // planned memory.
+  // The result of `make` for a constant payload, computed once for each type and kept for the queue's life, and so
+  // outside of planned memory.
   template <class Make>
   Result<Tensor> cached(const TensorView& constant, DType dtype, const Make& make) {
     const auto key = std::pair{constant.data, dtype};

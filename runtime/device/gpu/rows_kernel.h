@@ -47,7 +47,7 @@ struct FoldRowsKernel {
   }
 };
 
-// A thread for each row, for rows whose neighbours lie next to each other.
+// A thread for each row, for rows whose neighbors lie next to each other.
 template <class Device, class C, class Fold>
 struct FoldColumnsKernel {
   static constexpr const char* kName = "fold_columns";
@@ -125,8 +125,8 @@ class BlockTeam {
     for (int64_t i = launch_.thread(); i < length_; i += launch_.threads()) out(i) = f(out(i));
   }
 
-  // Piece by piece of a value a thread: within a piece each thread adds what lies 1, 2, 4, ... before it (Hillis and
-  // Steele, 1986), then what all earlier pieces came to.
+  // Piece by piece of a value a thread: within a piece each thread adds the value 1, 2, 4, ... before it (Hillis and
+  // Steele, 1986), then the total of all earlier pieces.
   template <class Combine>
   PX_HD void emit_running(const Combine& combine, C start, bool exclusive, bool reverse) {
     const int threads = launch_.threads();
@@ -188,7 +188,7 @@ struct ScanRowsKernel {
   }
 };
 
-// The smallest place that the predicate holds for.
+// The smallest index that the predicate holds for.
 template <class C, class Predicate>
 struct FirstIndex {
   static constexpr int64_t kNone = INT64_MAX;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// select on a GPU: each block counts its piece, the host adds the counts up, each block writes its places in order. The
-// host waits for the counts: the shapes of what follows depend on them.
+// select on a GPU: each block counts its piece, the host adds the counts up, each block writes its indices in order.
+// The host waits for the counts: the shapes of what follows depend on them.
 #pragma once
 
 #include "runtime/device/cpu/select.h"

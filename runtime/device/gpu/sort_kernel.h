@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sort_rows and scatter on a GPU. Numbers and indices are sorted by the library, by keys (sort_key.h); what only a
 // comparator orders, by a bitonic sort (Batcher, 1968) in device memory, a block a row. Equal keys keep the order of
-// their places either way, so that every result is the same in every run.
+// their indices either way, so that every result is the same in every run.
 #pragma once
 
 #include "runtime/device/cpu/scatter.h"
@@ -14,7 +14,7 @@
 namespace parallax::runtime {
 namespace gpu {
 
-// keys[row][i], places[row][i] for i < padded, a power of two; places are -1 behind the row's end.
+// keys[row][i], places[row][i] for i < padded, a power of two; places are -1 after the row's end.
 template <class Device, class C>
 struct SortItems {
   Elements<Device, C> keys;
@@ -90,7 +90,7 @@ struct RowKey {
   }
 };
 
-// What the library sorts: keys of numbers, and indices, none of which is below zero.
+// The keys that the library sorts: of numbers, and of indices, none of which is below zero.
 template <class Device>
 struct NumberKey {
   Source in;
@@ -130,7 +130,7 @@ struct RadixKeysKernel {
   }
 };
 
-// The first k of each sorted row, as values and as places.
+// The first k of each sorted row, as values and as indices.
 template <class Device, class C>
 struct TopOfRowsKernel {
   static constexpr const char* kName = "top_of_rows";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The statistics of a tensor's chunks, taken where it lies: the additions of the host's kernel
+// The statistics of a tensor's chunks, taken on its device: the additions of the host's kernel
 // (inspector/dump/statistics_kernel_body.h) in the same order, so that it gives the same bits.
 #pragma once
 
@@ -24,8 +24,8 @@ PX_HD inline double rounded_product(double a, double b) {
 
 PX_HD inline bool is_finite(double x) { return x - x == 0.0; }
 
-// Where the elements that are counted one after another lie: in order, or [N, C, spatial...] counted with C last. The
-// chunk's other elements of a line lie with other places of its channels, and are read from the cache.
+// The positions of elements that are counted one after another: in order, or [N, C, spatial...] counted with C last.
+// The chunk's other elements of a line belong to other positions of its channels, and are read from the cache.
 struct CountedElements {
   int64_t channels = 0;  // 0: in order
   int64_t locations = 0;
@@ -47,9 +47,9 @@ struct CountedElements {
   }
 };
 
-// A block for each chunk. All its threads bring a bundle of it to shared memory; then the first two warps add up what
-// the bundle gives for the projections, a place of a lane each; the third adds up the squares, the last what is found
-// by comparing, a lane each.
+// A block for each chunk. All its threads bring a bundle of it to shared memory; then the first two warps add up the
+// bundle's part of the projections, an element of a lane each; the third adds up the squares, the last the results of
+// comparisons, a lane each.
 template <class Device>
 struct ChunkStatisticsKernel {
   static constexpr const char* kName = "chunk_statistics";
@@ -60,9 +60,9 @@ struct ChunkStatisticsKernel {
   static constexpr int kPieceElements = static_cast<int>(statistics::kBundleElements);
   static constexpr int kLanes = statistics::kLanes;
   static constexpr int kProjections = statistics::kSignSequences;
-  // Where the lanes' results lie: projections, then these, of eight lanes each.
+  // The rows of the lanes' results: projections, then these, of eight lanes each.
   enum Row : int { kSum = kProjections, kSquares, kMin, kMax, kZeros, kNan, kPositiveInf, kNegativeInf, kRowCount };
-  // The places of a bundle, and what they held before any group was subtracted.
+  // The elements of a bundle, and what they held before any group was subtracted.
   static constexpr int kPositions = kPieceElements + kRowCount * kLanes;
   static constexpr int kAdded = kPositions + kGroupElements;
   static constexpr int kShared = kAdded + kGroupElements + 2;
@@ -134,7 +134,7 @@ struct ChunkStatisticsKernel {
     center(launch, memory, chunk, first, groups, tail, first + length);
   }
 
-  // What the rows of a bundle's groups leave at one place of one lane.
+  // Adds the results of a bundle's groups for one element of one lane.
   template <class Memory>
   PX_HD static void add_location(const Memory& memory, int thread, int groups) {
     const int location = thread / kLanes;
@@ -162,7 +162,7 @@ struct ChunkStatisticsKernel {
     }
   }
 
-  // The lane's sum over the places with the signs of row k of the Hadamard matrix, added pair by pair as the
+  // The lane's sum over the elements with the signs of row k of the Hadamard matrix, added pair by pair as the
   // butterflies of the transform do.
   template <class Memory>
   PX_HD static void add_projection(const Memory& memory, int thread, int64_t bundle, Partial& partial) {
@@ -281,7 +281,7 @@ struct ChunkStatisticsKernel {
     out[chunk] = total;
   }
 
-  // For chunks whose spread is small beside their mean.
+  // For chunks whose spread is small compared with their mean.
   template <class Launch, class Memory>
   PX_HD void center(Launch& launch, const Memory& memory, int64_t chunk, int64_t first, int64_t groups, int64_t tail,
                     int64_t end) const {
@@ -312,7 +312,7 @@ struct ChunkStatisticsKernel {
   }
 };
 
-// What the kernel reads of a tensor: complex ones as twice as many real ones.
+// The kernel's view of a tensor: complex ones as twice as many real ones.
 struct StatisticsSource {
   DType dtype = DType::undefined;
   int64_t count = 0;
@@ -333,8 +333,8 @@ inline StatisticsSource statistics_source(const TensorView& view, ElementOrder o
 
 }  // namespace gpu
 
-// Of each chunk of the view, counted in that order, as bytes; an undefined tensor where elements of its type are not
-// read on the device.
+// The statistics of each chunk of the view, counted in that order, as bytes; an undefined tensor where elements of its
+// type are not read on the device.
 template <GpuDevice Gpu>
 Result<Tensor> chunk_statistics_by_kernel(Queue<Gpu>& queue, const TensorView& view, ElementOrder order) {
   using Kernel = gpu::ChunkStatisticsKernel<Gpu>;

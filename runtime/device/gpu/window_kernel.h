@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// window_fold and conv on a GPU: a thread for each output place walks the taps of its window.
+// window_fold and conv on a GPU: a thread for each output position walks the taps of its window.
 #pragma once
 
 #include "runtime/device/cpu/products/conv.h"
@@ -35,7 +35,7 @@ inline Window window_by_value(const WindowGeometry& geometry) {
   return window;
 }
 
-// The offset in its input plane of tap number `tap` of the window at output place `place`; -1 outside.
+// The offset in its input plane of tap number `tap` of the window at output position `place`; -1 outside.
 PX_HD inline int64_t tap_offset(const Window& window, int64_t location, int64_t tap) {
   int64_t offset = 0, scale = 1;
   for (int axis = window.axes - 1; axis >= 0; --axis) {
@@ -50,7 +50,8 @@ PX_HD inline int64_t tap_offset(const Window& window, int64_t location, int64_t 
   return offset;
 }
 
-// The transpose's view: the input place that tap number `tap` carries to output place `place`; -1 where there is none.
+// The transpose's view: the input position that tap number `tap` carries to output position `place`; -1 where there is
+// none.
 PX_HD inline int64_t transposed_tap_offset(const Window& window, int64_t location, int64_t tap) {
   int64_t offset = 0, scale = 1;
   for (int axis = window.axes - 1; axis >= 0; --axis) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention: y = softmax(rule(scale * q k)) v for many matrices at once. The scores of one tile of queries and keys are
-// softened while they lie in the cache, and never stored (Milakov and Gimelshein, "Online normalizer calculation for
+// softened while they are in the cache, and never stored (Milakov and Gimelshein, "Online normalizer calculation for
 // softmax", 2018; Dao et al., "FlashAttention", 2022).
 #pragma once
 
@@ -24,7 +24,7 @@ struct Tile {
   int64_t matrix = 0, first_query = 0, queries = 0;
 };
 
-// What a thread keeps while it walks the keys of a tile's queries.
+// The state of a thread while it walks the keys of a tile's queries.
 struct Workspace {
   explicit Workspace(const AttentionProblem& problem, int64_t queries);
   std::unique_ptr<float[]> scores;
@@ -77,7 +77,7 @@ void soften_row(const AttentionProblem& problem, const Rule& rule, const Tile& t
   if (factor != 1.0F) scale_row(problem, tile, row, factor, y);
 }
 
-// What weights of this sum are divided by.
+// The divisor of weights with this sum.
 inline float divisor_of(const AttentionProblem& problem, float sum) {
   return problem.no_number_is_zero && sum == 0.0F ? 1.0F : sum;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention computes, and where its operands lie.
+// The problem of attention, and the offsets of its operands.
 #pragma once
 
 #include "runtime/device/cpu/ints.h"

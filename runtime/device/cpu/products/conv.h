@@ -31,7 +31,7 @@ struct ConvProblem {
   int64_t spatial_rank() const { return kernel.size(); }
 };
 
-// Whether the float convolution gains from y with its channels last; only then may x and y be so.
+// True where the float convolution gains from a channels-last y; only then may x and y be so.
 bool suits_channels_last(const ConvProblem& problem);
 // Whether it is worth a copy of a row-major x with its channels last, where y is so.
 bool gains_from_channels_last_copy(const ConvProblem& problem);
@@ -39,11 +39,12 @@ bool gains_from_channels_last_copy(const ConvProblem& problem);
 // `bias` is one value for each output channel, or null.
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const float* filters, const float* bias,
             float* y);
-// The same with filters and bias that outlive the queue and never change, and y channels last: made once, run often.
+// A convolution whose filters and bias outlive the queue and never change, and y channels last: prepared once, run
+// often.
 struct ReadyConv;
 Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProblem& problem, const float* filters,
                                               const float* bias);
-// What is added to the result, which is in y's order and has no activation of its own then.
+// The operand that is added to the result, which is in y's order and has no activation of its own then.
 struct Addend {
   const float* values = nullptr;  // null: nothing is added
   Activation activation;          // of the sum

@@ -45,7 +45,7 @@ void conv_loops(const ConvProblem& problem, const T* x, const T* filters, const 
       });
 }
 
-// The transpose scatters: in the window of input place p over the output lie the places that p contributes to.
+// The transpose scatters: the window of input position p over the output has the positions that p contributes to.
 template <class T>
 void conv_transpose_loops(const ConvProblem& problem, const T* x, const T* filters, const T* bias, T* y) {
   const WindowGeometry window{problem.out_spatial, problem.in_spatial, problem.kernel,

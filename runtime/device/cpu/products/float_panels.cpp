@@ -110,7 +110,7 @@ PX_FMA_INLINE void add_products(const float* const* rows, int64_t at, const floa
 template <size_t kRows, size_t kVectors>
 PX_FMA void multiply_tile(const PanelRows& a, const PanelRun& run, int64_t row, const float* line, float* c,
                           int64_t ldc, const PanelEpilogue& epilogue) {
-  constexpr int64_t kSteps = 4;  // written out: beside other work on its core, the loop's own instructions cost most
+  constexpr int64_t kSteps = 4;  // written out: with other work on its core, the loop's own instructions cost most
   constexpr int64_t kLine = kVectors * kVectorLanes;
   const bool is_shifted = run.before == 0 && epilogue.bias != nullptr;
   Sums<kRows, kVectors> sums;
@@ -229,7 +229,7 @@ void multiply_panel(const PanelRows& a, const PanelTask& task, int64_t vectors, 
   multiply_panel<kPanelVectors>(a, task, finish);
 }
 
-// Panels with columns that c does not have are made apart.
+// Panels with columns that c does not have are computed separately.
 void multiply_task(const PanelRows& a, const PanelTask& task, int64_t vectors, const FinishTile& finish) {
   if (task.columns == vectors * kPanelLanes) return multiply_panel(a, task, vectors, finish);
   alignas(32) float whole[kBandRows * kWidth];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of floats on processors with AVX2 and FMA but without AVX-512, on which oneDNN has no product whose right
-// side stays packed. The right side lies in panels of columns; the rows of the left side are where its caller says, so
-// that a convolution is one, too (Dukhan: The Indirect Convolution Algorithm, 2019).
+// side stays packed. The right side is stored in panels of columns; the rows of the left side are where its caller
+// says, so that a convolution is one, too (Dukhan: The Indirect Convolution Algorithm, 2019).
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,8 @@ constexpr int64_t kFewInt4Rows = 8;  // for which multiply_few_rows() is meant
 // Weights are unpacked again for every four rows.
 void multiply_few_rows(int64_t m, const float* a, const Int4Matrix& b, float* y);
 
-// The same for more rows: columns of the weights are unpacked once for all of them, a few at a time. Of 4 bits, and of
-// 8 where has_float_panels().
+// The product for more rows: columns of the weights are unpacked once for all of them, a few at a time. For 4 bits, and
+// for 8 where has_float_panels().
 void multiply_unpacked_int4(int64_t m, const float* a, const Int4Matrix& b, float* y);
 void multiply_unpacked_bytes(int64_t m, const float* a, const Int4Matrix& b, float* y);
 

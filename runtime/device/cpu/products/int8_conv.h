@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and convolutions of bytes whose right side is a weight, on panels (byte_panels.h); one filter a channel has
-// a way of its own (byte_depthwise.h).
+// Int8 products and convolutions whose right side is a weight, on panels (int8_panels.h); one filter a channel has a
+// way of its own (int8_depthwise.h).
 #pragma once
 
 #include "runtime/device/cpu/products/int8_gemm.h"
 
 namespace parallax::runtime {
 
-// Whether this processor has them, for this problem.
+// True where this processor has such panels, for this problem.
 bool suits_int8_panels(const GemmProblem& problem, const QuantizedRange& b);
 bool suits_int8_panels(const ConvProblem& problem, const QuantizedRange& filters);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit codes whose sums are exact: by oneDNN's product of bytes on processors that add such products to
-// 32-bit sums in one instruction (VNNI); elsewhere oneDNN's saturates on the way, and code_panels.h does it where there
-// is AVX2. What MatMulInteger, ConvInteger and the QLinear operators spend their time with; exact_products.h does the
-// rest.
+// Products of 8-bit quantized values whose sums are exact: by oneDNN's product of bytes on processors that add such
+// products to 32-bit sums in one instruction (VNNI); elsewhere oneDNN's saturates on the way, and quantized_panels.h
+// does it where there is AVX2. What MatMulInteger, ConvInteger and the QLinear operators spend their time with;
+// exact_products.h does the rest.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace parallax::runtime {
 
-// Codes of int8 or uint8, dense, that stand for code - zero.
+// Quantized values of int8 or uint8, dense, that represent value - zero.
 struct QuantizedRange {
   const std::byte* data = nullptr;
   bool is_signed = false;
@@ -20,7 +20,7 @@ struct QuantizedRange {
   bool is_constant = false;  // the payload outlives the queue and never changes: what is made of it is kept
 };
 
-// Whether this processor has such products, none of these sums leaves int32, and they are enough to be worth it.
+// True where this processor has such products, none of these sums leaves int32, and there are enough to be worth it.
 bool suits_int8_gemm(const GemmProblem& problem);
 bool suits_int8_gemm(const ConvProblem& problem);
 
@@ -31,7 +31,7 @@ Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange&
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x, const QuantizedRange& filters,
             int32_t* y);
 
-// What becomes of sums: int32, or codes as requantize_lines has them.
+// The destination and type of sums: int32, or quantized values as of requantize_lines.
 struct Int8Result {
   std::byte* data = nullptr;
   DType dtype = DType::int32;  // or int8, uint8

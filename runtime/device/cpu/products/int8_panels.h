@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact products of bytes on processors that add four of them to a 32-bit sum in one instruction (AVX-512 VNNI). The
-// right side lies in panels of columns, packed once; rows of the left side are put together from pieces that lie where
-// their caller says, so that a convolution is a product, too; sums become codes while they are near.
+// Exact int8 products on processors that add four of them to a 32-bit sum in one instruction (AVX-512 VNNI). The right
+// side is stored in panels of columns, packed once; rows of the left side are assembled from pieces at addresses of the
+// caller, so that a convolution is a product, too; sums are quantized while they are in registers.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace parallax::runtime {
 bool has_int8_panels();
 
 constexpr int64_t kInt8PanelColumns = 16;
-constexpr int64_t kByteSlack = 64;  // that can be read behind the left side's last byte
+constexpr int64_t kByteSlack = 64;  // that can be read after the left side's last byte
 
 // The right side b [segments * depth, n] of int8 numbers: for each panel, segment and every four rows of it the
 // columns' fours, filled up with zeros. What a code stands for is number - zero.
@@ -31,8 +31,8 @@ struct Int8Panels {
   int64_t panel_bytes() const { return segments * ((depth + 3) / 4) * 4 * kInt8PanelColumns; }
 };
 
-// Codes of int8 or uint8, and the number that their zero is. The code of row `row` of segment `segment` in column
-// `column` is at segment * segment_step + row * row_step + column * column_step, all of b within `count` codes.
+// Quantized values of int8 or uint8, and their zero point. The value of row `row` of segment `segment` in column
+// `column` is at segment * segment_step + row * row_step + column * column_step, all of b within `count` values.
 struct ByteSource {
   const std::byte* codes = nullptr;
   bool is_signed = false;
@@ -43,7 +43,7 @@ struct ByteSource {
 };
 std::shared_ptr<Int8Panels> pack_int8_panels(int64_t n, int64_t segments, int64_t depth, const ByteSource& b);
 
-// Rows of the left side, uint8 that stand for number - zero: row i is the segments at base + places[i] + segments[s].
+// Rows of the left side, uint8 that represents number - zero: row i is the segments at base + places[i] + segments[s].
 struct Int8Rows {
   const uint8_t* base = nullptr;
   int32_t zero = 0;
@@ -51,8 +51,8 @@ struct Int8Rows {
   const int64_t* segments = nullptr;
 };
 
-// Where sums go: rows [count, n] of int32, or of codes = saturate(round(sum * scale) + zero) as requantize_lines has
-// it.
+// The destination of sums: rows [count, n] of int32, or of quantized values = saturate(round(sum * scale) + zero) as
+// requantize_lines has it.
 struct Int8Sums {
   std::byte* data = nullptr;
   int64_t row_step = 0;           // in elements
@@ -62,7 +62,8 @@ struct Int8Sums {
   float zero = 0;
 };
 
-// What each sum begins with: the column's bias (none: null) and what the zeros come to. Filled up to whole panels.
+// The initial value of each sum: the column's bias (none: null) and the contribution of the zero points. Filled up to
+// whole panels.
 std::vector<int32_t> byte_starts(const Int8Panels& b, int32_t left_zero, const int64_t* bias);
 
 // Rows [first_row, last_row) by the panels [first_panel, last_panel), on this thread; `sums` begins with the sum of
@@ -70,7 +71,7 @@ std::vector<int32_t> byte_starts(const Int8Panels& b, int32_t left_zero, const i
 void multiply_bytes(const Int8Rows& a, const Int8Panels& b, const int32_t* starts, int64_t first_row, int64_t last_row,
                     int64_t first_panel, int64_t last_panel, const Int8Sums& sums);
 
-// `rows` of `columns` sums, `step` apart, to the begin of `target`; `scales` are those of these columns.
+// `rows` of `columns` sums, with a stride of `step`, to the begin of `target`; `scales` are those of these columns.
 void finish_int8_sums(int64_t rows, int64_t columns, int64_t step, const int32_t* sums, const float* scales,
                       const Int8Sums& target);
 

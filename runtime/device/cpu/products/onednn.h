@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file that calls oneDNN shares: the engine, a stream of the calling thread, reorders, and the place where
-// its exceptions end. Private to runtime/device.
+// Parts that every file that calls oneDNN shares: the engine, a stream of the calling thread, reorders, and the
+// function where its exceptions end. Private to runtime/device.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ dnnl::stream& onednn_stream();
 // The payload in another layout: a copy, or the payload itself where the layouts agree.
 dnnl::memory onednn_reordered(const dnnl::memory::desc& from, const float* data, const dnnl::memory::desc& to);
 
-// The same for a weight that never changes, kept in the queue's cache: one copy for each layout, however many shapes
-// of the other operands it serves.
+// The packed form of a weight that never changes, kept in the queue's cache: one copy for each layout, however many
+// shapes of the other operands it serves.
 dnnl::memory onednn_packed(Queue<Cpu>& queue, const dnnl::memory::desc& from, const float* data,
                            const dnnl::memory::desc& to);
 

@@ -21,7 +21,7 @@ struct PanelConv {
   std::shared_ptr<const AlignedFloats> filters;  // the same for all shapes
   std::vector<float> bias;                       // of all panels; none: 0
   PanelRows rows;                                // but for its base; its arrays are the two below
-  std::vector<int32_t> offsets;  // [segments, outputs of one batch element]; none where rows are evenly apart
+  std::vector<int32_t> offsets;  // [segments, outputs of one batch element]; none where rows have an even stride
   std::vector<float> zeros;
   int64_t padded_lines = 0;  // of the padded copy; 0: there is none
   int64_t padded_width = 0;

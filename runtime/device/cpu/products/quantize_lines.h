@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between floats and the codes of 8 and 16 bits that stand for them, whole lines at a time, on the host: what
-// QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and the quantised products spend their time with. The general
+// QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and the quantized products spend their time with. The general
 // case, of any type and with blocks along an axis, is the operators' own.
 #pragma once
 
@@ -20,7 +20,7 @@ struct QuantizedLines {
   std::vector<float> zeros;  // as many; whole numbers that a code can be
 };
 
-// Codes of these types, and lines long enough to be worth it. Nothing is quantised to int32, which is dequantised
+// Codes of these types, and lines long enough to be worth it. Nothing is quantized to int32, which is dequantized
 // alone.
 bool suits_lines(DType codes, const QuantizedLines& lines);
 
@@ -29,7 +29,7 @@ void quantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const float*
 // code = saturate(round(sum * scale) + zero), where the sum as a float and the product are rounded; NaN as above.
 void requantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const int64_t* sums, DType codes, std::byte* y);
 void requantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const int32_t* sums, DType codes, std::byte* y);
-// The same on this thread for rows of sums, each column with a scale of its own.
+// Requantizes rows of sums on the calling thread, each column with a scale of its own.
 struct QuantizedColumns {
   int64_t rows = 0, columns = 0;
   int64_t sum_step = 0, quantization_step = 0;  // from row to row

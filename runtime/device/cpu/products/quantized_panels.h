@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact products of 8-bit codes on processors with AVX2 alone. Codes less their zero points are numbers of 16 bits, of
-// which one instruction (pmaddwd) multiplies two pairs and adds both products to 32 bits without rounding.
+// Exact products of 8-bit quantized values on processors with AVX2 alone. Values less their zero points are numbers of
+// 16 bits, of which one instruction (pmaddwd) multiplies two pairs and adds both products to 32 bits without rounding.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace parallax::runtime {
 
-// Whether vector_level() has AVX2.
+// True where vector_level() has AVX2.
 bool has_quantized_panels();
 
-// A matrix of codes, int8 or uint8, dense, and the number that its zero is.
+// A matrix of quantized values, int8 or uint8, dense, and its zero point.
 struct QuantizedMatrix {
   const std::byte* codes = nullptr;
   bool is_signed = false;

@@ -11,7 +11,7 @@
 
 namespace parallax::runtime {
 
-// Whether weights of this type can be packed here.
+// True where weights of this type can be packed here.
 bool has_stored_panels(DType dtype);
 
 // A matrix [k, n] in panels of 24 columns, the last one filled up with zeros.

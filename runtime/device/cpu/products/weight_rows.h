@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Few rows of 8-bit quantized values by a weight that keeps its 8 bits, on processors with AVX2 alone: exact, as
-// code_panels.h, whose panels take twice the bytes. Such products take the time of reading the weight.
+// quantized_panels.h, whose panels take twice the bytes. Such products take the time of reading the weight.
 #pragma once
 
 #include <cstdint>
