@@ -103,7 +103,7 @@ void ModeOptions::declare(CLI::App& app) {
   app.add_flag("--observe-all", observe_all, "fuse and fold nothing away, so that every value exists");
   declare_fallback(app, fallback);
   app.add_option("--memory-limit", memory_limit, "most memory for weights and values")->type_name("BYTES");
-  app.add_flag("--keep-casts", keep_casts, "reference:double honours casts to narrower types");
+  app.add_flag("--keep-casts", keep_casts, "reference:double honors casts to narrower types");
 }
 
 void PolicyOptions::declare(CLI::App& app) {

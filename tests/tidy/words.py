@@ -130,6 +130,9 @@ WORDS = (
                              r"|[Ll]abell(?:ed|ing)|[Mm]odell(?:ed|ing)|[Cc]atalogue|QUANTIS",
          "American spelling: quantize, normalize, color, neighbor, behavior, center", (
         Allowed("an option or a key of the contract", r"--(no-)?colou?r\w*|\"colour_by\"|\bcolour-by\b"),
+        Allowed("names of the viewer's commands and keys, which scripts use",
+                r"\bcolour\.[\w{]+|\bcolour_by\b|maximise_tensor"),
+        Allowed("an option of the command line", r"--minimise\b|\"minimise\"", paths=("inspector/", "tests/")),
         Allowed("a name of the Python package", r"\bminimise\b|\boptimised\b", paths=("inspector/python/",
         "tests/inspector/python/", "samples/")),
         Allowed("a library's own name", r"graph_optimisation"))),

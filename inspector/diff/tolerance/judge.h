@@ -49,7 +49,7 @@ class Judge {
   void expect_error(const std::string& path, double error);
   // As NoiseModel::count_casts.
   void count_casts();
-  // As NoiseModel::count_quantisation.
+  // As NoiseModel::count_quantization.
   void count_quantization();
   // A value that is carried in double, of an undeclared type, rounds in the type in which the other side computes: this
   // one.
