@@ -12,7 +12,7 @@
 namespace parallax::generate {
 namespace {
 
-constexpr size_t kCache = 2;  // past_key_values.1.key
+constexpr size_t kForgottenCache = 2;  // past_key_values.1.key
 constexpr int32_t kBeams = 4;
 
 // The record of a reordering session, from which the test knows where the fault must be found.
@@ -21,7 +21,8 @@ struct Seen {
   int64_t first_stale = -1;  // the run that reads the first stale row
 };
 
-// Forwards to a session that keeps its caches. `row`: the one that reorder_states forgets in cache kCache; -1: none.
+// Forwards to a session that keeps its caches. `row`: the one that reorder_states forgets in cache kForgottenCache; -1:
+// none.
 class ForgetfulSession final : public Session, public SessionStates {
  public:
   ForgetfulSession(std::unique_ptr<Session> inner, int32_t row, Seen& seen)
@@ -37,18 +38,18 @@ class ForgetfulSession final : public Session, public SessionStates {
   Result<Value> state(size_t index) const override { return states_.state(index); }
 
   Status reorder_states(std::span<const int32_t> rows) override {
-    const Value before = PX_TRY(states_.state(kCache));
+    const Value before = PX_TRY(states_.state(kForgottenCache));
     PX_TRY(states_.reorder_states(rows));
     const auto row = static_cast<size_t>(row_);
     if (row_ < 0 || row >= rows.size() || rows[row] == row_ || before.tensor().shape()[0] <= row_) return {};
-    const Tensor after = PX_TRY(states_.state(kCache)).tensor();
+    const Tensor after = PX_TRY(states_.state(kForgottenCache)).tensor();
     Tensor changed = PX_TRY(Tensor::allocate(after.dtype(), after.shape()));
     const size_t bytes = after.size_bytes() / rows.size();
     std::memcpy(changed.mutable_data(), after.view().data, after.size_bytes());
     std::memcpy(changed.mutable_data() + row * bytes, before.tensor().view().data + row * bytes, bytes);
     if (std::memcmp(changed.view().data, after.view().data, after.size_bytes()) == 0) return {};
     if (seen_.first_stale < 0) seen_.first_stale = seen_.runs;
-    return states_.set_state(kCache, Value(std::move(changed)));
+    return states_.set_state(kForgottenCache, Value(std::move(changed)));
   }
 
  private:
