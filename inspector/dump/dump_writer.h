@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DumpWriter: an Observer that appends everything it is shown to a dump file (FORMAT.md) through a ring and a writer
-// thread.
+// DumpWriter: an Observer that appends everything it is shown to a dump file (FORMAT.md), in the
+// thread that observes.
 #pragma once
 
 #include <functional>

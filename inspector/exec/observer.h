@@ -39,7 +39,7 @@ struct ValueInfo {
   bool is_constant_like = false;
   // True when it follows from initializers, constants and shapes alone: it is there whatever the inputs hold.
   bool follows_from_constants = false;
-  bool is_feature_map = false;  // a tensor [N, C, spatial...]: see images.h
+  bool is_feature_map = false;  // a tensor [N, C, spatial...]: see feature_maps.h
 };
 
 // Why a value of the source graph does not exist in the executed plan.
