@@ -139,7 +139,7 @@ int64_t limit_of(DType dtype, bool least) {
 }
 
 // True where x is channels last, and all elements of a channel are reduced to one.
-bool reduces_places(const Tensor& x, const Ints& axes) {
+[[maybe_unused]] bool reduces_places(const Tensor& x, const Ints& axes) {
   if (!is_channels_last(x) || x.dtype() != DType::float32 || axes.size() != rank_of(x.shape()) - 2) return false;
   return axes[0] == 2;  // sorted, each once
 }

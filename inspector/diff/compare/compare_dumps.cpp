@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "inspector/diff/compare/captured_weights.h"
+#include "inspector/diff/compare/carried_errors.h"
 #include "inspector/diff/compare/compare.h"
 #include "inspector/diff/compare/error_picture.h"
 #include "inspector/diff/compare/model_differences.h"
@@ -53,6 +55,7 @@ class DumpSide {
         if (is_new) absent_in_order_.push_back(static_cast<int32_t>(index));
       } else {
         by_path_[entry.path].push_back(static_cast<int32_t>(index));
+        if (entry.is_graph_output) outputs_.insert(entry.path.substr(diff::prefix_of(entry.path).size()));
         order_.push_back(static_cast<int32_t>(index));
       }
     }
@@ -86,7 +89,10 @@ class DumpSide {
   bool is_complete() const {
     return dump_.is_complete() && !dump_.executions().empty() && dump_.executions().front().completed;
   }
-  bool holds(const std::string& path) const { return by_path_.contains(path) || absence(path) != nullptr; }
+  // In any call.
+  bool holds_output(const std::string& path) const {
+    return by_path_.contains(path) || outputs_.contains(path) || absence(path) != nullptr;
+  }
 
   const std::vector<int32_t>& absent() const { return absent_in_order_; }
 
@@ -96,6 +102,7 @@ class DumpSide {
   std::unique_ptr<ValueInfoIndex> value_infos_;
   std::vector<int32_t> order_;
   std::unordered_map<std::string, std::vector<int32_t>> by_path_;
+  std::unordered_set<std::string> outputs_;          // of the graph, escaped names
   std::unordered_map<std::string, int32_t> absent_;  // by static path
   std::vector<int32_t> absent_in_order_;
 };
@@ -250,7 +257,9 @@ class DumpComparer {
         placed.comparison.matched_by = matching.how.at(index);
         if (links_.is_closed()) add_b_up_to(in_b);
       }
+      if (in_b != kNone) carried_.expect(a_.entry(index), b_.entry(in_b), judge_, judge_b_);
       PX_TRY(compare(index, in_b, placed.comparison));
+      carried_.remember(a_.entry(index), placed.comparison);
     }
     for (const int32_t index : b_.order()) {
       if (matching.a_of_b.contains(index)) continue;
@@ -339,7 +348,7 @@ class DumpComparer {
   void add_unreached() {
     a_.each_value_info([&](const ValueInfo& value_info) {
       const std::string path = value_info.scope + value_info.escaped_name;
-      if (!value_info.is_graph_output || a_.holds(path) || b_.holds(links_.b_path_of(path))) return;
+      if (!value_info.is_graph_output || a_.holds_output(path) || b_.holds_output(links_.b_path_of(path))) return;
       Located& placed = values_.emplace_back();
       placed.order_in_a = after_all();
       ValueComparison& value = placed.comparison;
@@ -460,6 +469,7 @@ class DumpComparer {
   size_t added_b_ = 0;                              // of B's entries, in order
   std::unordered_map<int32_t, int64_t> numbers_b_;  // of those, in B's judge
   std::vector<Located> values_;
+  diff::CarriedErrors carried_;
   std::vector<DamagedValue> damages_;
 };
 

@@ -270,17 +270,18 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   double rms = value.magnitude.rms;
   const DType own_type = real_part(value.magnitude.dtype);
   const double epsilon = epsilon_of(own_type);
+  const auto expected = expected_.find(value.prefix + value.escaped_name);
+  const double inherited = expected == expected_.end() ? 0 : expected->second;
   if (value.kind == Kind::data) {
-    const auto expected = expected_.find(value.prefix + value.escaped_name);
-    if (expected == expected_.end() || expected->second == 0) return state;
+    if (inherited == 0) return state;
     state.coarsest = own_type;
-    state.carried = state.error = expected->second;
+    state.carried = state.error = inherited;
     return state;
   }
   const double unknown_history = noise_margin_of(own_type).unknown_history * epsilon * rms;
   if (value.kind == Kind::unknown) {
     state.coarsest = own_type;
-    state.carried = state.error = unknown_history;
+    state.carried = state.error = std::max(unknown_history, inherited);
     return state;
   }
   const Inputs inputs = inputs_of(value);
@@ -295,7 +296,8 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   if (!inputs.any_known || value.kind == Kind::passed_on) {  // made of integers or nothing; into and out of bodies
     state.error = std::sqrt(squared(thresholds::kStoringError * epsilon) + squared(inputs.relative_max)) * rms;
     if (has_unseen_history) state.error = std::max(state.error, unknown_history);
-    state.carried = inputs.any_known || has_unseen_history ? state.error : 0;
+    state.error = std::max(state.error, inherited);
+    state.carried = inputs.any_known || has_unseen_history || inherited > 0 ? state.error : 0;
     return state;
   }
   state.error = error_of(*value.row, inputs, state, epsilon);

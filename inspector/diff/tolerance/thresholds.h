@@ -47,6 +47,12 @@ inline constexpr double kSmallestExpectedAtol = 1e-7;
 // Scores at or below it are hidden by a mask: the number that exporters write for minus infinity.
 inline constexpr float kMaskedScore = -1e9F;
 
+// Times the root mean square of a compared value's differences: the error that a copy of it is given, whose elements
+// differ unequally.
+inline constexpr double kInheritedRoom = 2;
+// The part of the largest difference that the copy's error is at least: the largest of some thousand normal deviations.
+inline constexpr double kInheritedFarthest = 4;
+
 // ---- Two definitions of one value ----
 
 // Sizes that no numbers but masks have.

@@ -221,6 +221,10 @@ std::string reason_of(const Absence& absence) {
   return "folded";
 }
 
+double inherited_error(const Metrics& of_copied) {
+  return std::max(thresholds::kInheritedRoom * of_copied.rmse, of_copied.max_abs / thresholds::kInheritedFarthest);
+}
+
 std::string shape_text(const TypeInfo& type) {
   if (!type.dims.has_value()) return "?";
   std::vector<int64_t> dims;

@@ -44,6 +44,9 @@ inline constexpr std::string_view kFusedInto = "fused into ";
 inline constexpr std::string_view kAbsentIn = "absent in ";
 std::string reason_of(const Absence& absence);
 
+// The error that a value carries which is a copy of a compared one, such as a cache that is an input of the next step.
+double inherited_error(const Metrics& of_copied);
+
 // "[2,3]"; "?" where the rank is not known.
 std::string shape_text(const TypeInfo& type);
 // dtype and shape as the document shows them.

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/compare/apply_diagnosis.h"
+#include "inspector/diff/tolerance/value_compare.h"
 #include "inspector/exec/tee_observer.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/tensor/elements.h"
@@ -239,9 +240,8 @@ Status CallComparison::look_into(const ModelSide::Call& a, const ModelSide::Call
 void CallComparison::remember(const std::string& output, const std::string& input, const Comparison& comparison) {
   const auto found = std::ranges::find(comparison.values, escape_name(output), &ValueComparison::path);
   if (found == comparison.values.end() || !found->metrics.has_value() || found->verdict != Verdict::pass) return;
-  constexpr double kRoom = 2, kFarthest = 4;  // elements differ unequally
   double& error = inherited_[escape_name(input)];
-  error = std::max({error, kRoom * found->metrics->rmse, found->metrics->max_abs / kFarthest});
+  error = std::max(error, diff::inherited_error(*found->metrics));
 }
 
 void CallComparison::remember_outputs(const ModelSide::Call& call, const Comparison& comparison) {

@@ -23,7 +23,7 @@ void take_multiple(double* row, const double* other, double factor, int64_t size
   });
 }
 
-void invert(double* matrix, double* inverse, int64_t size) {
+[[maybe_unused]] void invert(double* matrix, double* inverse, int64_t size) {
   std::fill_n(inverse, size * size, 0.0);
   for (int64_t row = 0; row < size; ++row) inverse[row * size + row] = 1.0;
   for (int64_t column = 0; column < size; ++column) {

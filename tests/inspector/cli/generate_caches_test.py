@@ -57,6 +57,13 @@ class GenerateCaches(ProgramTest):
             self.assertGreater(document["summary"]["compared"], 0)
             self.assertEqual(document["sequences"], self.tokens(*(more if "--beams" in more else ())))
 
+    def test_the_dumps_of_two_sides_compare_as_the_generation_did(self):
+        (self.folder / "m.textproto").write_text(decoder())
+        self.document("--with", "reference,cpu", "--dump", "both")
+        done = self.run_program("diff", "both/A-reference.plx", "both/B-cpu.plx", "--json")
+        self.assertEqual(done.returncode, 0, done.stdout[:2000])
+        self.assertEqual(json.loads(done.stdout)["verdict"], "pass")
+
     def test_a_fault_is_named_where_both_sides_keep_caches_in_place(self):
         (self.folder / "m.textproto").write_text(decoder())
         (self.folder / "b.textproto").write_text(decoder("past_of_another_layer"))

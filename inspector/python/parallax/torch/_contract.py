@@ -42,7 +42,9 @@ def check_torch_contract() -> list[str]:
     problems = []
     for check in (_layers, _training_batch_norm, _embedding, _attention, _free_sizes, _outputs, _constants):
         try:
-            problems += [f"{check.__name__.strip('_')}: {found}" for found in check()]
+            with torch.random.fork_rng(devices=[]):  # a layer normalization of unlucky numbers magnifies rounding
+                torch.manual_seed(0)
+                problems += [f"{check.__name__.strip('_')}: {found}" for found in check()]
         except Exception as error:  # whatever a private name of another version raises is what is reported
             problems.append(f"{check.__name__.strip('_')}: {type(error).__name__}: {error}")
     return problems
