@@ -36,40 +36,25 @@ void chunk_kernel_avx2(NumberFormat format, const std::byte* data, int64_t count
 void chunk_kernel_avx512(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
                          std::byte* target, ChunkStatistics& out, GroupsCrc* crc);
 
-bool is_available(InstructionSet set) {
-  if (set == InstructionSet::portable) return true;
-  return vector_level() >= (set == InstructionSet::avx2 ? VectorLevel::avx2 : VectorLevel::avx512);
+ChunkKernel chunk_kernel(VectorLevel level) {
+  if (level == VectorLevel::avx2) return chunk_kernel_avx2;
+  return level == VectorLevel::avx512 ? chunk_kernel_avx512 : chunk_kernel_portable;
 }
-
-ChunkKernel chunk_kernel(InstructionSet set) {
-  if (set == InstructionSet::avx2) return chunk_kernel_avx2;
-  return set == InstructionSet::avx512 ? chunk_kernel_avx512 : chunk_kernel_portable;
-}
-CopyKernel copy_kernel(InstructionSet set) {
-  if (set == InstructionSet::avx2) return copy_kernel_avx2;
-  return set == InstructionSet::avx512 ? copy_kernel_avx512 : copy_kernel_portable;
+CopyKernel copy_kernel(VectorLevel level) {
+  if (level == VectorLevel::avx2) return copy_kernel_avx2;
+  return level == VectorLevel::avx512 ? copy_kernel_avx512 : copy_kernel_portable;
 }
 #else
-bool is_available(InstructionSet set) { return set == InstructionSet::portable; }
-ChunkKernel chunk_kernel(InstructionSet) { return chunk_kernel_portable; }
-CopyKernel copy_kernel(InstructionSet) { return copy_kernel_portable; }
+ChunkKernel chunk_kernel(VectorLevel) { return chunk_kernel_portable; }
+CopyKernel copy_kernel(VectorLevel) { return copy_kernel_portable; }
 #endif
 
-namespace {
-InstructionSet best_set() {
-  for (const InstructionSet set : {InstructionSet::avx512, InstructionSet::avx2}) {
-    if (is_available(set)) return set;
-  }
-  return InstructionSet::portable;
-}
-}  // namespace
-
 ChunkKernel best_chunk_kernel() {
-  static const ChunkKernel kernel = chunk_kernel(best_set());
+  static const ChunkKernel kernel = chunk_kernel(vector_level());
   return kernel;
 }
 CopyKernel best_copy_kernel() {
-  static const CopyKernel kernel = copy_kernel(best_set());
+  static const CopyKernel kernel = copy_kernel(vector_level());
   return kernel;
 }
 

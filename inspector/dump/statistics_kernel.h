@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "inspector/base/cpu_features.h"
 #include "inspector/tensor/chunk_statistics.h"
 
 namespace parallax::dump {
@@ -37,11 +38,10 @@ using ChunkKernel = void (*)(NumberFormat format, const std::byte* data, int64_t
 // of the whole blocks of 512 bytes.
 using CopyKernel = void (*)(const std::byte* data, size_t size_bytes, std::byte* target, GroupsCrc& crc);
 
-enum class InstructionSet : uint8_t { portable, avx2, avx512 };
-bool is_available(InstructionSet set);
-ChunkKernel chunk_kernel(InstructionSet set);
+// `level` is vector_level() at most.
+ChunkKernel chunk_kernel(VectorLevel level);
 ChunkKernel best_chunk_kernel();
-CopyKernel copy_kernel(InstructionSet set);
+CopyKernel copy_kernel(VectorLevel level);
 CopyKernel best_copy_kernel();
 
 }  // namespace parallax::dump

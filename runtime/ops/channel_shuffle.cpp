@@ -8,6 +8,7 @@
 #include "runtime/device/cpu/multiversion.h"
 #include "runtime/ops/fused_families.h"
 #include "runtime/ops/op_context.h"
+#include "runtime/ops/orders.h"
 
 namespace parallax::runtime {
 namespace {
@@ -115,9 +116,9 @@ Status channel_shuffle(OpContext<Cpu>& op) {
   const Shape shape = PX_TRY(shape_of(dims));
   std::vector<float*> outputs;
   for (int64_t i = 0; i < parts; ++i) {
-    const Tensor made = PX_TRY(op.queue().allocate(DType::float32, shape));
-    op.set_output(i, shuffle.channels_last ? Tensor::wrap(DType::float32, shape, made.storage(), kChannelsLast) : made);
-    outputs.push_back(reinterpret_cast<float*>(made.storage().get()));
+    const MutableView y = shuffle.channels_last ? PX_TRY(make_channels_last_output(op, i, shape))
+                                                : PX_TRY(op.make_output(i, DType::float32, shape));
+    outputs.push_back(reinterpret_cast<float*>(y.data));
   }
   shuffle.channels_last ? shuffle_channels_last(shuffle, outputs) : shuffle_planes(shuffle, outputs);
   return {};

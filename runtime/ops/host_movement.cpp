@@ -5,6 +5,7 @@
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/row_parts.h"
+#include "runtime/ops/orders.h"
 
 namespace parallax::runtime {
 namespace {
@@ -25,10 +26,7 @@ RowsAlong rows_along(const Shape& shape, int64_t axis, bool channels_last, int64
 
 Result<MutableView> make_output_in(OpContext<Cpu>& op, int64_t index, DType dtype, const Shape& shape,
                                    bool channels_last) {
-  if (!channels_last) return op.make_output(index, dtype, shape);
-  const Tensor made = PX_TRY(op.queue().allocate(dtype, shape));
-  op.set_output(index, Tensor::wrap(dtype, shape, made.storage(), kChannelsLast));
-  return writable(made);
+  return channels_last ? make_channels_last_output(op, index, shape, dtype) : op.make_output(index, dtype, shape);
 }
 
 bool are_mostly_channels_last(const OpContext<Cpu>& op) {

@@ -156,9 +156,9 @@ Status call_in_any_order(const KernelRow<Cpu>& row, const Node& node, std::span<
   return call_with_channels(row, node, operands, seed, queue, result);
 }
 
-Result<MutableView> make_channels_last_output(OpContext<Cpu>& op, int64_t index, const Shape& shape) {
-  const Tensor made = PX_TRY(op.queue().allocate(DType::float32, shape));
-  op.set_output(index, Tensor::wrap(DType::float32, shape, made.storage(), kChannelsLast));
+Result<MutableView> make_channels_last_output(OpContext<Cpu>& op, int64_t index, const Shape& shape, DType dtype) {
+  const Tensor made = PX_TRY(op.queue().allocate(dtype, shape));
+  op.set_output(index, Tensor::wrap(dtype, shape, made.storage(), kChannelsLast));
   return writable(made);
 }
 

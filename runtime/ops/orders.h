@@ -10,7 +10,8 @@ namespace parallax::runtime {
 Status call_in_any_order(const KernelRow<Cpu>& row, const Node& node, std::span<const OpInput> inputs, uint64_t seed,
                          Queue<Cpu>& queue, CallResult& result);
 
-// A fresh float32 output to be filled channels last.
-Result<MutableView> make_channels_last_output(OpContext<Cpu>& op, int64_t index, const Shape& shape);
+// A fresh output of that shape, [N, C, spatial...], to be filled channels last.
+Result<MutableView> make_channels_last_output(OpContext<Cpu>& op, int64_t index, const Shape& shape,
+                                              DType dtype = DType::float32);
 
 }  // namespace parallax::runtime

@@ -14,6 +14,7 @@
 #include "runtime/ops/families.h"
 #include "runtime/ops/host_taps.h"
 #include "runtime/ops/indices.h"
+#include "runtime/ops/orders.h"
 #include "runtime/ops/resize_axis.h"
 
 namespace parallax::runtime {
@@ -369,12 +370,11 @@ Status resize_channels_last(OpContext<Device>& op, const std::vector<ResizeAxis>
                             const std::vector<ResizeTable>& tables, const Ints& dims, bool nearest) {
   const Tensor& x = op.input(0);
   const Shape shape = PX_TRY(shape_of(dims));
-  const Tensor made = PX_TRY(op.queue().allocate(x.dtype(), shape));
-  op.set_output(0, Tensor::wrap(x.dtype(), made.shape(), made.storage(), kChannelsLast));
+  const MutableView made = PX_TRY(make_channels_last_output(op, 0, shape, x.dtype()));
   if (made.element_count() == 0) return {};
   const Ints locations = with_channels_last(dims);
   const Tensor seen = Tensor::wrap(x.dtype(), PX_TRY(shape_of(with_channels_last(Ints(x.shape())))), x.storage());
-  const MutableView y{x.dtype(), PX_TRY(shape_of(locations)), made.storage().get()};
+  const MutableView y{x.dtype(), PX_TRY(shape_of(locations)), made.data};
   const auto ordered = in_order_of_places(tables);
   if (nearest) return pick_nearest(ordered, seen, locations, y), Status{};
   return interpolate<float>(op, seen.view(), in_order_of_places(axes), ordered, y, false);

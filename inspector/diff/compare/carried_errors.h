@@ -19,9 +19,11 @@ namespace parallax::diff {
 // Values of side A are recognized by type, shape and statistics, whose signed projections depend on every element.
 class CarriedErrors {
  public:
-  // A value that passed; others carry nothing.
+  // An output of a call that passed; other values are no input of another call, or carry nothing.
   void remember(const DumpEntry& entry, const ValueComparison& value) {
-    if (value.verdict != Verdict::pass || !value.metrics.has_value() || !entry.statistics.has_value()) return;
+    if (!entry.is_graph_output || value.verdict != Verdict::pass || !value.metrics.has_value() ||
+        !entry.statistics.has_value())
+      return;
     double& error = errors_[key_of(entry)];
     error = std::max(error, inherited_error(*value.metrics));
   }

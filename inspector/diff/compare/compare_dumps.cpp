@@ -401,7 +401,7 @@ class DumpComparer {
       limit = diff::wider(limit, judge_b_.limit_of(number_b, b.path));
       limit = differences_.with_storing(limit, {a.path, dtype_a}, {b.path, dtype_b});
     }
-    return {limit, is_exempt(a) || is_exempt(b), widen_};
+    return {limit, diff::is_exempt_from_mistrust(a) || diff::is_exempt_from_mistrust(b), widen_};
   }
 
   // A pair whose payload is damaged on a side: nothing is said of it but that, and all else is compared. What follows
@@ -453,10 +453,6 @@ class DumpComparer {
       return diff::set_shapes_differ(result, fmt::format("{} elements", count_a), fmt::format("{} elements", count_b));
     const TensorStatistics of_a = statistics_across(a_, in_a, *b.statistics);
     diff::judge_statistics(of_a, statistics_across(b_, in_b, of_a), diff::is_exact_type(a.type), context, result);
-  }
-
-  static bool is_exempt(const DumpEntry& entry) {
-    return entry.is_constant_like || entry.role != ValueInfo::Role::node_output;
   }
 
   DumpSide a_, b_;

@@ -197,8 +197,7 @@ Seen StreamComparer::Impl::describe(bool is_a, const Observation& observation) {
   diff::describe_producer(observation.value_info, comparison);
   comparison.origin = diff::origin_of(observation.value_info);
   diff::describe_type(type_of(observation.value), comparison);
-  seen.is_exempt =
-      observation.value_info.is_constant_like || observation.value_info.role != ValueInfo::Role::node_output;
+  seen.is_exempt = diff::is_exempt_from_mistrust(observation.value_info);
   seen.bytes = payload_bytes(observation.value);
   DType dtype = diff::innermost(type_of(observation.value)).dtype;
   seen.dtype = dtype;

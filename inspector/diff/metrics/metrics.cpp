@@ -27,7 +27,7 @@ constexpr const Kernels* kAllKernels[] = {&kPortableKernels};
 
 const Kernels& best_kernels() {
   for (const Kernels* kernels : kAllKernels) {
-    if (kernels->supported()) return *kernels;
+    if (kernels->level <= vector_level()) return *kernels;
   }
   return kPortableKernels;
 }
@@ -193,7 +193,7 @@ Status force_metrics_instruction_set(std::optional<std::string_view> name) {
   }
   for (const diff::Kernels* kernels : diff::all_kernels()) {
     if (kernels->name != *name) continue;
-    if (!kernels->supported())
+    if (kernels->level > vector_level())
       return usage_error("instruction set '" + std::string(*name) + "': this processor does not have it");
     diff::forced_kernels.store(kernels, std::memory_order_relaxed);
     return {};

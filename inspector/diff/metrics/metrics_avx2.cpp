@@ -8,8 +8,6 @@
 
 #include <immintrin.h>
 
-#include "inspector/base/cpu_features.h"
-
 #define PX_AVX2 __attribute__((target("avx2,fma,f16c"), always_inline)) inline
 #define PX_AVX2_ENTRY __attribute__((target("avx2,fma,f16c")))
 
@@ -304,12 +302,10 @@ PX_AVX2_ENTRY void count_buckets(const uint8_t* buckets, int64_t count, int64_t*
   for (int64_t index = whole; index < count; ++index) ++histogram[buckets[index]];
 }
 
-bool is_supported() { return vector_level() >= VectorLevel::avx2; }
-
 }  // namespace
 
 const Kernels kAvx2Kernels = {"avx2",
-                              is_supported,
+                              VectorLevel::avx2,
                               dispatch<Load32, FloatRun<Load32>, float>,
                               dispatch<Doubles, DoubleRun, double>,
                               dispatch<Load16, FloatRun<Load16>, float>,

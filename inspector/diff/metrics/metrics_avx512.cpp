@@ -8,8 +8,6 @@
 
 #include <immintrin.h>
 
-#include "inspector/base/cpu_features.h"
-
 #define PX_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), always_inline)) inline
 #define PX_AVX512_ENTRY __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
@@ -263,13 +261,11 @@ PX_AVX512_ENTRY void count_buckets(const uint8_t* buckets, int64_t count, int64_
   for (int64_t index = whole; index < count; ++index) ++histogram[buckets[index]];
 }
 
-bool is_supported() { return vector_level() == VectorLevel::avx512; }
-
 }  // namespace
 
-const Kernels kAvx512Kernels = {
-    "avx512",     is_supported, dispatch_floats<Load32>, run_float64, dispatch_floats<Load16>, dispatch_floats<LoadB16>,
-    count_buckets};
+const Kernels kAvx512Kernels = {"avx512",     VectorLevel::avx512,     dispatch_floats<Load32>,
+                                run_float64,  dispatch_floats<Load16>, dispatch_floats<LoadB16>,
+                                count_buckets};
 
 }  // namespace parallax::diff
 #endif

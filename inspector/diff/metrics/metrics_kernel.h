@@ -12,6 +12,8 @@
 #include <span>
 #include <string_view>
 
+#include "inspector/base/cpu_features.h"
+
 namespace parallax::diff {
 
 constexpr int64_t kBlock = 2048;  // elements; a block of two float32 streams is half of a common L1 cache
@@ -53,7 +55,7 @@ struct BlockResult {
 // `buckets`, when not null, receives each element's histogram bucket (`count` bytes, room for kBlock).
 struct Kernels {
   std::string_view name;
-  bool (*supported)();
+  VectorLevel level;
   void (*float32)(const float* a, const float* b, int64_t count, const Filter<float>&, BlockResult&, uint8_t* buckets);
   void (*float64)(const double* a, const double* b, int64_t count, const Filter<double>&, BlockResult&,
                   uint8_t* buckets);

@@ -155,7 +155,7 @@ void count_buckets(const uint8_t* buckets, int64_t count, int64_t* histogram) {
 
 }  // namespace
 
-const Kernels kPortableKernels = {"portable",  [] { return true; }, run_float32,  run_float64,
-                                  run_float16, run_bfloat16,        count_buckets};
+const Kernels kPortableKernels = {"portable",  VectorLevel::baseline, run_float32,  run_float64,
+                                  run_float16, run_bfloat16,          count_buckets};
 
 }  // namespace parallax::diff

@@ -13,4 +13,11 @@ inline Origin origin_of(const ValueInfo& value_info) {
   return is_constant ? Origin::constant : (is_given ? Origin::input : Origin::computed);
 }
 
+// True where all elements may be equal without a doubt: a value that no node computes, a constant, a fill, a mask. Of a
+// ValueInfo or a DumpEntry.
+template <class Described>
+bool is_exempt_from_mistrust(const Described& value) {
+  return value.is_constant_like || value.role != ValueInfo::Role::node_output;
+}
+
 }  // namespace parallax::diff

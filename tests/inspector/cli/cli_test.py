@@ -262,12 +262,7 @@ class CommandLine(ProgramTest):
 
     def test_overflow_is_no_rounding(self):
         """A Softmax that subtracts the largest number against one that does not: right node by node, NaN in the end."""
-        large = node("Mul", "x large", "l")
-        scale = 'initializer { name: "large" data_type: 1 float_data: 400 }'
-        axis = 'initializer { name: "axis" data_type: 7 dims: 1 int64_data: -1 }'
-        self.write_model("safe.textproto", large + node("Softmax", "l", "y"), more=scale)
-        self.write_model("naive.textproto", large + node("Exp", "l", "e") + node("ReduceSum", "e axis", "s") +
-                         node("Div", "e s", "y"), more=scale + axis)
+        self.write_softmaxes()
         ended = self.run_program("run", "safe.textproto", "--against", "naive.textproto", "--json")
         self.assertEqual(ended.returncode, 1, ended.stdout)
         document = json.loads(ended.stdout)

@@ -37,6 +37,14 @@ class ProgramTest(unittest.TestCase):
             f'ir_version: 8 opset_import {{ version: {opset} }} graph {{ name: "g" {nodes} {more} '
             f'input {{ name: "x" {floats} }} output {{ name: "y" {floats} }} }}')
 
+    def write_softmaxes(self):
+        """safe.textproto and naive.textproto: equal node by node, the second NaN in the end."""
+        large = node("Mul", "x large", "l")
+        scale = 'initializer { name: "large" data_type: 1 float_data: 400 }'
+        axis = 'initializer { name: "axis" data_type: 7 dims: 1 int64_data: -1 }'
+        self.write_model("safe.textproto", large + node("Softmax", "l", "y"), more=scale)
+        self.write_model("naive.textproto", large + node("Exp", "l", "e") + node("ReduceSum", "e axis", "s") +
+                         node("Div", "e s", "y"), more=scale + axis)
 
 def main():
     """Runs the tests of the calling script on the program that its command line names."""

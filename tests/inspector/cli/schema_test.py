@@ -114,15 +114,6 @@ class Schema(ProgramTest):
         (self.folder / "part/test_data_set_0").rename(self.folder / "out/large")
         self.write_wrong_case()
 
-    def write_softmaxes(self):
-        """Equal node by node, NaN in the end: a number that is not finite in every metric."""
-        large = node("Mul", "x large", "l")
-        scale = 'initializer { name: "large" data_type: 1 float_data: 400 }'
-        axis = 'initializer { name: "axis" data_type: 7 dims: 1 int64_data: -1 }'
-        self.write_model("safe.textproto", large + node("Softmax", "l", "y"), more=scale)
-        self.write_model("naive.textproto", large + node("Exp", "l", "e") + node("ReduceSum", "e axis", "s") +
-                         node("Div", "e s", "y"), more=scale + axis)
-
     def write_texts(self):
         """A sequence of tensors, and strings."""
         text = "type { tensor_type { elem_type: 8 shape { dim { dim_value: 2 } } } }"

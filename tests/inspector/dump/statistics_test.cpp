@@ -160,10 +160,10 @@ TEST(Statistics, ComplexNumbersAreTwiceAsManyRealOnes) {
 
 enum class ChunkUse : uint8_t { summed, checked, copied };
 
-// The kernel of one instruction set over a chunk; what it copied must be the chunk and nothing after it, and a CRC that
+// The kernel of one level over a chunk; what it copied must be the chunk and nothing after it, and a CRC that
 // it took that of the chunk's whole groups.
-dump::ChunkStatistics run_kernel(dump::InstructionSet set, dump::NumberFormat format, const std::byte* data,
-                                 int64_t count, ChunkUse use) {
+dump::ChunkStatistics run_kernel(VectorLevel level, dump::NumberFormat format, const std::byte* data, int64_t count,
+                                 ChunkUse use) {
   constexpr std::byte kUntouched{0xA5};
   const size_t size = static_cast<size_t>(count) * (format == dump::NumberFormat::float64   ? 8
                                                     : format == dump::NumberFormat::float32 ? 4
@@ -175,8 +175,8 @@ dump::ChunkStatistics run_kernel(dump::InstructionSet set, dump::NumberFormat fo
   auto* const target = static_cast<std::byte*>(aligned);
   dump::ChunkStatistics out{};
   dump::GroupsCrc crc;
-  dump::chunk_kernel(set)(format, data, count, 3 * dump::kChunkElements, use == ChunkUse::copied ? target : nullptr,
-                          out, use == ChunkUse::summed ? nullptr : &crc);
+  dump::chunk_kernel(level)(format, data, count, 3 * dump::kChunkElements, use == ChunkUse::copied ? target : nullptr,
+                            out, use == ChunkUse::summed ? nullptr : &crc);
   if (crc.is_taken) {
     EXPECT_NE(use, ChunkUse::summed);
     const size_t group_bytes = size / static_cast<size_t>(count) * static_cast<size_t>(count / 64 * 64);
@@ -186,8 +186,8 @@ dump::ChunkStatistics run_kernel(dump::InstructionSet set, dump::NumberFormat fo
     EXPECT_EQ(joined, crc32c(data, group_bytes)) << "count " << count;
   }
   if (use == ChunkUse::copied) {
-    EXPECT_EQ(std::memcmp(target, data, size), 0) << "set " << static_cast<int>(set) << " count " << count;
-    EXPECT_EQ(target[size], kUntouched) << "set " << static_cast<int>(set) << " count " << count;
+    EXPECT_EQ(std::memcmp(target, data, size), 0) << "level " << static_cast<int>(level) << " count " << count;
+    EXPECT_EQ(target[size], kUntouched) << "level " << static_cast<int>(level) << " count " << count;
   }
   return out;
 }
@@ -212,13 +212,13 @@ TEST(Statistics, AllInstructionSetsGiveTheSameBits) {
       for (const NumberFormat format :
            {NumberFormat::float64, NumberFormat::float32, NumberFormat::float16, NumberFormat::bfloat16}) {
         const std::byte* data = tensor.view().data;
-        const ChunkStatistics portable = run_kernel(InstructionSet::portable, format, data, count, ChunkUse::summed);
-        EXPECT_TRUE(same_chunks(portable, run_kernel(InstructionSet::portable, format, data, count, ChunkUse::copied)));
-        for (const InstructionSet set : {InstructionSet::avx2, InstructionSet::avx512}) {
-          if (!is_available(set)) continue;
+        const ChunkStatistics portable = run_kernel(VectorLevel::baseline, format, data, count, ChunkUse::summed);
+        EXPECT_TRUE(same_chunks(portable, run_kernel(VectorLevel::baseline, format, data, count, ChunkUse::copied)));
+        for (const VectorLevel level : {VectorLevel::avx2, VectorLevel::avx512}) {
+          if (level > vector_level()) continue;
           for (const ChunkUse use : {ChunkUse::summed, ChunkUse::checked, ChunkUse::copied}) {
-            EXPECT_TRUE(same_chunks(portable, run_kernel(set, format, data, count, use)))
-                << "format " << static_cast<int>(format) << " set " << static_cast<int>(set) << " count " << count;
+            EXPECT_TRUE(same_chunks(portable, run_kernel(level, format, data, count, use)))
+                << "format " << static_cast<int>(format) << " level " << name_of(level) << " count " << count;
             ++compared;
           }
         }
@@ -236,10 +236,10 @@ TEST(Statistics, AllInstructionSetsWidenEveryHalfAlike) {
   for (size_t begin = 0; begin < float16s.size(); begin += 64) {
     const auto* data = reinterpret_cast<const std::byte*>(float16s.data() + begin);
     const ChunkStatistics portable =
-        run_kernel(InstructionSet::portable, NumberFormat::float16, data, 64, ChunkUse::summed);
-    for (const InstructionSet set : {InstructionSet::avx2, InstructionSet::avx512}) {
-      if (!is_available(set)) continue;
-      ASSERT_TRUE(same_chunks(portable, run_kernel(set, NumberFormat::float16, data, 64, ChunkUse::summed))) << begin;
+        run_kernel(VectorLevel::baseline, NumberFormat::float16, data, 64, ChunkUse::summed);
+    for (const VectorLevel level : {VectorLevel::avx2, VectorLevel::avx512}) {
+      if (level > vector_level()) continue;
+      ASSERT_TRUE(same_chunks(portable, run_kernel(level, NumberFormat::float16, data, 64, ChunkUse::summed))) << begin;
     }
   }
 }

@@ -70,18 +70,12 @@ std::vector<int64_t> offsets_along(const ConvProblem& problem, int64_t first, in
   return offsets;
 }
 
-// A stored result is between the bounds or NaN.
-struct Bounds {
-  float lowest = -std::numeric_limits<float>::infinity();
-  float highest = std::numeric_limits<float>::infinity();
-};
-
 #if defined(__x86_64__)
 
 // The sums of kOutputs outputs and kVectors * 8 channels. taps: [taps, kAtOnce] of what each reads, from channel 0 on.
 template <size_t kOutputs, size_t kVectors>
 PX_DEPTHWISE_INLINE void add_up(const float* const* taps, int64_t tap_count, const float* filters, int64_t channels,
-                                int64_t channel, const float* bias, Bounds bounds, float* y) {
+                                int64_t channel, const float* bias, ActivationBounds bounds, float* y) {
   __m256 sums[kOutputs][kVectors];
   PX_EACH
   for (size_t v = 0; v < kVectors; ++v) {
@@ -115,7 +109,7 @@ PX_DEPTHWISE_INLINE void add_up(const float* const* taps, int64_t tap_count, con
 
 template <size_t kOutputs>
 PX_DEPTHWISE void add_up_outputs(const float* const* taps, int64_t tap_count, const float* filters, int64_t channels,
-                                 const float* bias, Bounds bounds, float* y) {
+                                 const float* bias, ActivationBounds bounds, float* y) {
   int64_t channel = 0;
   for (; channel + 16 <= channels; channel += 16)
     add_up<kOutputs, 2>(taps, tap_count, filters, channels, channel, bias, bounds, y);
@@ -138,39 +132,15 @@ PX_DEPTHWISE void add_up_outputs(const float* const* taps, int64_t tap_count, co
 #else
 
 template <size_t kOutputs>
-void add_up_outputs(const float* const*, int64_t, const float*, int64_t, const float*, Bounds, float*) {
+void add_up_outputs(const float* const*, int64_t, const float*, int64_t, const float*, ActivationBounds, float*) {
   PX_CHECK(has_float_panels());
 }
 
 #endif
 
 using AddUp = void (*)(const float* const* taps, int64_t tap_count, const float* filters, int64_t channels,
-                       const float* bias, Bounds bounds, float* y);
+                       const float* bias, ActivationBounds bounds, float* y);
 constexpr AddUp kAddUp[kAtOnce] = {add_up_outputs<1>, add_up_outputs<2>, add_up_outputs<3>, add_up_outputs<4>};
-
-template <class Apply>
-void finish_outputs(int64_t count, const float* addend, const Apply& apply, float* y) {
-  vectorized(0, count, [=](int64_t begin, int64_t end) {
-    if constexpr (map_detail::HasFastRange<float, Apply, 1>) {
-      int32_t wild = addend == nullptr ? 0 : 1;
-      for (int64_t i = begin; i < end; ++i) wild += apply.is_in_fast_range(y[i]) ? 0 : 1;
-      if (wild == 0) {
-        const Apply its = apply;  // no store can change it
-        float* const line = y;
-        PX_INDEPENDENT_ITERATIONS
-        for (int64_t i = begin; i < end; ++i) line[i] = its.in_fast_range(line[i]);
-        return;
-      }
-    }
-    if (addend == nullptr) {
-      PX_INDEPENDENT_ITERATIONS
-      for (int64_t i = begin; i < end; ++i) y[i] = apply(y[i]);
-    } else {
-      PX_INDEPENDENT_ITERATIONS
-      for (int64_t i = begin; i < end; ++i) y[i] = apply(y[i] + addend[i]);
-    }
-  });
-}
 
 // One line of outputs along the last axis.
 class LineOfOutputs {
@@ -183,8 +153,8 @@ class LineOfOutputs {
         taps_(static_cast<size_t>(row_taps_ * column_taps_ * kAtOnce)) {}
 
   template <class Apply>
-  void run(int64_t line, const float* x, const float* addend, const Apply& apply, bool finishes, Bounds bounds,
-           float* y) {
+  void run(int64_t line, const float* x, const float* addend, const Apply& apply, bool finishes,
+           ActivationBounds bounds, float* y) {
     const int64_t width = conv_.problem.out_spatial.back();
     for (int64_t column = 0; column < width;) {
       const int64_t count = std::min(kAtOnce, width - column);
@@ -193,7 +163,7 @@ class LineOfOutputs {
       kAddUp[count - 1](taps_.data(), row_taps_ * column_taps_, conv_.filters->data(), channels_, conv_.bias, bounds,
                         to);
       if (finishes)
-        finish_outputs(count * channels_, addend == nullptr ? nullptr : addend + column * channels_, apply, to);
+        activate_rows<0>(1, count * channels_, 0, addend == nullptr ? nullptr : addend + column * channels_, apply, to);
       column += count;
     }
   }
@@ -248,13 +218,9 @@ void run_depthwise_conv(const DepthwiseConv& conv, const float* x, const Addend&
   const int64_t lines = product(problem.out_spatial) / width, inputs = product(problem.in_spatial) * channels;
   const bool has_addend = addend.values != nullptr;
   Activation activation = has_addend ? addend.activation : problem.activation;
-  Bounds bounds;
-  if (!has_addend && are_bounds(activation)) {
-    const bool is_clip = activation.kind == Activation::Kind::clip;
-    bounds.lowest = is_clip ? activation.alpha : 0.0F;
-    if (is_clip) bounds.highest = activation.beta;
-    activation = {};
-  }
+  // Bounds follow the addend.
+  const std::optional<ActivationBounds> bounds = has_addend ? std::nullopt : bounds_of(activation);
+  if (bounds.has_value()) activation = {};
   const bool finishes = has_addend || activation.kind != Activation::Kind::none;
   visit_activation_of_conv(activation, [&](auto apply) {
     parallel_for(problem.batch * lines, width * channels * (product(problem.kernel) + 4) / 16,
@@ -263,7 +229,8 @@ void run_depthwise_conv(const DepthwiseConv& conv, const float* x, const Addend&
                    for (int64_t line = begin; line < end; ++line) {
                      const int64_t at = line * width * channels;
                      const float* const others = addend.values == nullptr ? nullptr : addend.values + at;
-                     outputs.run(line % lines, x + line / lines * inputs, others, apply, finishes, bounds, y + at);
+                     outputs.run(line % lines, x + line / lines * inputs, others, apply, finishes,
+                                 bounds.value_or(ActivationBounds{}), y + at);
                    }
                  });
   });

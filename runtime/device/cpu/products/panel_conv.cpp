@@ -130,52 +130,17 @@ class Finish {
   bool is_needed() const { return addend_ != nullptr || activation_.kind != Activation::Kind::none; }
 
   void operator()(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    float* const first = y_ + row * pitch_ + column;
+    const float* const others = addend_ == nullptr ? nullptr : addend_ + row * pitch_ + column;
     visit_activation_of_conv(activation_, [&](auto apply) {
-      if (columns == 24) return walk<24>(row, rows, column, columns, apply);
-      if (columns == 16) return walk<16>(row, rows, column, columns, apply);
-      if (columns == 8) return walk<8>(row, rows, column, columns, apply);
-      walk<0>(row, rows, column, columns, apply);
+      if (columns == 24) return activate_rows<24>(rows, columns, pitch_, others, apply, first);
+      if (columns == 16) return activate_rows<16>(rows, columns, pitch_, others, apply, first);
+      if (columns == 8) return activate_rows<8>(rows, columns, pitch_, others, apply, first);
+      activate_rows<0>(rows, columns, pitch_, others, apply, first);
     });
   }
 
  private:
-  // kColumns: so many, known to the compiler; 0: `columns`.
-  template <int64_t kColumns, class Apply>
-  void walk(int64_t row, int64_t rows, int64_t column, int64_t columns, const Apply& apply) const {
-    float* const first = y_ + column;
-    const float* const others = addend_ == nullptr ? nullptr : addend_ + column;
-    vectorized(row, row + rows, [=, pitch = pitch_](int64_t begin, int64_t end) {
-      const int64_t count = kColumns == 0 ? columns : kColumns;
-      if constexpr (map_detail::HasFastRange<float, Apply, 1>) {
-        int32_t wild = others == nullptr ? 0 : 1;
-        for (int64_t i = begin; i < end; ++i) {
-          const float* const line = first + i * pitch;
-          for (int64_t j = 0; j < count; ++j) wild += apply.is_in_fast_range(line[j]) ? 0 : 1;
-        }
-        if (wild == 0) {
-          const Apply its = apply;  // no store can change it
-          for (int64_t i = begin; i < end; ++i) {
-            float* const line = first + i * pitch;
-            PX_INDEPENDENT_ITERATIONS
-            for (int64_t j = 0; j < count; ++j) line[j] = its.in_fast_range(line[j]);
-          }
-          return;
-        }
-      }
-      for (int64_t i = begin; i < end; ++i) {
-        float* const line = first + i * pitch;
-        if (others == nullptr) {
-          PX_INDEPENDENT_ITERATIONS
-          for (int64_t j = 0; j < count; ++j) line[j] = apply(line[j]);
-        } else {
-          const float* const other = others + i * pitch;
-          PX_INDEPENDENT_ITERATIONS
-          for (int64_t j = 0; j < count; ++j) line[j] = apply(line[j] + other[j]);
-        }
-      }
-    });
-  }
-
   int64_t pitch_;
   const float* addend_;
   Activation activation_;
@@ -186,12 +151,9 @@ class Finish {
 PanelEpilogue epilogue_of(const PanelConv& conv, const Activation& activation, Activation& rest) {
   PanelEpilogue epilogue;
   epilogue.bias = conv.bias.empty() ? nullptr : conv.bias.data();
-  rest = activation;
-  if (!are_bounds(activation)) return epilogue;
-  rest = {};
-  const bool is_clip = activation.kind == Activation::Kind::clip;
-  epilogue.lowest = is_clip ? activation.alpha : 0.0F;
-  if (is_clip) epilogue.highest = activation.beta;
+  const std::optional<ActivationBounds> bounds = bounds_of(activation);
+  rest = bounds.has_value() ? Activation{} : activation;
+  if (bounds.has_value()) epilogue.lowest = bounds->lowest, epilogue.highest = bounds->highest;
   return epilogue;
 }
 

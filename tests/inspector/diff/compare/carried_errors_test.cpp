@@ -10,6 +10,7 @@ namespace {
 DumpEntry entry_of(ValueInfo::Role role, double projection) {
   DumpEntry entry;
   entry.role = role;
+  entry.is_graph_output = role == ValueInfo::Role::node_output;
   entry.type = TypeInfo::tensor(DType::float32);
   entry.statistics = TensorStatistics{};
   entry.statistics->count = 6;

@@ -16,18 +16,6 @@ GREEDY = {"max_new_tokens": 12}
 BEAMS = {"max_new_tokens": 10, **cases.BEAMS}
 
 
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
-    folder = tmp_path_factory.mktemp("llama")
-    return cases.made_model("llama", folder), folder
-
-
-@pytest.fixture(scope="module")
-def t5(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
-    folder = tmp_path_factory.mktemp("t5")
-    return cases.made_model("t5", folder), folder
-
-
 @pytest.mark.parametrize("cache", ["in-place", "copy"])
 def test_a_decoder_generates_what_transformers_does(llama: tuple[Any, Path], cache: str) -> None:
     model, folder = llama

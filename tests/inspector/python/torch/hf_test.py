@@ -18,18 +18,6 @@ IDS = torch.tensor([[5, 17, 4, 9]])
 ROWS = [[5, 17], [3, 8, 9, 10], [7, 7, 20]]
 
 
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
-    folder = tmp_path_factory.mktemp("llama")
-    return cases.made_model("llama", folder), folder
-
-
-@pytest.fixture(scope="module")
-def t5(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
-    folder = tmp_path_factory.mktemp("t5")
-    return cases.made_model("t5", folder), folder
-
-
 def sequences(model: Any, ids: torch.Tensor, **options: Any) -> torch.Tensor:
     torch.manual_seed(3)
     with torch.no_grad():
