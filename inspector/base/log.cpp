@@ -23,9 +23,9 @@ spdlog::logger& logger() {
 // Names in messages come from files: none of them steers a terminal, or makes a message look like two.
 std::string on_one_line(std::string_view message) {
   std::string line(message);
-  for (char& pending_event : line) {
-    const auto byte = static_cast<unsigned char>(pending_event);
-    if (byte < 0x20 || byte == 0x7F) pending_event = pending_event == '\n' || pending_event == '\t' ? ' ' : '?';
+  for (char& character : line) {
+    const auto byte = static_cast<unsigned char>(character);
+    if (byte < 0x20 || byte == 0x7F) character = character == '\n' || character == '\t' ? ' ' : '?';
   }
   return line;
 }

@@ -16,8 +16,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 std::string lower_case(std::string_view text) {
   std::string result(text);
-  for (char& pending_event : result) {
-    if (pending_event >= 'A' && pending_event <= 'Z') pending_event = static_cast<char>(pending_event - 'A' + 'a');
+  for (char& character : result) {
+    if (character >= 'A' && character <= 'Z') character = static_cast<char>(character - 'A' + 'a');
   }
   return result;
 }

@@ -327,13 +327,13 @@ class TreeReader {
 std::string child_name(std::string_view parent, std::string_view key) {
   std::string name(parent);
   if (!name.empty()) name += '/';
-  for (const char pending_event : key) {
-    if (pending_event == '~') {
+  for (const char character : key) {
+    if (character == '~') {
       name += "~0";
-    } else if (pending_event == '/') {
+    } else if (character == '/') {
       name += "~1";
     } else {
-      name += pending_event;
+      name += character;
     }
   }
   return name;

@@ -172,13 +172,13 @@ Result<std::vector<OriginValue>> read_origin(const std::string& origin, const Gr
 
 std::string file_name_of(std::string_view value_name) {
   std::string name;
-  for (const char pending_event : value_name) {
-    if (pending_event == '/') {
+  for (const char character : value_name) {
+    if (character == '/') {
       name += "%2F";
-    } else if (pending_event == '%') {
+    } else if (character == '%') {
       name += "%25";
     } else {
-      name += pending_event;
+      name += character;
     }
   }
   return name;

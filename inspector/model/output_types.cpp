@@ -71,7 +71,7 @@ std::optional<DType> dtype_attribute(const Node& node, std::string_view name) {
   if (text == nullptr) return std::nullopt;
   std::string lower = *text;
   std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char pending_event) { return static_cast<char>(std::tolower(pending_event)); });
+                         [](unsigned char character) { return static_cast<char>(std::tolower(character)); });
   return dtype_from_name(lower);
 }
 

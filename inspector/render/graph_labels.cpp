@@ -96,9 +96,9 @@ std::string one_line(std::string_view text) {
       {'\n', "\\n"}, {'\r', "\\r"}, {'\t', "\\t"}, {'\v', "\\v"}, {'\f', "\\f"}};
   std::string line;
   line.reserve(text.size());
-  for (const char pending_event : text) {
-    const auto found = std::ranges::find(kBreaks, pending_event, &std::pair<char, std::string_view>::first);
-    found == std::end(kBreaks) ? line.append(1, pending_event) : line.append(found->second);
+  for (const char character : text) {
+    const auto found = std::ranges::find(kBreaks, character, &std::pair<char, std::string_view>::first);
+    found == std::end(kBreaks) ? line.append(1, character) : line.append(found->second);
   }
   return line;
 }

@@ -30,9 +30,9 @@ constexpr Colors kPlain = {"", "", "", "", "", ""};
 // Names come from files: in a line of the report they neither break it nor steer a terminal.
 std::string printable(std::string_view text) {
   std::string line = one_line(text);
-  for (char& pending_event : line) {
-    const auto byte = static_cast<unsigned char>(pending_event);
-    if (byte < 0x20 || byte == 0x7F) pending_event = '?';
+  for (char& character : line) {
+    const auto byte = static_cast<unsigned char>(character);
+    if (byte < 0x20 || byte == 0x7F) character = '?';
   }
   return line;
 }

@@ -91,8 +91,8 @@ void add_expected(const RunRequest& request, const Prepared& prepared, const std
   comparison.has_expected = true;
   comparison.expected.clear();
   for (const RunSide* side : sides) {
-    const std::string_view pending_event = side == sides.front() ? "A" : "B";
-    const std::string title = sides.size() > 1 ? fmt::format("{} {}", pending_event, side->executor->name()) : "";
+    const std::string_view letter = side == sides.front() ? "A" : "B";
+    const std::string title = sides.size() > 1 ? fmt::format("{} {}", letter, side->executor->name()) : "";
     auto values = compare_expected(prepared.inputs.expected,
                                    named_outputs(side->model->graph, side->outputs, carries_doubles(*side->executor)),
                                    title, request.policy, carried);
@@ -202,10 +202,10 @@ Status open_dumps(const RunRequest& request, RunSide& a, RunSide& b, RunResult& 
   const CaptureLevel level = request.capture.value_or(CaptureLevel::all);
   if (request.dump_directory.empty() || level == CaptureLevel::none) return {};
   PX_TRY(make_folder(request.dump_directory));
-  const auto open = [&](RunSide& side, char pending_event) -> Status {
-    side.dump = PX_TRY(
-        make_dump(request, fmt::format("{}/{}-{}.plx", request.dump_directory, pending_event, side.executor->name()),
-                  level, side, result));
+  const auto open = [&](RunSide& side, char letter) -> Status {
+    side.dump =
+        PX_TRY(make_dump(request, fmt::format("{}/{}-{}.plx", request.dump_directory, letter, side.executor->name()),
+                         level, side, result));
     return {};
   };
   PX_TRY(open(a, 'A'));

@@ -34,10 +34,8 @@ class PnmReader {
   }
 
  private:
-  static bool is_digit(uint8_t pending_event) { return pending_event >= '0' && pending_event <= '9'; }
-  static bool is_space(uint8_t pending_event) {
-    return pending_event == ' ' || (pending_event >= '\t' && pending_event <= '\r');
-  }
+  static bool is_digit(uint8_t character) { return character >= '0' && character <= '9'; }
+  static bool is_space(uint8_t character) { return character == ' ' || (character >= '\t' && character <= '\r'); }
 
   void skip_space() {
     while (location_ < file_.size() && (is_space(file_[location_]) || file_[location_] == '#')) {

@@ -15,7 +15,7 @@ namespace {
 // FNV-1a, 32 bits.
 uint32_t hash_of(std::string_view text) {
   uint32_t hash = 2166136261U;
-  for (char pending_event : text) hash = (hash ^ static_cast<unsigned char>(pending_event)) * 16777619U;
+  for (char character : text) hash = (hash ^ static_cast<unsigned char>(character)) * 16777619U;
   return hash;
 }
 

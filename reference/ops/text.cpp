@@ -42,12 +42,12 @@ class CaseRules {
     std::mbstate_t read{};
     std::mbstate_t written{};
     for (size_t location = 0; location < text.size();) {
-      wchar_t pending_event = 0;
-      const size_t used = std::mbrtowc(&pending_event, text.data() + location, text.size() - location, &read);
+      wchar_t character = 0;
+      const size_t used = std::mbrtowc(&character, text.data() + location, text.size() - location, &read);
       if (used > text.size()) return execution_error("a string is not UTF-8");
       location += std::max<size_t>(1, used);  // 0 for the character 0
-      const auto other = static_cast<wchar_t>(upper ? std::towupper(static_cast<std::wint_t>(pending_event))
-                                                    : std::towlower(static_cast<std::wint_t>(pending_event)));
+      const auto other = static_cast<wchar_t>(upper ? std::towupper(static_cast<std::wint_t>(character))
+                                                    : std::towlower(static_cast<std::wint_t>(character)));
       char bytes[MB_LEN_MAX];
       const size_t count = std::wcrtomb(bytes, other, &written);
       if (count > sizeof bytes) return execution_error("a letter has no UTF-8 form");

@@ -90,9 +90,8 @@ std::optional<DType> target_of(const Node& node) {
   const auto* text = std::get_if<std::string>(&to->value);
   if (text == nullptr) return std::nullopt;
   std::string name = *text;
-  for (char& pending_event : name)
-    pending_event =
-        static_cast<char>(pending_event >= 'A' && pending_event <= 'Z' ? pending_event - 'A' + 'a' : pending_event);
+  for (char& character : name)
+    character = static_cast<char>(character >= 'A' && character <= 'Z' ? character - 'A' + 'a' : character);
   return dtype_from_name(name);
 }
 

@@ -59,7 +59,7 @@ Result<std::vector<CellActivation>> cell_activations(const OpCall& op, const std
   for (const std::string& given : names) {
     std::string name = given;
     std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char pending_event) { return static_cast<char>(std::tolower(pending_event)); });
+                   [](unsigned char character) { return static_cast<char>(std::tolower(character)); });
     const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations),
                                      [&](const auto& each) { return each.name == name; });
     if (found == std::end(kActivations)) return unsupported("activation '" + given + "'");

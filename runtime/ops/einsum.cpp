@@ -47,8 +47,8 @@ Result<Equation> parse_equation(const OpCall& op) {
     const size_t comma = left.find(',');
     std::string term = PX_TRY(expand_ellipsis(left.substr(0, comma), rank_of(op.input(i).shape())));
     std::string own;
-    for (char pending_event : term) {
-      if (pending_event >= '0' && pending_event <= '9') own += pending_event;
+    for (char letter : term) {
+      if (letter >= '0' && letter <= '9') own += letter;
     }
     if (own.size() > digits.size()) digits = own;
     equation.terms.push_back(std::move(term));
@@ -60,11 +60,11 @@ Result<Equation> parse_equation(const OpCall& op) {
   if (arrow == std::string::npos) {  // implicit: the ellipsis, then the letters that occur once, in order
     std::map<char, int> counts;
     for (const std::string& term : equation.terms) {
-      for (char pending_event : term) ++counts[pending_event];
+      for (char letter : term) ++counts[letter];
     }
     equation.result = digits;
-    for (const auto& [pending_event, count] : counts) {
-      if (count == 1 && !(pending_event >= '0' && pending_event <= '9')) equation.result += pending_event;
+    for (const auto& [letter, count] : counts) {
+      if (count == 1 && !(letter >= '0' && letter <= '9')) equation.result += letter;
     }
   } else {
     equation.result = text.substr(arrow + 2);
@@ -106,7 +106,7 @@ Ints strides_along(const Shape& shape, const std::string& own_letters, const std
 
 Ints sizes_of(const std::map<char, int64_t>& sizes, const std::string& letters) {
   Ints dims;
-  for (char pending_event : letters) dims.push_back(sizes.at(pending_event));
+  for (char letter : letters) dims.push_back(sizes.at(letter));
   return dims;
 }
 
@@ -121,15 +121,12 @@ struct ProductLetters {
 std::optional<ProductLetters> product_letters(const Equation& equation, const std::map<char, int64_t>& sizes) {
   if (equation.terms.size() != 2) return std::nullopt;
   ProductLetters letters;
-  for (const auto& [pending_event, size] : sizes) {
-    const bool in_a = equation.terms[0].find(pending_event) != std::string::npos;
-    const bool in_b = equation.terms[1].find(pending_event) != std::string::npos;
-    const bool in_result = equation.result.find(pending_event) != std::string::npos;
+  for (const auto& [letter, size] : sizes) {
+    const bool in_a = equation.terms[0].find(letter) != std::string::npos;
+    const bool in_b = equation.terms[1].find(letter) != std::string::npos;
+    const bool in_result = equation.result.find(letter) != std::string::npos;
     if (!in_result && !(in_a && in_b)) return std::nullopt;
-    (!in_result     ? letters.summed
-     : in_a && in_b ? letters.batch
-     : in_a         ? letters.rows
-                    : letters.columns) += pending_event;
+    (!in_result ? letters.summed : in_a && in_b ? letters.batch : in_a ? letters.rows : letters.columns) += letter;
   }
   return letters;
 }
@@ -191,8 +188,8 @@ Status reduce_operand(OpContext<Device>& op, const Equation& equation, const std
   const Tensor& x = op.input(0);
   const std::string& own = equation.terms[0];
   std::string summed;
-  for (char pending_event : own) {
-    if ((equation.result + summed).find(pending_event) == std::string::npos) summed += pending_event;
+  for (char letter : own) {
+    if ((equation.result + summed).find(letter) == std::string::npos) summed += letter;
   }
   if (summed.empty()) {
     const StridedSource from{x.view().data, strides_along(x.shape(), own, equation.result), 0};
@@ -263,8 +260,8 @@ Status contract(OpContext<Device>& op, const Equation& equation, const std::map<
   if (equation.terms.size() == 1) return reduce_operand<C>(op, equation, sizes, y);
   if (const auto letters = product_letters(equation, sizes)) return multiply<C>(op, equation, *letters, sizes, y);
   std::string summed;
-  for (const auto& [pending_event, size] : sizes) {
-    if (equation.result.find(pending_event) == std::string::npos) summed += pending_event;
+  for (const auto& [letter, size] : sizes) {
+    if (equation.result.find(letter) == std::string::npos) summed += letter;
   }
   if (summed.size() > Shape::kMaxRank) return execution_error("'equation' sums over too many letters");
   const Ints sum_dims = sizes_of(sizes, summed);
@@ -297,12 +294,11 @@ Status einsum(OpContext<Device>& op) {
   const Equation equation = PX_TRY(parse_equation(op));
   const std::map<char, int64_t> sizes = PX_TRY(letter_sizes(op, equation));
   Ints dims;
-  for (char pending_event : equation.result) {
-    if (!sizes.contains(pending_event))
-      return execution_error(fmt::format("'{}' of the result is in no operand", pending_event));
-    if (std::count(equation.result.begin(), equation.result.end(), pending_event) > 1)
-      return execution_error(fmt::format("'{}' is in the result twice", pending_event));
-    dims.push_back(sizes.at(pending_event));
+  for (char letter : equation.result) {
+    if (!sizes.contains(letter)) return execution_error(fmt::format("'{}' of the result is in no operand", letter));
+    if (std::count(equation.result.begin(), equation.result.end(), letter) > 1)
+      return execution_error(fmt::format("'{}' is in the result twice", letter));
+    dims.push_back(sizes.at(letter));
   }
   const DType dtype = op.input(0).dtype();
   const MutableView y = PX_TRY(op.make_output(0, dtype, shape_of(dims)));

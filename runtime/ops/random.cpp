@@ -30,8 +30,7 @@ uint32_t seed_of(const OpCall& op) {
     given = static_cast<double>(*whole);
   if (!given.has_value()) {
     uint32_t hash = frames;
-    for (char pending_event : op.node().display_name)
-      hash = (hash ^ static_cast<unsigned char>(pending_event)) * 16777619U;
+    for (char character : op.node().display_name) hash = (hash ^ static_cast<unsigned char>(character)) * 16777619U;
     return hash;
   }
   const double whole = std::trunc(*given);

@@ -74,7 +74,7 @@ std::string context_of(const ExplanationEvidence& evidence) {
       return fmt::format(
           "wrong only in context (memory planning, aliasing, layout, fusion or a race; {}'s executor "
           "gets it right when it runs the node alone on the same inputs): ",
-          evidence.pending_event());
+          evidence.letter());
     case Alone::varies:
       return "results vary between two runs of the same executor on the same inputs (uninitialized memory or a race): ";
     default:
@@ -175,14 +175,14 @@ std::string judged_with(const ExplanationEvidence& evidence) {
 std::span<const ExplanationRule> explain_rules() { return kRules; }
 
 ExplanationEvidence::ExplanationEvidence(const CapturedSide& side, const NodeInstance& instance,
-                                         const NodeJudgement& judgement, std::string_view pending_event,
+                                         const NodeJudgement& judgement, std::string_view letter,
                                          std::span<const std::string> earlier, Alone alone)
     : side_(side),
       instance_(&instance),
       judgement_(judgement),
       reads_(&judgement.computed.reads),
       inputs_(&judgement.computed.inputs),
-      letter_(pending_event),
+      letter_(letter),
       earlier_(earlier),
       alone_(alone),
       budget_ms_(thresholds::kExplanationMs) {

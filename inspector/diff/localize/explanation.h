@@ -20,7 +20,7 @@ enum class Alone : uint8_t { unknown, right, same, differs, varies };
 class ExplanationEvidence {
  public:
   ExplanationEvidence(const CapturedSide& side, const NodeInstance& instance, const NodeJudgement& judgement,
-                      std::string_view pending_event, std::span<const std::string> earlier, Alone alone);
+                      std::string_view letter, std::span<const std::string> earlier, Alone alone);
   // The evidence of a member of the group that was judged: `node` and `inputs` are the member's, and `rerun` passes the
   // member's results on through the rest of the group.
   ExplanationEvidence(const ExplanationEvidence& whole, size_t member, double budget_ms);
@@ -30,7 +30,7 @@ class ExplanationEvidence {
   const NodeJudgement& judgement() const { return judgement_; }
   const Value& expected() const { return judgement_.expected; }
   const Value& actual() const { return judgement_.actual; }
-  std::string_view pending_event() const { return letter_; }  // "A" or "B"
+  std::string_view letter() const { return letter_; }  // "A" or "B"
   Alone alone() const { return alone_; }
 
   // True where another framework computed the values, so that the graph, and no kernel of ours, may be wrong.

@@ -103,7 +103,7 @@ class QuantizedBlame {
   }
 
  private:
-  std::string_view pending_event() const { return &side_ == &a_ ? "A" : "B"; }
+  std::string_view letter() const { return &side_ == &a_ ? "A" : "B"; }
 
   Culprit of_constant(const LocatedNode& dequantize) const {
     const int32_t made = made_by(dequantize);
@@ -134,13 +134,13 @@ class QuantizedBlame {
     if (beyond == 0) return {};
     return fmt::format(
         "it saturates in {}: {} of {} elements are beyond its quantized range by {}, {:.6g} to {:.6g}, as {:.6g} is",
-        pending_event(), beyond, tensor.element_count(), quantized_text(side_, quantize), codes->lowest, codes->highest,
+        letter(), beyond, tensor.element_count(), quantized_text(side_, quantize), codes->lowest, codes->highest,
         furthest);
   }
 
   std::string step_text(const LocatedNode& quantize) const {
     const std::optional<QuantizedRange> codes = quantized_range_of(*quantize.location->graph, quantize.node());
-    return codes.has_value() ? fmt::format(": they are {:.6g} wide in {}", codes->step, pending_event()) : "";
+    return codes.has_value() ? fmt::format(": they are {:.6g} wide in {}", codes->step, letter()) : "";
   }
 
   const ModelSide &a_, &b_, &side_;

@@ -28,8 +28,8 @@ namespace {
 // One side's nodes, found by the paths of what they make.
 class JudgedSide {
  public:
-  JudgedSide(const BlameSide& side, const ModelSide& model, std::shared_ptr<Executor> oracle, Side pending_event)
-      : captured_(side, model.model(), std::move(oracle)), letter_(pending_event) {
+  JudgedSide(const BlameSide& side, const ModelSide& model, std::shared_ptr<Executor> oracle, Side letter)
+      : captured_(side, model.model(), std::move(oracle)), letter_(letter) {
     add_locations(model.value_infos().main());
   }
 

@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kLongestComparedName = 64;
 constexpr size_t kMostSuggestions = 3;
 
-char lower(char pending_event) { return static_cast<char>(std::tolower(static_cast<unsigned char>(pending_event))); }
+char lower(char character) { return static_cast<char>(std::tolower(static_cast<unsigned char>(character))); }
 
 // Levenshtein's distance, where a change of case costs nothing.
 size_t edit_distance(std::string_view a, std::string_view b) {

@@ -94,8 +94,8 @@ class Reader {
   bool skip_arguments() {
     int open = 0;
     while (position_ < text_.size()) {
-      const char pending_event = text_[position_++];
-      open += pending_event == '(' ? 1 : pending_event == ')' ? -1 : 0;
+      const char character = text_[position_++];
+      open += character == '(' ? 1 : character == ')' ? -1 : 0;
       if (open == 0) return true;
     }
     return false;

@@ -62,13 +62,13 @@ bool add_operand(const Term& term, const DimExpressions& shape, EinsumDims& dims
 // Without "->" the output has the letters that occur once, in alphabetical order, after the ellipsis.
 Term implicit_output(std::string_view inputs) {
   std::map<char, int> counts;
-  for (const char pending_event : inputs) {
-    if (pending_event != '.' && pending_event != ',' && pending_event != ' ') ++counts[pending_event];
+  for (const char letter : inputs) {
+    if (letter != '.' && letter != ',' && letter != ' ') ++counts[letter];
   }
   Term output;
   if (inputs.find("...") != std::string_view::npos) output.ellipsis = 0;
-  for (const auto& [pending_event, count] : counts) {
-    if (count == 1) output.letters += pending_event;
+  for (const auto& [letter, count] : counts) {
+    if (count == 1) output.letters += letter;
   }
   return output;
 }

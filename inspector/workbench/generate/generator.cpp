@@ -200,9 +200,9 @@ Result<Dumps> Generator::Impl::make_dumps(const GenerationRequest& request, cons
   DumpWriterOptions options;
   options.level = request.capture.value_or(CaptureLevel::all);
   options.only = request.only;
-  const auto make = [&](const ModelSide& side, const char* pending_event) -> Result<std::unique_ptr<DumpWriter>> {
+  const auto make = [&](const ModelSide& side, const char* letter) -> Result<std::unique_ptr<DumpWriter>> {
     const std::string path =
-        fmt::format("{}/{}{}.plx", request.dump_directory, pending_event, side.stepping().executor->name());
+        fmt::format("{}/{}{}.plx", request.dump_directory, letter, side.stepping().executor->name());
     auto writer = PX_TRY(DumpWriter::create(path, options));
     generation.written.push_back(path);
     PX_TRY(writer->begin_run(side.stepping().info));

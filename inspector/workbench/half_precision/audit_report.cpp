@@ -37,8 +37,7 @@ Json node_json(const NodeAudit& node) {
 std::string csv_field(std::string_view text) {
   if (text.find_first_of("\",\r\n") == std::string_view::npos) return std::string(text);
   std::string quoted = "\"";
-  for (const char pending_event : text)
-    quoted += pending_event == '"' ? std::string("\"\"") : std::string(1, pending_event);
+  for (const char character : text) quoted += character == '"' ? std::string("\"\"") : std::string(1, character);
   return quoted + "\"";
 }
 

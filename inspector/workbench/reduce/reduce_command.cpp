@@ -65,11 +65,11 @@ class Pattern {
 Result<bool> means_failure(const CheckCommand& check, const ShellOutcome& outcome) {
   if (outcome.timed_out) return false;
   const auto& codes = check.fail_codes;
-  const bool by_quantized_value =
+  const bool has_code =
       codes.empty() ? outcome.exit_code != 0 : std::find(codes.begin(), codes.end(), outcome.exit_code) != codes.end();
-  if (check.fail_regex.empty()) return by_quantized_value;
+  if (check.fail_regex.empty()) return has_code;
   const auto pattern = PX_TRY(Pattern::compile(check.fail_regex));
-  return pattern->matches(outcome.output) && (codes.empty() || by_quantized_value);
+  return pattern->matches(outcome.output) && (codes.empty() || has_code);
 }
 
 class CommandFails final : public FailureCriterion {

@@ -144,8 +144,8 @@ TEST_F(Frames, LettersThatFollowAKeyAtOnceReachTheFieldItOpens) {
   open(view_test::llama_fault());
   const std::string before = path();
   ui_.typed.push_back({"Ctrl+F", ""});
-  for (const char* pending_event : {"n", "o", "r", "m"})
-    ui_.typed.push_back({std::string(1, pending_event[0] - 32), pending_event});
+  for (const char* character : {"n", "o", "r", "m"})
+    ui_.typed.push_back({std::string(1, character[0] - 32), character});
   frames(3);
   EXPECT_EQ(viewer_.search(), "norm");
   EXPECT_EQ(path(), before);  // N was no command

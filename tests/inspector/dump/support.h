@@ -58,8 +58,8 @@ inline Tensor random_tensor(DType dtype, const Shape& shape, uint64_t seed) {
   Tensor tensor = Tensor::zeros(dtype, shape).take();
   if (dtype == DType::string) {
     for (std::string& text : tensor.mutable_as<std::string>()) {
-      const auto pending_event = static_cast<char>('a' + random() % 26);  // drawn first, as in the golden dump
-      text = std::string(random() % 20, pending_event);
+      const auto character = static_cast<char>('a' + random() % 26);  // drawn first, as in the golden dump
+      text = std::string(random() % 20, character);
     }
     return tensor;
   }

@@ -28,8 +28,7 @@ class Exported {
                  const std::string& modules, const std::string& fx_name, const std::string& type = kType) {
     builder_.node(op, inputs, {output}).declare(output, type);
     std::string scopes = "['";
-    for (const char pending_event : modules)
-      scopes += pending_event == ' ' ? std::string("', '") : std::string(1, pending_event);
+    for (const char character : modules) scopes += character == ' ' ? std::string("', '") : std::string(1, character);
     builder_.last_node().metadata = {
         {"pkg.torch.onnx.name_scopes", scopes + "', '" + fx_name + "']"},
         {"pkg.torch.onnx.fx_node",
