@@ -15,7 +15,7 @@ std::vector<Number> add_blocks(const Window& window, int64_t planes, std::span<c
   const int64_t kernel = window.kernel_count();
   const int64_t locations = window.output_count();
   const int64_t inner = window.input_count();
-  std::vector<Number> image(static_cast<size_t>(planes * inner), Number{});
+  std::vector<Number> feature_maps(static_cast<size_t>(planes * inner), Number{});
   std::vector<int64_t> positions(static_cast<size_t>(kernel));
   for (int64_t location = 0; location < locations; ++location) {
     window.sources(location, positions);
@@ -23,12 +23,12 @@ std::vector<Number> add_blocks(const Window& window, int64_t planes, std::span<c
       for (int64_t element = 0; element < kernel; ++element) {
         const int64_t position = positions[static_cast<size_t>(element)];
         if (position < 0) continue;
-        image[static_cast<size_t>(plane * inner + position)] +=
+        feature_maps[static_cast<size_t>(plane * inner + position)] +=
             blocks[static_cast<size_t>((plane * kernel + element) * locations + location)];
       }
     }
   }
-  return image;
+  return feature_maps;
 }
 
 }  // namespace
@@ -37,14 +37,15 @@ std::vector<Number> add_blocks(const Window& window, int64_t planes, std::span<c
 Status op_col2im(OpContext& op) {
   const Tensor& input = op.input(0);
   const Shape& shape = input.shape();
-  const std::vector<int64_t> image = PX_TRY(op.int64s_of_input(1));
+  const std::vector<int64_t> image_shape = PX_TRY(op.int64s_of_input(1));
   const std::vector<int64_t> block = PX_TRY(op.int64s_of_input(2));
   const auto elements = PX_TRY(Shape::create(block)).element_count();
-  if (shape.rank() != 3 || image.empty() || image.size() != block.size() || elements < 1 || shape[1] % elements != 0) {
+  if (shape.rank() != 3 || image_shape.empty() || image_shape.size() != block.size() || elements < 1 ||
+      shape[1] % elements != 0) {
     return execution_error(fmt::format("input {} does not hold blocks of {} elements", shape.to_string(), elements));
   }
   std::vector<int64_t> dims{shape[0], shape[1] / elements};
-  dims.insert(dims.end(), image.begin(), image.end());
+  dims.insert(dims.end(), image_shape.begin(), image_shape.end());
   const Shape result = PX_TRY(Shape::create(dims));
   const Window window = PX_TRY(plan_window(op, result, block, false));
   if (window.output_count() != shape[2]) {

@@ -268,7 +268,7 @@ Status op_depth_to_space(OpContext& op) {
 Status op_space_to_depth(OpContext& op) {
   const auto [n, c, h, w, b] = PX_TRY(im2col_and_block(op));
   if (h % b != 0 || w % b != 0)
-    return execution_error(fmt::format("an image of {} x {} has no whole blocks of {}", h, w, b));
+    return execution_error(fmt::format("a feature map of {} x {} has no whole blocks of {}", h, w, b));
   const std::array<int64_t, 6> seen{n, c, h / b, b, w / b, b};
   const std::array<int64_t, 4> result{n, c * b * b, h / b, w / b};
   const std::string mode = op.find_string("mode").value_or("DCR");

@@ -25,7 +25,7 @@ Rows<Device> contrib_gated_rows();
 template <class Device>
 Rows<Device> contrib_group_query_attention_rows();
 template <class Device>
-Rows<Device> contrib_image_rows();
+Rows<Device> contrib_crop_unfold_rows();
 template <class Device>
 Rows<Device> contrib_integer_product_rows();
 template <class Device>

@@ -62,18 +62,18 @@ class HostGrid {
   }
   int64_t grouped_elements() const { return samples_ * groups_ * kGroup * locations_.plane; }
 
-  void from_planes(const C* image, C* y) const {
+  void from_planes(const C* feature_maps, C* y) const {
     for_each_block([&](int64_t sample, int64_t first, int64_t count, const HostTaps<C>& taps) {
       for (int64_t channel = 0; channel < locations_.channels; ++channel) {
         const int64_t plane = sample * locations_.channels + channel;
-        taps.add_up(image + plane * locations_.plane, count, y + plane * locations_.locations + first);
+        taps.add_up(feature_maps + plane * locations_.plane, count, y + plane * locations_.locations + first);
       }
     });
   }
 
   // `grouped` is made here.
-  void from_groups(const C* image, C* grouped, C* y) const {
-    group_channels(image, samples_, locations_.channels, locations_.plane, grouped);
+  void from_groups(const C* feature_maps, C* grouped, C* y) const {
+    group_channels(feature_maps, samples_, locations_.channels, locations_.plane, grouped);
     for_each_block([&](int64_t sample, int64_t first, int64_t count, const HostTaps<C>& taps) {
       alignas(64) C sums[kPositionsAtOnce * kGroup];
       for (int64_t channel = 0; channel < locations_.channels; channel += kGroup) {
@@ -146,15 +146,15 @@ class HostGrid {
 }  // namespace
 
 template <class C>
-Status interpolate_on_host(OpContext<Cpu>& op, const GridPositions<Cpu, C>& locations, const C* image, int64_t samples,
-                           C* y) {
+Status interpolate_on_host(OpContext<Cpu>& op, const GridPositions<Cpu, C>& locations, const C* feature_maps,
+                           int64_t samples, C* y) {
   const HostGrid<C> grid(locations, samples);
   if (!grid.suits_groups()) {
-    grid.from_planes(image, y);
+    grid.from_planes(feature_maps, y);
     return {};
   }
   const MutableView grouped = PX_TRY(op.scratch(storage_of<C>(), shape_of({grid.grouped_elements()})));
-  grid.from_groups(image, reinterpret_cast<C*>(grouped.data), y);
+  grid.from_groups(feature_maps, reinterpret_cast<C*>(grouped.data), y);
   return {};
 }
 

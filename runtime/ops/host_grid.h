@@ -14,7 +14,7 @@ bool suits_host_grid(const GridPositions<Cpu, C>& locations) {
 
 // y [samples, channels, positions] of a feature map [samples, channels, plane].
 template <class C>
-Status interpolate_on_host(OpContext<Cpu>& op, const GridPositions<Cpu, C>& locations, const C* image, int64_t samples,
-                           C* y);
+Status interpolate_on_host(OpContext<Cpu>& op, const GridPositions<Cpu, C>& locations, const C* feature_maps,
+                           int64_t samples, C* y);
 
 }  // namespace parallax::runtime

@@ -13,7 +13,7 @@
 namespace parallax::runtime {
 
 template <class C>
-void group_channels(const C* image, int64_t samples, int64_t channels, int64_t plane, C* grouped) {
+void group_channels(const C* feature_maps, int64_t samples, int64_t channels, int64_t plane, C* grouped) {
   constexpr int64_t kPart = 1024, kGroup = kChannelGroup<C>;
   const int64_t parts = (plane + kPart - 1) / kPart, groups = channel_groups<C>(channels);
   parallel_for(samples * groups * parts, kPart * kGroup / 4, [&](int64_t begin, int64_t end) {
@@ -23,7 +23,7 @@ void group_channels(const C* image, int64_t samples, int64_t channels, int64_t p
       const int64_t channel = group % groups * kGroup, width = std::min(kGroup, channels - channel);
       C* const target = grouped + (group * plane + first) * kGroup;
       if (width < kGroup) std::fill_n(target, count * kGroup, C(0));
-      turn(target, kGroup, image + (group / groups * channels + channel) * plane + first, plane, count, width);
+      turn(target, kGroup, feature_maps + (group / groups * channels + channel) * plane + first, plane, count, width);
     }
   });
 }

@@ -23,7 +23,7 @@ constexpr int64_t channel_groups(int64_t channels) {
 }
 // Brings a feature map [samples, channels, plane] into that order; of float and double.
 template <class C>
-void group_channels(const C* image, int64_t samples, int64_t channels, int64_t plane, C* grouped);
+void group_channels(const C* feature_maps, int64_t samples, int64_t channels, int64_t plane, C* grouped);
 
 // HostTaps::add_up by instructions that gather; false where there are none.
 bool add_up_gathered(const float* plane, const int32_t* offsets, const float* weights, int64_t taps, int64_t locations,

@@ -103,7 +103,7 @@ struct AlignedBin {
   static constexpr int64_t kWork = 100;
   RoiSettings settings;
   int64_t channels, rows, columns;
-  Elements<Device, const C> image, regions;
+  Elements<Device, const C> feature_maps, regions;
   Source batches;
 
   PX_HD RegionBins<C> bins_of(int64_t region) const {
@@ -134,7 +134,7 @@ struct AlignedBin {
   };
   PX_HD void add_sample(int64_t plane, const Corners<C>& corners, Sampled& sampled) const {
     for (int corner = 0; corner < 4; ++corner) {
-      const C part = corners.is_inside ? image[plane + corners.offsets[corner]] * corners.weight(corner) : C(0);
+      const C part = corners.is_inside ? feature_maps[plane + corners.offsets[corner]] * corners.weight(corner) : C(0);
       if (!settings.takes_max) {
         sampled.result += part;
       } else if (sampled.is_first || part > sampled.result) {
@@ -175,7 +175,7 @@ bool align_region(const AlignedBin<Cpu, C>& bin, const C* grouped, int64_t regio
     turn(y + channel * locations, locations, sums.data(), kGroup, std::min(kGroup, bin.channels - channel), locations);
   }
   for (int64_t channel = 0; channel < bin.channels; ++channel, y += locations) {
-    if (grouped == nullptr) taps.add_up(bin.image.data + bin.plane_of(region, channel), locations, y);
+    if (grouped == nullptr) taps.add_up(bin.feature_maps.data + bin.plane_of(region, channel), locations, y);
     for (int64_t location = 0; location < locations; ++location) y[location] /= count;
   }
   return true;
@@ -190,7 +190,7 @@ Status align_regions(OpContext<Cpu>& op, const AlignedBin<Cpu, C>& bin, int64_t 
   if (bin.channels * 2 >= kChannelGroup<C> && samples * plane <= count * locations * 4) {
     const int64_t elements = samples * channel_groups<C>(bin.channels) * kChannelGroup<C> * plane;
     grouped = reinterpret_cast<C*>(PX_TRY(op.scratch(storage_of<C>(), shape_of({elements}))).data);
-    group_channels(bin.image.data, samples, bin.channels, plane, grouped);
+    group_channels(bin.feature_maps.data, samples, bin.channels, plane, grouped);
   }
   parallel_for(count, size * 8, [&](int64_t begin, int64_t end) {
     HostTaps<C> taps;
@@ -227,10 +227,15 @@ Status roi_align(OpContext<Device>& op) {
   if (y.element_count() == 0) return {};
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    const auto image = PX_TRY(converted<C>(op.queue(), x.view(), op.is_constant(0)));
+    const auto feature_maps = PX_TRY(converted<C>(op.queue(), x.view(), op.is_constant(0)));
     const auto corners = PX_TRY(converted<C>(op.queue(), regions.view(), op.is_constant(1)));
-    const AlignedBin<Device, C> bin{
-        settings, channels, x.shape()[2], x.shape()[3], {image.get()}, {corners.get()}, source_of(batches.view())};
+    const AlignedBin<Device, C> bin{settings,
+                                    channels,
+                                    x.shape()[2],
+                                    x.shape()[3],
+                                    {feature_maps.get()},
+                                    {corners.get()},
+                                    source_of(batches.view())};
     if constexpr (!GpuDevice<Device>) {
       const bool is_small = x.shape()[2] * x.shape()[3] < INT32_MAX;
       if (is_small && y.dtype == storage_of<C>() && !settings.takes_max)
@@ -264,7 +269,7 @@ struct GreatestOfBin {
   double scale;
   int64_t height, width;  // bins
   int64_t channels, rows, columns;
-  Elements<Device, const C> image;
+  Elements<Device, const C> feature_maps;
   Source regions;
 
   PX_HD C operator()(int64_t element) const {
@@ -274,10 +279,10 @@ struct GreatestOfBin {
     const Bin down = bin_of(corner(region, 2), corner(region, 4), element / width % height, height, rows);
     const Bin along = bin_of(corner(region, 1), corner(region, 3), element % width, width, columns);
     if (down.begin >= down.end || along.begin >= along.end) return C(0);
-    C best = image[plane + down.begin * columns + along.begin];
+    C best = feature_maps[plane + down.begin * columns + along.begin];
     for (int64_t row = down.begin; row < down.end; ++row) {
       for (int64_t column = along.begin; column < along.end; ++column) {
-        best = math::maximum(best, image[plane + row * columns + column]);
+        best = math::maximum(best, feature_maps[plane + row * columns + column]);
       }
     }
     return best;
@@ -312,12 +317,17 @@ Status max_roi_pool(OpContext<Device>& op) {
   if (y.element_count() == 0) return {};
   return visit_arithmetic<Floats>(dtype, [&](auto zero) -> Status {
     using C = decltype(zero);
-    const auto image = PX_TRY(converted<C>(op.queue(), op.input(0).view(), op.is_constant(0)));
-    tabulate<C>(
-        op.queue(),
-        GreatestOfBin<Device, C>{
-            op.real("spatial_scale"), bins[0], bins[1], x[1], x[2], x[3], {image.get()}, source_of(regions.view())},
-        y);
+    const auto feature_maps = PX_TRY(converted<C>(op.queue(), op.input(0).view(), op.is_constant(0)));
+    tabulate<C>(op.queue(),
+                GreatestOfBin<Device, C>{op.real("spatial_scale"),
+                                         bins[0],
+                                         bins[1],
+                                         x[1],
+                                         x[2],
+                                         x[3],
+                                         {feature_maps.get()},
+                                         source_of(regions.view())},
+                y);
     return {};
   });
 }

@@ -42,10 +42,10 @@ template <class Device, class C>
 struct Interpolated {
   static constexpr int64_t kWork = 40;
   GridPositions<Device, C> locations;
-  Elements<Device, const C> image;
+  Elements<Device, const C> feature_maps;
   PX_HD C operator()(int64_t element) const {
     C sum = 0;
-    locations.for_each_read(element, [&](int64_t offset, C weight) { sum += weight * image[offset]; });
+    locations.for_each_read(element, [&](int64_t offset, C weight) { sum += weight * feature_maps[offset]; });
     return sum;
   }
 };
@@ -76,12 +76,13 @@ template <class C, class Device>
 Status interpolate(OpContext<Device>& op, const GridSettings& settings, const MutableView& y) {
   std::shared_ptr<const C> grid;
   const GridPositions<Device, C> locations = PX_TRY(grid_positions<C>(op, settings, grid));
-  const auto image = PX_TRY(converted<C>(op.queue(), op.input(0).view(), op.is_constant(0)));
+  const auto feature_maps = PX_TRY(converted<C>(op.queue(), op.input(0).view(), op.is_constant(0)));
   if constexpr (!GpuDevice<Device>) {
     if (y.dtype == storage_of<C>() && suits_host_grid(locations))
-      return interpolate_on_host<C>(op, locations, image.get(), op.input(0).shape()[0], reinterpret_cast<C*>(y.data));
+      return interpolate_on_host<C>(op, locations, feature_maps.get(), op.input(0).shape()[0],
+                                    reinterpret_cast<C*>(y.data));
   }
-  tabulate<C>(op.queue(), Interpolated<Device, C>{locations, {image.get()}}, y);
+  tabulate<C>(op.queue(), Interpolated<Device, C>{locations, {feature_maps.get()}}, y);
   return {};
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 // Windows over the spatial axes of a plane, by value.
 struct BlockWindow {
-  Axes image, blocks, kernel, strides, dilations, pads;
+  Axes image_shape, blocks, kernel, strides, dilations, pads;
   int64_t plane = 1, locations = 1, taps = 1;
 };
 
@@ -51,14 +51,14 @@ struct CoveringSum {
   // The block whose tap number `tap` is on a position of the feature map; -1 where there is none.
   PX_HD int64_t block_with(int64_t at, int64_t tap) const {
     int64_t block = 0, scale = 1;
-    for (int axis = window.image.count - 1; axis >= 0; --axis) {
+    for (int axis = window.image_shape.count - 1; axis >= 0; --axis) {
       const int64_t shifted =
-          at % window.image[axis] + window.pads[axis] - tap % window.kernel[axis] * window.dilations[axis];
+          at % window.image_shape[axis] + window.pads[axis] - tap % window.kernel[axis] * window.dilations[axis];
       if (shifted < 0 || shifted % window.strides[axis] != 0) return -1;
       if (shifted / window.strides[axis] >= window.blocks[axis]) return -1;
       block += shifted / window.strides[axis] * scale;
       scale *= window.blocks[axis];
-      at /= window.image[axis];
+      at /= window.image_shape[axis];
       tap /= window.kernel[axis];
     }
     return block;
@@ -68,15 +68,16 @@ struct CoveringSum {
 template <class Device>
 Status col2im(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
-  const Ints image = PX_TRY(op.integers_of_input(1));
+  const Ints image_shape = PX_TRY(op.integers_of_input(1));
   const Ints block = PX_TRY(op.integers_of_input(2));
   const int64_t taps = PX_TRY(shape_of(block)).element_count();
-  if (x.shape().rank() != 3 || image.empty() || image.size() != block.size() || taps < 1 || x.shape()[1] % taps != 0)
+  if (x.shape().rank() != 3 || image_shape.empty() || image_shape.size() != block.size() || taps < 1 ||
+      x.shape()[1] % taps != 0)
     return execution_error(fmt::format("input {} does not hold blocks of {}", x.shape().to_string(), taps));
   Ints dims{x.shape()[0], x.shape()[1] / taps};
-  for (int64_t dim : image) dims.push_back(dim);
+  for (int64_t dim : image_shape) dims.push_back(dim);
   const Shape shape = PX_TRY(shape_of(dims));
-  const WindowAttributes window = PX_TRY(window_attributes(op, image, block));
+  const WindowAttributes window = PX_TRY(window_attributes(op, image_shape, block));
   if (product(window.out_spatial) != x.shape()[2])
     return execution_error(fmt::format("input {} has {} blocks, the output is made of {}", x.shape().to_string(),
                                        x.shape()[2], product(window.out_spatial)));
@@ -85,7 +86,7 @@ Status col2im(OpContext<Device>& op) {
     using C = decltype(zero);
     const MutableView columns = PX_TRY(op.scratch(storage_of<C>(), x.shape()));
     map_as<C, C>(op.queue(), Same{}, columns, std::array<TensorView, 1>{x.view()});
-    const CoveringSum<Device, C> sum{block_window(window, image), {reinterpret_cast<const C*>(columns.data)}};
+    const CoveringSum<Device, C> sum{block_window(window, image_shape), {reinterpret_cast<const C*>(columns.data)}};
     tabulate<C>(op.queue(), sum, y);
     return {};
   });
@@ -146,7 +147,7 @@ struct MovedTap {
     const int64_t plane = element / window.locations / window.taps;
     const int64_t group = plane % channels / (channels / offset_groups);
     const int64_t row = (plane / channels * offset_groups + group) * window.taps + tap;
-    const int axes = window.image.count;
+    const int axes = window.image_shape.count;
     int64_t corners[Shape::kMaxRank];
     C rest[Shape::kMaxRank];
     int64_t position = location, within = tap;
@@ -154,7 +155,7 @@ struct MovedTap {
       const int64_t regular = position % window.blocks[axis] * window.strides[axis] - window.pads[axis] +
                               within % window.kernel[axis] * window.dilations[axis];
       const C moved = static_cast<C>(regular) + offsets[(row * axes + axis) * window.locations + location];
-      if (!(moved > C(-1) && moved < static_cast<C>(window.image[axis]))) return C(0);
+      if (!(moved > C(-1) && moved < static_cast<C>(window.image_shape[axis]))) return C(0);
       corners[axis] = static_cast<int64_t>(std::floor(moved));
       rest[axis] = moved - std::floor(moved);
       position /= window.blocks[axis];
@@ -168,13 +169,13 @@ struct MovedTap {
   // The weighted sum over the corners of the cell; corners outside count as zero.
   PX_HD C interpolated(int64_t start, const int64_t* corners, const C* rest) const {
     C sum = 0;
-    for (int64_t corner = 0; corner < int64_t{1} << window.image.count; ++corner) {
+    for (int64_t corner = 0; corner < int64_t{1} << window.image_shape.count; ++corner) {
       int64_t offset = 0;
       C weight = 1;
-      for (int axis = 0; axis < window.image.count && offset >= 0; ++axis) {
+      for (int axis = 0; axis < window.image_shape.count && offset >= 0; ++axis) {
         const int64_t step = corner >> axis & 1;
         const int64_t at = corners[axis] + step;
-        offset = at < 0 || at >= window.image[axis] ? -1 : offset * window.image[axis] + at;
+        offset = at < 0 || at >= window.image_shape[axis] ? -1 : offset * window.image_shape[axis] + at;
         weight *= step == 0 ? 1 - rest[axis] : rest[axis];
       }
       if (offset >= 0 && weight != C(0)) sum += weight * x[start + offset];

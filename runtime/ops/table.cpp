@@ -65,7 +65,7 @@ constexpr Family<Device> kFamilies[] = {
     contrib_expert_rows<Device>,
     contrib_gated_rows<Device>,
     contrib_group_query_attention_rows<Device>,
-    contrib_image_rows<Device>,
+    contrib_crop_unfold_rows<Device>,
     contrib_dynamic_lstm_rows<Device>,
     contrib_integer_product_rows<Device>,
     contrib_inverse_rows<Device>,

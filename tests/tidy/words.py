@@ -65,7 +65,9 @@ WORDS = (
         r"site[-_]packages|call[ _]sites?_?|web ?site"),)),
     Word("image", ("image",), r"(?i)images?", "feature maps, NCHW activations; im2col", (
         Allowed("pictures", r"(?i)image_?(decoder|scaler)|png_image\w*|opj_image\w*", ),
-        Allowed("pictures", paths=("reference/images/", "reference/ops/image_decoder", "reference/README.md"))),
+        Allowed("pictures", paths=("reference/images/", "reference/ops/image_decoder", "reference/README.md",
+                                   "reference/CMakeLists.txt")),
+        Allowed("an input of Col2Im", r"\bimage_shape\b")),
          paths=("runtime/", "reference/", "tests/runtime/", "inspector/transform/", "inspector/tensor/")),
     Word("outbox, parcel, told", ("outbox", "parcel", "heard", "told"),
          rf"[Oo]utbox|{BEGIN}[Pp]arcels?{END}|unheard|{BEGIN}[Hh]eard{END}|{BEGIN}[Tt]old{END}|[a-z]Told{END}",

@@ -79,7 +79,7 @@ Status op_contrib_range(OpContext& op) {
 
 // com.microsoft.GridSample: that of ai.onnx 16.
 Status op_contrib_grid_sample(OpContext& op) {
-  if (!is_floating(op.input(0).dtype())) return unsupported("images that are no floats");
+  if (!is_floating(op.input(0).dtype())) return unsupported("feature maps that are no floats");
   const InnerOp sample{"GridSample",
                        16,
                        {string_attribute("mode", op.string_attribute("mode")),
@@ -127,33 +127,36 @@ Status op_contrib_unfold_tensor(OpContext& op) {
 // com.microsoft.CropAndResize: samples at the corners of each box and evenly between; a box of one sample is sampled in
 // its middle. Samples outside the feature map are the extrapolation value.
 Status op_contrib_crop_and_resize(OpContext& op) {
-  const Shape& image = op.input(0).shape();
+  const Shape& feature_map = op.input(0).shape();
   const Shape& rois = op.input(1).shape();
   const std::vector<int64_t> batches = to_int64s(op.input(2));
   const std::vector<int64_t> size = to_int64s(op.input(3));
   const std::string mode = op.string_attribute("mode");
   if (mode != "bilinear" && mode != "nearest") return invalid_model(fmt::format("mode is '{}'", mode));
-  if (image.rank() != 4 || rois.rank() != 2 || rois[1] != 4 || static_cast<int64_t>(batches.size()) != rois[0] ||
+  if (feature_map.rank() != 4 || rois.rank() != 2 || rois[1] != 4 || static_cast<int64_t>(batches.size()) != rois[0] ||
       size.size() != 2 || size[0] < 1 || size[1] < 1) {
     return execution_error(
-        fmt::format("X {}, rois {}, crop_size of {}", image.to_string(), rois.to_string(), size.size()));
+        fmt::format("X {}, rois {}, crop_size of {}", feature_map.to_string(), rois.to_string(), size.size()));
   }
-  const std::vector<int64_t> dims{rois[0], image[1], size[0], size[1]};
+  const std::vector<int64_t> dims{rois[0], feature_map[1], size[0], size[1]};
   const Shape shape = PX_TRY(Shape::create(dims));
   Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), shape));
   const Numbers<double> x(op.input(0)), boxes(op.input(1));
   const double outside = op.float_attribute("extrapolation_value");
   for (int64_t at = 0; at < shape.element_count(); ++at) {
-    const int64_t roi = at / size[1] / size[0] / image[1];
+    const int64_t roi = at / size[1] / size[0] / feature_map[1];
     const int64_t batch = batches[static_cast<size_t>(roi)];
-    if (batch < 0 || batch >= image[0]) return execution_error(fmt::format("batch index {} of {}", batch, image[0]));
-    const int64_t channel = batch * image[1] + at / size[1] / size[0] % image[1];
-    const auto area = static_cast<size_t>(image[2] * image[3]);
-    const Plane plane{x.span().subspan(static_cast<size_t>(channel) * area, area), image[2], image[3]};
-    const double row = sample_coordinate(boxes[roi * 4], boxes[roi * 4 + 2], image[2], size[0], at / size[1] % size[0]);
-    const double column = sample_coordinate(boxes[roi * 4 + 1], boxes[roi * 4 + 3], image[3], size[1], at % size[1]);
-    const bool inside = row >= 0 && row <= static_cast<double>(image[2] - 1) && column >= 0 &&
-                        column <= static_cast<double>(image[3] - 1);
+    if (batch < 0 || batch >= feature_map[0])
+      return execution_error(fmt::format("batch index {} of {}", batch, feature_map[0]));
+    const int64_t channel = batch * feature_map[1] + at / size[1] / size[0] % feature_map[1];
+    const auto area = static_cast<size_t>(feature_map[2] * feature_map[3]);
+    const Plane plane{x.span().subspan(static_cast<size_t>(channel) * area, area), feature_map[2], feature_map[3]};
+    const double row =
+        sample_coordinate(boxes[roi * 4], boxes[roi * 4 + 2], feature_map[2], size[0], at / size[1] % size[0]);
+    const double column =
+        sample_coordinate(boxes[roi * 4 + 1], boxes[roi * 4 + 3], feature_map[3], size[1], at % size[1]);
+    const bool inside = row >= 0 && row <= static_cast<double>(feature_map[2] - 1) && column >= 0 &&
+                        column <= static_cast<double>(feature_map[3] - 1);
     double value = outside;
     if (inside && mode == "bilinear") value = plane.bilinear(row, column);
     if (inside && mode == "nearest") {

@@ -8,11 +8,11 @@
 namespace parallax::runtime {
 
 // Where the taps of a window are in an input [positions, channels].
-inline void find_taps(const WindowGeometry& window, const int64_t* position, const float* image, int64_t channels,
+inline void find_taps(const WindowGeometry& window, const int64_t* position, const float* sample, int64_t channels,
                       std::vector<const float*>& taps) {
   taps.clear();
   if (window.kernel.size() != 2) {
-    for_each_tap(window, position, [&](int64_t offset, int64_t) { taps.push_back(image + offset * channels); });
+    for_each_tap(window, position, [&](int64_t offset, int64_t) { taps.push_back(sample + offset * channels); });
     return;
   }
   const int64_t height = window.in_spatial[0], width = window.in_spatial[1];
@@ -23,7 +23,7 @@ inline void find_taps(const WindowGeometry& window, const int64_t* position, con
     if (row < 0 || row >= height) continue;
     for (int64_t j = 0; j < window.kernel[1]; ++j) {
       const int64_t column = left + j * window.dilations[1];
-      if (column >= 0 && column < width) taps.push_back(image + (row * width + column) * channels);
+      if (column >= 0 && column < width) taps.push_back(sample + (row * width + column) * channels);
     }
   }
 }
@@ -41,8 +41,8 @@ void window_fold_channels_last(Queue<Cpu>&, const Fold& fold, const WindowGeomet
     for (int64_t index = begin; index < end; ++index) {
       int64_t position[Shape::kMaxRank] = {};
       unravel(index % out_positions, window.out_spatial, position);
-      const float* image = in + index / out_positions * in_locations * channels;
-      find_taps(window, position, image, channels, taps);
+      const float* sample = in + index / out_positions * in_locations * channels;
+      find_taps(window, position, sample, channels, taps);
       const float divisor = fold.divisor(static_cast<int64_t>(taps.size()), position);
       float* row = out + index * channels;
       vectorized(0, channels, [&fold, &taps, divisor, row](int64_t first, int64_t last) {
@@ -76,7 +76,7 @@ void fold_elements_channels_last(Queue<Cpu>&, const Fold& fold, int64_t batch, i
   parallel_for(batch * groups, lines * locations * kChannels / 4, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index) {
       const int64_t channel = index % groups * kChannels;
-      const float* image = in + index / groups * lines * locations * channels + channel;
+      const float* sample = in + index / groups * lines * locations * channels + channel;
       float* result = out + index / groups * channels + channel;
       vectorized(0, std::min(kChannels, channels - channel), [=, &fold](int64_t first, int64_t last) {
         float total[kChannels];
@@ -84,7 +84,7 @@ void fold_elements_channels_last(Queue<Cpu>&, const Fold& fold, int64_t batch, i
         for (int64_t c = first; c < last; ++c) total[c] = fold.template init<float>();
         for (int64_t line = 0; line < lines; ++line) {
           for (int64_t c = first; c < last; ++c) sum[c] = fold.template init<float>();
-          const float* values = image + line * locations * channels;
+          const float* values = sample + line * locations * channels;
           int64_t location = 0;
           for (; location + 4 <= locations;
                location += 4, values += 4 * channels) {  // each pass over the sums takes four

@@ -116,9 +116,9 @@ struct ConvKernel {
     for_each_item(launch, batch * out_channels * window.out_plane, [&](int64_t item) {
       const int64_t location = item % window.out_plane;
       const int64_t channel = item / window.out_plane % out_channels;
-      const int64_t image = item / window.out_plane / out_channels;
+      const int64_t sample = item / window.out_plane / out_channels;
       const int64_t group = channel / out_per_group;
-      const int64_t first = image * in_channels + group * in_per_group;
+      const int64_t first = sample * in_channels + group * in_per_group;
       C sum = bias ? bias[channel] : C(0);
       for (int64_t tap = 0; tap < window.taps; ++tap) {
         const int64_t offset =

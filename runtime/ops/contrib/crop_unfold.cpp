@@ -45,7 +45,7 @@ PX_HD double sample_coordinate(double low, double high, int64_t length, int64_t 
 // One number of the result; `outside` for positions outside the feature map.
 template <class Device>
 struct CroppedSample {
-  Source image, boxes;
+  Source feature_map, boxes;
   Elements<Device, const int64_t> batches;  // the batch index of each box
   int64_t channels, height, width;
   int64_t rows, columns;  // of the result
@@ -53,7 +53,7 @@ struct CroppedSample {
   double outside;
 
   PX_HD double pixel(int64_t plane, int64_t row, int64_t column) const {
-    return element_of<Device, double>(image, (plane * height + row) * width + column);
+    return element_of<Device, double>(feature_map, (plane * height + row) * width + column);
   }
   PX_HD double bilinear(int64_t plane, double y, double x) const {
     const auto top = static_cast<int64_t>(y), left = static_cast<int64_t>(x);
@@ -80,24 +80,25 @@ struct CroppedSample {
 
 template <class Device>
 Status crop_and_resize(OpContext<Device>& op) {
-  const Ints image(op.input(0).shape()), boxes(op.input(1).shape());
+  const Ints feature_map(op.input(0).shape()), boxes(op.input(1).shape());
   const Ints batches = PX_TRY(op.integers_of_input(2)), size = PX_TRY(op.integers_of_input(3));
   const std::string mode = op.text("mode");
   if (mode != "bilinear" && mode != "nearest") return execution_error("attribute 'mode' is '" + mode + "'");
-  if (image.size() != 4 || boxes.size() != 2 || boxes[1] != 4 || batches.size() != boxes[0] || size.size() != 2 ||
+  if (feature_map.size() != 4 || boxes.size() != 2 || boxes[1] != 4 || batches.size() != boxes[0] || size.size() != 2 ||
       size[0] < 1 || size[1] < 1)
     return execution_error("X, rois and crop_size do not fit");
   for (int64_t batch : batches) {
-    if (batch < 0 || batch >= image[0]) return execution_error(fmt::format("batch index {} of {}", batch, image[0]));
+    if (batch < 0 || batch >= feature_map[0])
+      return execution_error(fmt::format("batch index {} of {}", batch, feature_map[0]));
   }
   const MutableView y =
-      PX_TRY(op.make_output(0, op.input(0).dtype(), shape_of({boxes[0], image[1], size[0], size[1]})));
+      PX_TRY(op.make_output(0, op.input(0).dtype(), shape_of({boxes[0], feature_map[1], size[0], size[1]})));
   const CroppedSample<Device> sample{source_of(op.input(0).view()),
                                      source_of(op.input(1).view()),
                                      PX_TRY(op.table(batches)),
-                                     image[1],
-                                     image[2],
-                                     image[3],
+                                     feature_map[1],
+                                     feature_map[2],
+                                     feature_map[3],
                                      size[0],
                                      size[1],
                                      mode == "nearest",
@@ -107,7 +108,7 @@ Status crop_and_resize(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kContribImageRows[] = {
+constexpr KernelRow<Device> kContribCropUnfoldRows[] = {
     of_microsoft(reads_on_host<Device>({2, 3}, {"CropAndResize", kFloats, crop_and_resize<Device>})),
     of_microsoft<Device>({"UnfoldTensor", kMovable, unfold<Device>}),
 };
@@ -115,8 +116,8 @@ constexpr KernelRow<Device> kContribImageRows[] = {
 }  // namespace
 
 template <>
-std::span<const KernelRow<CompiledDevice>> contrib_image_rows() {
-  return kContribImageRows<CompiledDevice>;
+std::span<const KernelRow<CompiledDevice>> contrib_crop_unfold_rows() {
+  return kContribCropUnfoldRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -105,25 +105,26 @@ template <class T>
 void expect_grid_sample(const Grid& grid) {
   const auto axes = static_cast<int64_t>(grid.lengths.size());
   const int64_t plane = grid.plane(), channels = grid.channels, locations = grid.locations;
-  const auto image = random_values<float>(grid.samples * channels * plane, 3);
+  const auto feature_maps = random_values<float>(grid.samples * channels * plane, 3);
   auto coordinates = random_values<float>(grid.samples * locations * axes, 4, -1.75, 1.75);
   if (grid.padding != "reflection") {
     coordinates[0] = std::numeric_limits<float>::quiet_NaN();
     coordinates.back() = -std::numeric_limits<float>::infinity();
   }
-  std::vector<int64_t> image_dims{grid.samples, channels}, grid_dims{grid.samples};
-  for (const int64_t length : grid.lengths) image_dims.push_back(length);
+  std::vector<int64_t> map_dims{grid.samples, channels}, grid_dims{grid.samples};
+  for (const int64_t length : grid.lengths) map_dims.push_back(length);
   for (int64_t axis = 0; axis + 1 < axes; ++axis) grid_dims.push_back(1);
   grid_dims.insert(grid_dims.end(), {locations, axes});
   const auto as_type = [](const std::vector<float>& from) { return std::vector<T>(from.begin(), from.end()); };
-  Call call("GridSample", 20,
-            {tensor_of<T>(Shape(image_dims), as_type(image)), tensor_of<T>(Shape(grid_dims), as_type(coordinates))});
+  Call call(
+      "GridSample", 20,
+      {tensor_of<T>(Shape(map_dims), as_type(feature_maps)), tensor_of<T>(Shape(grid_dims), as_type(coordinates))});
   call.set("mode", std::string("linear"));
   call.set("padding_mode", grid.padding);
   call.set("align_corners", grid.align_corners ? 1 : 0);
   const auto expected = [&](int64_t element) {
     const int64_t sample = element / locations / channels, row = sample * locations + element % locations;
-    return interpolated(grid, image.data() + element / locations * plane, coordinates.data() + row * axes);
+    return interpolated(grid, feature_maps.data() + element / locations * plane, coordinates.data() + row * axes);
   };
   expect_everywhere<T>(call, expected, 2e-5,
                        fmt::format("{} align {} axes {} channels {} places {}", grid.padding, grid.align_corners, axes,
@@ -309,7 +310,7 @@ double sampled(const Regions& regions, const float* plane, double y, double x) {
 template <class T>
 void expect_roi_align(const Regions& regions) {
   const int64_t samples = 2, plane = regions.rows * regions.columns;
-  const auto image = random_values<float>(samples * regions.channels * plane, 6);
+  const auto feature_maps = random_values<float>(samples * regions.channels * plane, 6);
   auto corners = random_values<float>(regions.count * 4, 7, -2, 10);
   for (size_t region = 0; region < corners.size(); region += 4) {  // end after their begin
     corners[region + 2] = corners[region] + std::abs(corners[region + 2]) + 1;
@@ -319,7 +320,7 @@ void expect_roi_align(const Regions& regions) {
   for (size_t i = 0; i < batches.size(); ++i) batches[i] = static_cast<int64_t>(i % 3 == 1);
   const auto as_type = [](const std::vector<float>& from) { return std::vector<T>(from.begin(), from.end()); };
   Call call("RoiAlign", 16,
-            {tensor_of<T>({samples, regions.channels, regions.rows, regions.columns}, as_type(image)),
+            {tensor_of<T>({samples, regions.channels, regions.rows, regions.columns}, as_type(feature_maps)),
              tensor_of<T>({regions.count, 4}, as_type(corners)), tensor_of<int64_t>({regions.count}, batches)});
   call.set("output_height", kBins);
   call.set("output_width", kBins);
@@ -338,8 +339,8 @@ void expect_roi_align(const Regions& regions) {
         const double y = (static_cast<double>(i) + 0.5) / static_cast<double>(regions.ratio);
         const double x = (static_cast<double>(j) + 0.5) / static_cast<double>(regions.ratio);
         const int64_t sample = batches[static_cast<size_t>(region)];
-        sum += sampled(regions, image.data() + (sample * regions.channels + channel) * plane, y1 + (down + y) * high,
-                       x1 + (along + x) * wide);
+        sum += sampled(regions, feature_maps.data() + (sample * regions.channels + channel) * plane,
+                       y1 + (down + y) * high, x1 + (along + x) * wide);
       }
     }
     return sum / static_cast<double>(regions.ratio * regions.ratio);

@@ -47,7 +47,7 @@ std::string integer(const std::string& name, int value) {
 std::shared_ptr<const Model> model_with(const std::string& rest) {
   const std::string dims = "dim { dim_value: 2 } dim { dim_value: 3 } dim { dim_value: 7 } dim { dim_value: 8 }";
   return model_of(node("Conv", {"x", "w"}, {"c"}, ints("pads", "1, 1, 1, 1")) + rest + weight("w", {6, 3, 3, 3}, 1) +
-                  weight("channel", {6, 1, 1}, 2) + weight("image", {2, 6, 1, 1}, 3) + weight("plane", {7, 8}, 4) +
+                  weight("channel", {6, 1, 1}, 2) + weight("maps", {2, 6, 1, 1}, 3) + weight("plane", {7, 8}, 4) +
                   weight("full", {2, 6, 7, 8}, 5) + weight("six", {6}, 6) + weight("one", {1}, 7) +
                   weight("w2", {5, 6, 3, 3}, 8) + weight("w3", {6, 1, 3, 3}, 9) + weight("w4", {6, 6, 1, 1}, 10) +
                   value("input", "x", 1, "shape { " + dims + " }") + value("output", "y"));
@@ -134,7 +134,7 @@ TEST_P(Readers, SeeTheTensorOfTheReference) {
 INSTANTIATE_TEST_SUITE_P(Elementwise, Readers,
                          testing::Values(node("Relu", {"c"}, {"r"}) + node("Neg", {"r"}, {"y"}),
                                          node("Sigmoid", {"c"}, {"y"}), node("Add", {"c", "full"}, {"y"}),
-                                         node("Mul", {"image", "c"}, {"y"}), node("Add", {"c", "channel"}, {"y"}),
+                                         node("Mul", {"maps", "c"}, {"y"}), node("Add", {"c", "channel"}, {"y"}),
                                          node("Sub", {"plane", "c"}, {"y"}), node("Mul", {"c", "c"}, {"y"}),
                                          node("Div", {"c", "one"}, {"y"}),
                                          node("Neg", {"c"}, {"n"}) + node("Max", {"c", "n", "channel"}, {"y"}),

@@ -116,10 +116,10 @@ Result<bool> conv_in_floats(Queue<Cpu>& queue, const ConvProblem& problem, const
     const int64_t end = std::min(channels, begin + at_once);
     if (!is_whole) piece.in_channels = end - begin;
     copy_columns(filters, problem.out_channels, channels * taps, begin * taps, end * taps, weights.get());
-    for (int64_t image = 0; image < problem.batch; ++image) {
-      const float* from = source.get() + (image * problem.in_channels + begin) * in_locations;
+    for (int64_t sample = 0; sample < problem.batch; ++sample) {
+      const float* from = source.get() + (sample * problem.in_channels + begin) * in_locations;
       PX_TRY(conv(queue, piece, from, weights.get(), static_cast<const float*>(nullptr), part.get()));
-      take(part.get(), y_count, begin == 0, y + image * y_count);
+      take(part.get(), y_count, begin == 0, y + sample * y_count);
     }
   }
   for (int64_t line = 0; bias != nullptr && line < problem.batch * problem.out_channels; ++line) {

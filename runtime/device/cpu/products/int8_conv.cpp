@@ -96,9 +96,9 @@ const uint8_t* unsigned_rows(const QuantizedRange& a, int64_t rows, int64_t k, s
 
 // The prepared form of a convolution for one shape, kept with its filters.
 struct ReadyInt8Conv {
-  explicit ReadyInt8Conv(const ConvProblem& problem) : image(problem) {}
+  explicit ReadyInt8Conv(const ConvProblem& problem) : im2col(problem) {}
 
-  Int8Im2colShape image;
+  Int8Im2colShape im2col;
   std::vector<int64_t> segments;
   std::vector<std::shared_ptr<Int8Panels>> groups;
   std::shared_ptr<Int8Filters> filters;  // instead, where there is one for each channel
@@ -121,7 +121,7 @@ struct TapRuns {
   int64_t taps = 1;   // of a run
 };
 
-std::vector<int64_t> segments_of(const ConvProblem& problem, const Int8Im2colShape& image, const TapRuns& runs) {
+std::vector<int64_t> segments_of(const ConvProblem& problem, const Int8Im2colShape& im2col, const TapRuns& runs) {
   std::vector<int64_t> segments;
   int64_t position[Shape::kMaxRank] = {};
   for (int64_t run = 0; run < runs.count; ++run) {
@@ -129,7 +129,7 @@ std::vector<int64_t> segments_of(const ConvProblem& problem, const Int8Im2colSha
     for (int64_t axis = problem.spatial_rank() - 1; axis >= 0; --axis) {
       position[axis] = rest % runs.outer[axis];
       rest /= runs.outer[axis];
-      at += position[axis] * problem.dilations[axis] * image.steps[axis];
+      at += position[axis] * problem.dilations[axis] * im2col.steps[axis];
     }
     segments.push_back(at);
   }
@@ -140,11 +140,11 @@ std::shared_ptr<ReadyInt8Conv> make_ready_conv(Queue<Cpu>& queue, const ConvProb
                                                const QuantizedRange& filters) {
   auto ready = std::make_shared<ReadyInt8Conv>(problem);
   if (is_depthwise_of_bytes(problem)) {
-    ready->filters = pack_int8_filters(problem, ready->image, filters);
+    ready->filters = pack_int8_filters(problem, ready->im2col, filters);
     return ready;
   }
   const TapRuns runs(problem);
-  ready->segments = segments_of(problem, ready->image, runs);
+  ready->segments = segments_of(problem, ready->im2col, runs);
   const int64_t channels = problem.in_channels / problem.groups, taps = product(problem.kernel);
   const int64_t n = problem.out_channels / problem.groups;
   for (int64_t group = 0; group < problem.groups; ++group) {
@@ -172,10 +172,10 @@ std::shared_ptr<ReadyInt8Conv> ready_conv(Queue<Cpu>& queue, const ConvProblem& 
 }
 
 // Rows [first, last) of sums or quantized values, `columns` of them from channel `channel` on, to where y has them.
-void transpose_rows(const ConvProblem& problem, const Int8Result& y, int64_t image, int64_t channel, int64_t columns,
+void transpose_rows(const ConvProblem& problem, const Int8Result& y, int64_t sample, int64_t channel, int64_t columns,
                     int64_t first, int64_t last, const std::byte* rows) {
   const int64_t locations = product(problem.out_spatial), size = element_size(y.dtype);
-  std::byte* const target = y.data + ((image * problem.out_channels + channel) * locations + first) * size;
+  std::byte* const target = y.data + ((sample * problem.out_channels + channel) * locations + first) * size;
   if (size == 1) {
     turn(reinterpret_cast<uint8_t*>(target), locations, reinterpret_cast<const uint8_t*>(rows), columns, columns,
          last - first);
@@ -186,7 +186,7 @@ void transpose_rows(const ConvProblem& problem, const Int8Result& y, int64_t ima
 }
 
 void multiply_group(const ConvProblem& problem, const ReadyInt8Conv& ready, const Int8Rows& left, const Int8Result& y,
-                    int64_t image, int64_t group) {
+                    int64_t sample, int64_t group) {
   const Int8Panels& panels = *ready.groups[static_cast<size_t>(group)];
   const int64_t locations = product(problem.out_spatial), n = panels.n, size = element_size(y.dtype);
   Int8Result its = y;
@@ -200,20 +200,20 @@ void multiply_group(const ConvProblem& problem, const ReadyInt8Conv& ready, cons
         Int8Sums sums{nullptr, columns, y.dtype, scales.data(), are_finite(scales), y.zero};
         if (problem.y_channels_last) {
           sums.row_step = problem.out_channels;
-          sums.data = y.data + ((image * locations + row) * problem.out_channels + group * n + column) * size;
+          sums.data = y.data + ((sample * locations + row) * problem.out_channels + group * n + column) * size;
           return multiply_bytes(left, panels, starts.data(), row, last_row, panel, last_panel, sums);
         }
         auto rows = AlignedBytes::of_task((last_row - row) * columns * size);
         sums.data = reinterpret_cast<std::byte*>(rows.data());
         multiply_bytes(left, panels, starts.data(), row, last_row, panel, last_panel, sums);
-        transpose_rows(problem, y, image, group * n + column, columns, row, last_row, sums.data);
+        transpose_rows(problem, y, sample, group * n + column, columns, row, last_row, sums.data);
       });
 }
 
 // ---- One filter a channel: lines of the result, transposed some at a time ----
 
 void filter_im2col(const ConvProblem& problem, const ReadyInt8Conv& ready, const uint8_t* padded, int32_t zero,
-                   const Int8Result& y, int64_t image) {
+                   const Int8Result& y, int64_t sample) {
   const int64_t channels = problem.in_channels, size = element_size(y.dtype);
   const std::vector<float> scales = scales_of_columns(y, channels);
   const Int8Filters& filters = *ready.filters;
@@ -226,14 +226,15 @@ void filter_im2col(const ConvProblem& problem, const ReadyInt8Conv& ready, const
     Int8FilterLine line(filters, width);
     for (int64_t first = begin * at_once; first < std::min(lines, end * at_once); first += at_once) {
       const int64_t last = std::min(lines, first + at_once);
-      std::byte* const target = problem.y_channels_last ? y.data + (image * lines + first) * width * channels * size
+      std::byte* const target = problem.y_channels_last ? y.data + (sample * lines + first) * width * channels * size
                                                         : reinterpret_cast<std::byte*>(rows.data());
       for (int64_t index = first; index < last; ++index) {
         const Int8Sums sums{
             target + (index - first) * width * channels * size, channels, y.dtype, scales.data(), finite, y.zero};
-        line.run(padded + ready.image.locations[static_cast<size_t>(index * width)], starts.data(), sums);
+        line.run(padded + ready.im2col.locations[static_cast<size_t>(index * width)], starts.data(), sums);
       }
-      if (!problem.y_channels_last) transpose_rows(problem, y, image, 0, channels, first * width, last * width, target);
+      if (!problem.y_channels_last)
+        transpose_rows(problem, y, sample, 0, channels, first * width, last * width, target);
     }
   });
 }
@@ -289,22 +290,22 @@ Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange&
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x, const QuantizedRange& filters,
             const Int8Result& y) {
   const auto ready = ready_conv(queue, problem, filters);
-  const int64_t unpadded = ready->image.is_padded ? problem.in_channels * product(problem.in_spatial) : 0;
-  const auto memory = PX_TRY(queue.pool().allocate(static_cast<size_t>(ready->image.bytes + kByteSlack + unpadded)));
+  const int64_t unpadded = ready->im2col.is_padded ? problem.in_channels * product(problem.in_spatial) : 0;
+  const auto memory = PX_TRY(queue.pool().allocate(static_cast<size_t>(ready->im2col.bytes + kByteSlack + unpadded)));
   auto* const padded = reinterpret_cast<uint8_t*>(memory.get());
-  uint8_t* const scratch = padded + ready->image.bytes + kByteSlack;
-  std::memset(padded + ready->image.bytes, 0, static_cast<size_t>(kByteSlack));
+  uint8_t* const scratch = padded + ready->im2col.bytes + kByteSlack;
+  std::memset(padded + ready->im2col.bytes, 0, static_cast<size_t>(kByteSlack));
   const int32_t zero = x.is_signed ? x.zero + 128 : x.zero;
   const int64_t channels = problem.in_channels / problem.groups;
-  for (int64_t image = 0; image < problem.batch; ++image) {
-    fill_int8_im2col(problem, ready->image, x, image, scratch, padded);
+  for (int64_t sample = 0; sample < problem.batch; ++sample) {
+    fill_int8_im2col(problem, ready->im2col, x, sample, scratch, padded);
     if (ready->filters != nullptr) {
-      filter_im2col(problem, *ready, padded, zero, y, image);
+      filter_im2col(problem, *ready, padded, zero, y, sample);
       continue;
     }
     for (int64_t group = 0; group < problem.groups; ++group) {
-      const Int8Rows left{padded + group * channels, zero, ready->image.locations.data(), ready->segments.data()};
-      multiply_group(problem, *ready, left, y, image, group);
+      const Int8Rows left{padded + group * channels, zero, ready->im2col.locations.data(), ready->segments.data()};
+      multiply_group(problem, *ready, left, y, sample, group);
     }
   }
   return {};

@@ -35,17 +35,17 @@ bool suits_int8_filters(const ConvProblem& problem, const QuantizedRange& filter
   return true;
 }
 
-std::shared_ptr<Int8Filters> pack_int8_filters(const ConvProblem& problem, const Int8Im2colShape& image,
+std::shared_ptr<Int8Filters> pack_int8_filters(const ConvProblem& problem, const Int8Im2colShape& im2col,
                                                const QuantizedRange& filters) {
   auto made = std::make_shared<Int8Filters>(Int8Filters{problem.out_channels, 1, 1, 0, 0, 1, 1, AlignedBytes(0), {}});
   const int64_t last = problem.spatial_rank() - 1;
   made->columns = problem.kernel[last];
-  made->column_bytes = image.steps[last];
+  made->column_bytes = im2col.steps[last];
   made->column_step = problem.strides[last];
   made->column_reach = problem.dilations[last];
   if (last == 1) {
     made->lines = problem.kernel[0];
-    made->line_bytes = image.steps[0] * problem.dilations[0];
+    made->line_bytes = im2col.steps[0] * problem.dilations[0];
   }
   const int64_t fours = made->fours(), columns = made->columns;
   const int64_t bytes = made->blocks() * fours * columns * kInterleaved;

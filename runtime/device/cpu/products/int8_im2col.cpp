@@ -24,7 +24,7 @@ void move_up(uint8_t* codes, int64_t count) {
 }
 
 // [positions, channels] of an input that is [channels, positions] or so already.
-void transpose_activations(const ConvProblem& problem, const uint8_t* image, bool is_signed, uint8_t* to) {
+void transpose_activations(const ConvProblem& problem, const uint8_t* activations, bool is_signed, uint8_t* to) {
   const int64_t channels = problem.in_channels, locations = product(problem.in_spatial);
   parallel_for((locations + kPositionsAtOnce - 1) / kPositionsAtOnce, channels * kPositionsAtOnce / 16 + 1,
                [=, &problem](int64_t begin, int64_t end) {
@@ -33,9 +33,9 @@ void transpose_activations(const ConvProblem& problem, const uint8_t* image, boo
                    const int64_t count = std::min(kPositionsAtOnce, locations - first);
                    uint8_t* const target = to + first * channels;
                    if (problem.x_channels_last) {
-                     std::memcpy(target, image + first * channels, static_cast<size_t>(count * channels));
+                     std::memcpy(target, activations + first * channels, static_cast<size_t>(count * channels));
                    } else {
-                     turn(target, channels, image + first, locations, count, channels);
+                     turn(target, channels, activations + first, locations, count, channels);
                    }
                    if (is_signed) move_up(target, count * channels);
                  }
@@ -67,10 +67,10 @@ Int8Im2colShape::Int8Im2colShape(const ConvProblem& problem) {
   }
 }
 
-void fill_int8_im2col(const ConvProblem& problem, const Int8Im2colShape& shape, const QuantizedRange& x, int64_t image,
+void fill_int8_im2col(const ConvProblem& problem, const Int8Im2colShape& shape, const QuantizedRange& x, int64_t sample,
                       uint8_t* scratch, uint8_t* to) {
   const int64_t size = problem.in_channels * product(problem.in_spatial);
-  const auto* const source = reinterpret_cast<const uint8_t*>(x.data) + image * size;
+  const auto* const source = reinterpret_cast<const uint8_t*>(x.data) + sample * size;
   if (!shape.is_padded) return transpose_activations(problem, source, x.is_signed, to);
   const uint8_t* permuted = source;
   if (!problem.x_channels_last || x.is_signed) {

@@ -127,8 +127,8 @@ std::vector<std::byte> permuted(const std::vector<std::byte>& from, int64_t size
                                 int64_t columns) {
   std::vector<std::byte> to(from.size());
   for (int64_t i = 0; i < batch * rows * columns; ++i) {
-    const int64_t row = i / columns % rows, column = i % columns, image = i / columns / rows;
-    std::copy_n(from.begin() + i * size, size, to.begin() + ((image * columns + column) * rows + row) * size);
+    const int64_t row = i / columns % rows, column = i % columns, sample = i / columns / rows;
+    std::copy_n(from.begin() + i * size, size, to.begin() + ((sample * columns + column) * rows + row) * size);
   }
   return to;
 }
