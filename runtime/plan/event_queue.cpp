@@ -102,7 +102,7 @@ Status EventQueue::show(const ValueInfo& value_info, const FrameStack& frames, c
 // A pending copy still needs its source and its destination.
 void EventQueue::drop() {
   for (PendingEvent& pending_event : pending_) {
-    const Status unheard = platform_.receive(pending_event.pending_value);
+    const Status ignored = platform_.receive(pending_event.pending_value);
   }
   pending_.clear();
 }

@@ -79,8 +79,8 @@ class Platform {
   }
   // All of it, without room, waiting for it.
   virtual Result<PendingValue> bring(const Value& value) { return PendingValue{PX_TRY(to_host(value)), {}, {}, {}}; }
-  virtual Result<bool> has_come(PendingValue& /*parcel*/) { return true; }
-  virtual Status receive(PendingValue& /*parcel*/) { return {}; }  // waits
+  virtual Result<bool> has_come(PendingValue& /*pending_value*/) { return true; }
+  virtual Status receive(PendingValue& /*pending_value*/) { return {}; }  // waits
   virtual std::optional<CaptureCounts> capture_counts() const { return std::nullopt; }
 
   // ---- Planned memory. A platform without it traces nothing, so that nothing is ever planned ----

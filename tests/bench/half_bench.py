@@ -13,7 +13,7 @@ onnxruntime does not open, or that gives another kind of number than the origina
 
 --overflow takes encoders of ids and a mask (T5's). The matrices of their feed-forward layers are scaled until a value
 of one of 20 inputs, which is put third, leaves float16's range, and none of the others does; then until many do. The
-nodes that the audit must find are told by onnxruntime's values of all nodes in float32. Conversions with what it keeps,
+nodes that the audit must find are known from onnxruntime's values of all nodes in float32. Conversions with what it keeps,
 with the least of it (`minimise`), and by onnxruntime.transformers with nothing kept and with the same nodes kept are
 judged on all 20 inputs by `reference`. A missed node, or a conversion of ours that is not finite or beyond the
 tolerance, fails.

@@ -72,7 +72,8 @@ WORDS = (
     Word("outbox, parcel, told", ("outbox", "parcel", "heard", "told"),
          rf"[Oo]utbox|{BEGIN}[Pp]arcels?{END}|unheard|{BEGIN}[Hh]eard{END}|{BEGIN}[Tt]old{END}|[a-z]Told{END}",
          "event queue, pending event, pending value, notify, reported", (
-        Allowed("to tell two things apart", r"told apart|ToldApart|told (\w+ )?from"),)),
+        Allowed("to tell two things apart, to give an order",
+                r"told[ _]apart|\w*ToldApart|told[ _](\w+ )?from|told (otherwise|to\b)"),)),
     Word("letter, post", ("letter", "post"),
          rf"{BEGIN}(?i:letters?|post(s|ed)?){END}|[a-z]Letters?{END}", "pending event, enqueue",
          paths=("runtime/plan/", "tests/runtime/plan/")),

@@ -95,8 +95,8 @@ struct ExplanationRule {
 // nodes is asked about its definition, too.
 std::span<const ExplanationRule> explain_rules();
 
-// The sentence: what the rules say, or that none of them does; and whether the node alone is right. `told_of`: the node
-// that the sentence is about, which may be another one of the group.
+// The sentence: what the rules say, or that none of them does; and whether the node alone is right. `sentence_of`: the
+// node that the sentence is about, which may be another one of the group.
 struct NodeExplanation {
   std::string sentence;
   const Node* sentence_of = nullptr;

@@ -19,7 +19,7 @@ struct JobRequest {
   ArrayKind kind = ArrayKind::numpy;  // of outputs: as the inputs are
   double load_ms = 0;                 // of a model that was read before the job, for the types of its inputs
   std::vector<std::string> read;      // files that nothing may be written over
-  std::shared_ptr<std::vector<std::string>> notes = std::make_shared<std::vector<std::string>>();  // told while it runs
+  std::shared_ptr<std::vector<std::string>> notes = std::make_shared<std::vector<std::string>>();  // as it runs
   InputArguments inputs;
   ModeArguments mode;
   PolicyArguments policy;

@@ -129,13 +129,13 @@ def _head(comparison: Comparison) -> str:
     counts = [f"{summary.values} values", f"{summary.passed} passed", f"{summary.diverged} diverged"]
     counts += [f"{summary.mistrusted} mistrusted"] if summary.mistrusted else []
     counts += [f"{summary.not_compared} not compared"] if summary.not_compared else []
-    told = f"<div>{_text(comparison.reason)}</div>" if comparison.reason else ""
+    headline = f"<div>{_text(comparison.reason)}</div>" if comparison.reason else ""
     first = comparison.first_divergence
     if first is not None:
-        told += f"<div>first: <code>{_text(first.path)}</code> {_text(first.op or '')}</div>"
+        headline += f"<div>first: <code>{_text(first.path)}</code> {_text(first.op or '')}</div>"
     return (
         f'<h1><span class="verdict {verdict}">{verdict}</span>{", ".join(counts)}</h1>'
-        f'<div class="dim">{_text(sides)}</div>{told}'
+        f'<div class="dim">{_text(sides)}</div>{headline}'
     )
 
 
@@ -146,8 +146,8 @@ def _causes(causes: list[Cause]) -> str:
     for cause in causes[:_MOST_CAUSES]:
         source = ""
         if cause.source is not None:
-            told = " · ".join(part for part in (cause.source.operator, cause.source.module, cause.source.line) if part)
-            source = f'<div class="dim">{_text(told)}</div>' if told else ""
+            origin = " · ".join(part for part in (cause.source.operator, cause.source.module, cause.source.line) if part)
+            source = f'<div class="dim">{_text(origin)}</div>' if origin else ""
         items.append(
             f"<li><b>{cause.rank}. <code>{_text(cause.node)}</code></b> {_text(cause.op)} "
             f'<span class="dim">side {_text(cause.side)} · introduced {_figures(cause.introduced)} · '

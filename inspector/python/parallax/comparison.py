@@ -257,13 +257,13 @@ class Comparison:
 
     def __repr__(self) -> str:
         counts = self.summary
-        told = f"{counts.diverged} of {counts.compared} values diverged"
+        text = f"{counts.diverged} of {counts.compared} values diverged"
         if self.causes:
             cause = self.causes[0]
-            told += f", first cause {cause.node!r} ({cause.op}): {cause.why}"
+            text += f", first cause {cause.node!r} ({cause.op}): {cause.why}"
         elif self.reason:
-            told += f"; {self.reason}"
-        return f"<parallax.Comparison {self.verdict}: {told}>"
+            text += f"; {self.reason}"
+        return f"<parallax.Comparison {self.verdict}: {text}>"
 
     def _repr_html_(self) -> str:
         from parallax import _report

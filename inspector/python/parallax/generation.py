@@ -171,12 +171,12 @@ class Generation(_Document):
         lengths = [len(tokens) for tokens in self.new_tokens]
         count = f"{lengths[0]}" if len(set(lengths)) == 1 else f"{min(lengths)} to {max(lengths)}"
         ends = " and ".join(sorted(set(self.stopped)))
-        told = f"{count} new token{'' if count == '1' else 's'}{' each' if len(lengths) > 1 else ''}"
-        told += f", ended by {ends}, {self.tokens_per_second:.0f} tokens/s"
+        text = f"{count} new token{'' if count == '1' else 's'}{' each' if len(lengths) > 1 else ''}"
+        text += f", ended by {ends}, {self.tokens_per_second:.0f} tokens/s"
         if self.scores:
-            told += f", best score {max(self.scores):.3f}"
-        told += "".join(f"; {part}" for part in (self._compared(), self._apart()) if part)
-        return f"<parallax.Generation of {len(lengths)} sequence{'' if len(lengths) == 1 else 's'}: {told}>"
+            text += f", best score {max(self.scores):.3f}"
+        text += "".join(f"; {part}" for part in (self._compared(), self._apart()) if part)
+        return f"<parallax.Generation of {len(lengths)} sequence{'' if len(lengths) == 1 else 's'}: {text}>"
 
     def _compared(self) -> str:
         """The verdict over both sides' values; "" where there is one side."""

@@ -68,7 +68,7 @@ def run(
     )
     path = request.get("dump", "")
     answer = _run_into_file(request, path) if path.endswith(".plx") else arguments.run_job("run", request)
-    return _told(RunResult(answer), answer["notes"])
+    return _with_notes_logged(RunResult(answer), answer["notes"])
 
 
 def _run_into_file(request: dict[str, Any], path: str) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def reduce(
     answer = arguments.run_job("reduce", request)
     if not answer["fails"]:
         raise Error(answer["why_not"], code=1)
-    return _told(Part(answer), answer["notes"])
+    return _with_notes_logged(Part(answer), answer["notes"])
 
 
 def extract(
@@ -255,7 +255,7 @@ def extract(
     if not request["to"]:
         raise UsageError("to is missing: values that become outputs")
     answer = arguments.run_job("extract", request)
-    return _told(Part(answer), answer["notes"])
+    return _with_notes_logged(Part(answer), answer["notes"])
 
 
 def profile(
@@ -282,7 +282,7 @@ def profile(
     result = Profile(answer)
     if trace is not None:
         result.save_trace(trace)
-    return _told(result, answer["notes"])
+    return _with_notes_logged(result, answer["notes"])
 
 
 def bench(
@@ -303,7 +303,7 @@ def bench(
     arguments.set_texts(request, executor=executor)
     request["iterations"] = iterations
     answer = arguments.run_job("bench", request)
-    return _told(Bench(answer), answer["notes"])
+    return _with_notes_logged(Bench(answer), answer["notes"])
 
 
 def backend_tests(
@@ -352,10 +352,10 @@ def _comparison(job: str, verb: str, request: dict[str, Any]) -> Comparison:
     core = arguments.run_job(job, request)
     for sentence in core.warnings:
         warnings.warn(sentence, stacklevel=3)
-    return _told(Comparison(core, arguments.command_of(verb, request)), core.notes)
+    return _with_notes_logged(Comparison(core, arguments.command_of(verb, request)), core.notes)
 
 
-def _told(result: _Result, notes: Sequence[str]) -> _Result:
+def _with_notes_logged(result: _Result, notes: Sequence[str]) -> _Result:
     for note in notes:
         _log.info(translated(note))
     return result

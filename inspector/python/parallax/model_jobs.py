@@ -52,7 +52,7 @@ class _MadeModel(_Document):
         verification: dict[str, Any] | None = self._document["verification"]
         return verification
 
-    def _told(self) -> str:
+    def _outcome(self) -> str:
         """The model's path and its verification, for a line about it."""
         verdict = "not verified" if self.verification is None else f"verification {self.verification['verdict']}"
         return f"{'in memory' if self.output is None else repr(str(self.output))}, {verdict}"
@@ -71,7 +71,7 @@ class MergedDecoders(_MadeModel):
         first, second, merged = (size_text(weights["bytes"][name]) for name in ("first", "second", "merged"))
         return (
             f"<parallax.MergedDecoders by {self.condition!r}: {weights['shared']} weights shared, {first} and {second} -> "
-            f"{merged}; {self._told()}>"
+            f"{merged}; {self._outcome()}>"
         )
 
 
@@ -84,7 +84,7 @@ class Conversion(_MadeModel):
         return (
             f"<parallax.Conversion to {self._document['to']}: {nodes['converted']} nodes converted, {kept} in float32, "
             f"{self._document['casts']} casts, weights {size_text(weights['before'])} -> {size_text(weights['after'])}; "
-            f"{self._told()}>"
+            f"{self._outcome()}>"
         )
 
 

@@ -91,7 +91,7 @@ std::string remark_of(const GenerationStep& step) {
 }
 
 // With two sides, the steps that say something, and the worst one.
-std::vector<const GenerationStep*> told_steps(const Generation& generation) {
+std::vector<const GenerationStep*> reported_steps(const Generation& generation) {
   constexpr size_t kMost = 12;
   std::set<const GenerationStep*> reported;
   const auto worst = std::ranges::max_element(generation.steps, {}, &GenerationStep::severity);
@@ -104,7 +104,7 @@ std::vector<const GenerationStep*> told_steps(const Generation& generation) {
 
 std::string steps_text(const Generation& generation) {
   size_t width = 24;
-  const auto steps = told_steps(generation);
+  const auto steps = reported_steps(generation);
   const auto worst = [](const GenerationStep& step) { return fmt::format("{} ({:.2f})", step.worst, step.severity); };
   for (const GenerationStep* step : steps) width = std::max(width, worst(*step).size());
   std::string text =

@@ -77,7 +77,7 @@ TEST(ExecutorFaults, AreFoundAtTheirNode) {
   std::printf(
       "%d faults: %d detected, %d with the guilty node first (%.1f %%), %d among the first three, %d on the right "
       "side; %d of "
-      "%d told as wrong only in context; %d of %d reasons right\n",
+      "%d reported as wrong only in context; %d of %d reasons right\n",
       score.faults, score.detected, score.first, 100.0 * score.first / score.faults, score.third, score.right_side,
       score.said_context, score.in_context, score.right_reason, score.with_reason);
   EXPECT_GE(score.faults, 40);

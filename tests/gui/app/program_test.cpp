@@ -112,7 +112,7 @@ TEST(Program, AKeyThatNoCommandHasFailsItsScript) {
   EXPECT_NE(answer.text.find("Shift+Slash"), std::string::npos) << answer.text;
 }
 
-TEST(Program, WrongUseIsToldInASentence) {
+TEST(Program, ReportsWrongUseInASentence) {
   EXPECT_EQ(run("--sideways").exit_code, 2);
   EXPECT_EQ(run("--size 3x3 --shot x.png").exit_code, 2);
   EXPECT_EQ(run("a b c").exit_code, 2);

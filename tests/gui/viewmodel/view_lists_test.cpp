@@ -104,7 +104,7 @@ TEST(ViewSearch, ShapesMatchWholeDimensions) {
   EXPECT_TRUE(found(*document, "shape:8").empty());
 }
 
-TEST(ViewSearch, ANumberThatIsNoneIsToldAndNamesMayHoldSigns) {
+TEST(ViewSearch, ReportsAMalformedNumberAndNamesMayHoldSigns) {
   EXPECT_EQ(SearchQuery::parse("err>much").error().code, ErrorCode::usage);
   EXPECT_TRUE(SearchQuery::parse("a<b").ok());
 }

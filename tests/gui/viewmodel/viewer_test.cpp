@@ -302,7 +302,7 @@ TEST(Viewer, WhatWasOpenIsNoPartOfARunThatCannotBegin) {
   EXPECT_FALSE(person.viewer.was_cut_short());
 }
 
-TEST(Viewer, AViewIsAppliedFromItsJsonAndToldAgain) {
+TEST(Viewer, AppliesAViewFromItsJsonAndWritesItAgain) {
   Person person(view_test::llama_fault());
   const std::string state =
       R"({"colour_by": "ulp", "search": "op:MatMul", "preset": "tensor", "theme": "light", "mode": "difference", "tab": "table"})";

@@ -61,9 +61,9 @@ class Advice(ProgramTest):
             self.assertEqual(len(peaks), options.count(",") + 1)
             enough = max(map(int, peaks))
             self.ended(f"{line} --memory-limit {enough}K")
-            told = self.ended(f"{line} --memory-limit {enough // 4}K", code=4).stderr
+            message = self.ended(f"{line} --memory-limit {enough // 4}K", code=4).stderr
             needed, held, both, limit = map(int, re.search(r"(\d+) bytes are needed besides (\d+) of weights and values in use, (\d+) in all, "
-                                                           r"and the memory limit is (\d+): a run without --memory-limit reports the peak", told).groups())
+                                                           r"and the memory limit is (\d+): a run without --memory-limit reports the peak", message).groups())
             self.assertEqual((needed + held, limit), (both, enough // 4 * 1024))
             self.assertGreater(both, limit)
         bench = json.loads(self.ended("bench big.textproto --with cpu --iterations 1 --json").stdout)["peak_bytes"]
@@ -72,19 +72,19 @@ class Advice(ProgramTest):
     def test_memory_limits_below_the_weights(self):
         self.write_big()
         for executor in ("reference", "cpu"):
-            told = self.ended(f"run big.textproto --with {executor} --memory-limit 100", code=4).stderr
-            self.assertIn("the weights alone take 288 bytes, and the memory limit is 100: ", told)
+            message = self.ended(f"run big.textproto --with {executor} --memory-limit 100", code=4).stderr
+            self.assertIn("the weights alone take 288 bytes, and the memory limit is 100: ", message)
             # A limit of just the weights leaves no bytes: that is no limit of 0, which would be none.
-            told = self.ended(f"run big.textproto --with {executor} --memory-limit 288", code=4).stderr
-            self.assertIn("of weights and values in use", told)
+            message = self.ended(f"run big.textproto --with {executor} --memory-limit 288", code=4).stderr
+            self.assertIn("of weights and values in use", message)
         self.assertIn("nothing runs in 0 bytes", self.ended("run big.textproto --with cpu --memory-limit 0", code=2).stderr)
 
     def test_a_fused_node_names_what_it_stands_for(self):
         self.write_big()
-        told = self.ended("run big.textproto --with cpu --memory-limit 1000", code=4).stderr
-        self.assertRegex(told, r"node 'bend' \(\S+\), which stands for MatMul 'product', Add 'sum', Relu 'bend', cpu: ")
-        told = self.ended("run big.textproto --with cpu --memory-limit 1000 --observe-all", code=4).stderr
-        self.assertNotIn("stands for", told)
+        message = self.ended("run big.textproto --with cpu --memory-limit 1000", code=4).stderr
+        self.assertRegex(message, r"node 'bend' \(\S+\), which stands for MatMul 'product', Add 'sum', Relu 'bend', cpu: ")
+        message = self.ended("run big.textproto --with cpu --memory-limit 1000 --observe-all", code=4).stderr
+        self.assertNotIn("stands for", message)
 
     def write_lookup(self, name, nodes, more=""):
         ids = f"input {{ name: 'ids' {TENSOR.format(7, whole_dims(4))} }} input {{ name: 'other' {TENSOR.format(7, whole_dims(2))} }} "
@@ -93,9 +93,9 @@ class Advice(ProgramTest):
     def test_indices_that_were_generated_say_how_to_choose_them(self):
         self.write_lookup("ids.textproto", node("Mul", "ids five", "scaled") + node("Gather", "x scaled", "y", 'name: "look"'))
         for executor in ("reference", "cpu", "reference,cpu"):
-            told = self.ended(f"run ids.textproto --with {executor}", code=4).stderr
+            message = self.ended(f"run ids.textproto --with {executor}", code=4).stderr
             self.assertIn("; node 'look' takes indices of 'x' (4 rows), which follow from generated input 'ids': choose its integers by --range ids=LO..HI",
-                          told)
+                          message)
         self.assertNotIn("--range", self.ended("run ids.textproto --with cpu --range ids=7..9", code=4).stderr)
         self.ended("run ids.textproto --with cpu --range ids=0..0")
 
@@ -113,8 +113,8 @@ class Advice(ProgramTest):
         cond = "initializer { name: 'cond' data_type: 9 int32_data: 1 } "
         self.write_model("body.textproto", node("Add", "ids hundred", "far") + pick(gather, node("Neg", "x", "e")), more=ids + table + cond)
         for executor in ("reference", "cpu"):
-            told = self.ended(f"run body.textproto --with {executor}", code=4).stderr
-            self.assertRegex(told, r"; node 'look' takes indices of 'table'.*, which follow from generated input 'ids': .* --range ids=LO\.\.HI")
+            message = self.ended(f"run body.textproto --with {executor}", code=4).stderr
+            self.assertRegex(message, r"; node 'look' takes indices of 'table'.*, which follow from generated input 'ids': .* --range ids=LO\.\.HI")
         self.ended("run body.textproto --with cpu --range ids=-100..-97")
 
     def test_rewriting_counts_nodes_of_bodies(self):
@@ -176,8 +176,8 @@ class Advice(ProgramTest):
                 ("tensor nofile y -o y.txt", "expected a file ending in .npy"),
                 ("tensor nofile --slice 0", "--slice and -o need the PATH of a value")):
             self.assertIn(sentence, self.ended(line, code=2).stderr, line)
-        told = self.ended("run m.textproto --with nobody", code=2).stderr
-        self.assertNotIn("input 'x'", told)
+        message = self.ended("run m.textproto --with nobody", code=2).stderr
+        self.assertNotIn("input 'x'", message)
 
     def test_iterations_are_told_apart_in_a_trace(self):
         self.write_model("loop.textproto", loop(node("Neg", "v", "w", 'name: "turn"')), more=integers("n", 3))
@@ -207,15 +207,15 @@ class Advice(ProgramTest):
             for line in (f"{model}.textproto --against fixed.textproto", f"fixed.textproto --against {model}.textproto"):
                 values = json.loads(self.ended(f"run {line} --json").stdout)["values"]
                 self.assertEqual([value["shape"] for value in values], [[4, 8], [4, 8]], line)
-            told = self.ended(f"run {model}.textproto --against fixed.textproto").stderr
-            self.assertIn("input 'x' has 4 in dimension 0, as 'fixed.textproto' has it", told)
-            told = self.ended(f"run {model}.textproto --against fixed.textproto {agreed}").stderr
-            self.assertNotIn("has it", told)
-            told = self.ended(f"run {model}.textproto --against fixed.textproto {other}", code=2).stderr
-            self.assertIn(f"input 'x' of 'fixed.textproto' has 4 in dimension 0, and 2 was generated for '{model}.textproto': give {agreed}\n", told)
+            message = self.ended(f"run {model}.textproto --against fixed.textproto").stderr
+            self.assertIn("input 'x' has 4 in dimension 0, as 'fixed.textproto' has it", message)
+            message = self.ended(f"run {model}.textproto --against fixed.textproto {agreed}").stderr
+            self.assertNotIn("has it", message)
+            message = self.ended(f"run {model}.textproto --against fixed.textproto {other}", code=2).stderr
+            self.assertIn(f"input 'x' of 'fixed.textproto' has 4 in dimension 0, and 2 was generated for '{model}.textproto': give {agreed}\n", message)
         self.assertNotIn("has it", self.ended("run fixed.textproto --against fixed.textproto").stderr)
-        told = self.ended("reduce free.textproto --against fixed.textproto -o part", code=1).stderr
-        self.assertIn("input 'x' has 4 in dimension 0, as 'fixed.textproto' has it", told)
+        message = self.ended("reduce free.textproto --against fixed.textproto -o part", code=1).stderr
+        self.assertIn("input 'x' has 4 in dimension 0, as 'fixed.textproto' has it", message)
 
     def test_sizes_of_two_models_that_no_data_has(self):
         def write(name, first, second):
@@ -232,19 +232,19 @@ class Advice(ProgramTest):
             a, b = pair.split()
             values = json.loads(self.ended(f"run {a}.textproto --against {b}.textproto --json").stdout)["values"]
             self.assertEqual({tuple(value["shape"]) for value in values}, {(4,)}, pair)
-        told = self.ended("run four.textproto --against five.textproto", code=2).stderr
-        self.assertIn("dimension 0 of input 'm' is 4 in 'four.textproto' and 5 in 'five.textproto': no data suits both\n", told)
-        told = self.ended("run free.textproto --against uneven.textproto", code=2).stderr
-        self.assertIn("'n' is one dimension in 'free.textproto', and in 'uneven.textproto' 1 of input 'm' and 4 of input 'x': no data suits both\n", told)
+        message = self.ended("run four.textproto --against five.textproto", code=2).stderr
+        self.assertIn("dimension 0 of input 'm' is 4 in 'four.textproto' and 5 in 'five.textproto': no data suits both\n", message)
+        message = self.ended("run free.textproto --against uneven.textproto", code=2).stderr
+        self.assertIn("'n' is one dimension in 'free.textproto', and in 'uneven.textproto' 1 of input 'm' and 4 of input 'x': no data suits both\n", message)
         self.ended("run apart.textproto --against uneven.textproto")
 
-    def test_integers_are_told_as_integers(self):
+    def test_integers_are_printed_as_integers(self):
         ids = f"input {{ name: 'ids' {TENSOR.format(7, '')} }} "
         for name, value in (("one", 2**63 - 1), ("two", 7)):
             self.write_model(f"{name}.textproto", node("Max", "ids k", "m", 'name: "most"') + node("Cast", "m", "f", 'attribute { name: "to" type: INT i: 1 }') +
                              node("Add", "x f", "y"), more=ids + integers("k", value))
-        told = self.ended("run one.textproto --against two.textproto", code=1).stdout
-        self.assertIn("it is 7 in B and 9223372036854775807 in A", told)
+        message = self.ended("run one.textproto --against two.textproto", code=1).stdout
+        self.assertIn("it is 7 in B and 9223372036854775807 in A", message)
         self.ended("run one.textproto --with cpu --dump out")
         self.assertIn("min 9223372036854775807  max 9223372036854775807  mean", self.ended("tensor out/cpu.plx k").stdout)
         for dtype, name, given in ((7, "int64", (-2**63, 2**53 + 1)), (13, "uint64", (2**53 + 1, 2**64 - 1)), (7, "int64", (-3, 7))):
@@ -262,8 +262,8 @@ class Advice(ProgramTest):
         self.write_model("if.textproto", pick(node("Neg", "x", "t"), node("Abs", "x", "e")), more=cond)
         for value in (0, 1):
             self.ended(f"run if.textproto --with cpu --range cond={value}..{value} --dump d{value}")
-        told = self.ended("diff d0/cpu.plx d1/cpu.plx", code=1).stdout
-        self.assertIn("1 absent in A (branch 'pick.then' not taken), 1 absent in B (branch 'pick.else' not taken)", told)
+        message = self.ended("diff d0/cpu.plx d1/cpu.plx", code=1).stdout
+        self.assertIn("1 absent in A (branch 'pick.then' not taken), 1 absent in B (branch 'pick.else' not taken)", message)
         reasons = {value["path"]: value["reason"] for value in json.loads(self.ended("diff d0/cpu.plx d1/cpu.plx --json", code=1).stdout)["values"]}
         self.assertEqual((reasons["pick.then//t"], reasons["pick.else//e"]), ("absent in A", "absent in B"))
         self.assertIn("branch 'pick.then' was not taken in this run", self.ended("tensor d0/cpu.plx pick.then//t", code=2).stderr)

@@ -269,7 +269,7 @@ class CommandLine(ProgramTest):
         self.assertEqual(document["verdict"], "diverged")
         self.assertIn("left the range of numbers", document["causes"][0]["why"])
 
-    def test_another_constant_that_has_effects_is_told(self):
+    def test_another_constant_that_has_effects_is_reported(self):
         """Another k of TopK: the results cannot be compared, the constant can."""
         for name, k in (("a.textproto", 5), ("b.textproto", 4)):
             self.write_model(name, node("TopK", "x k", "y i"), dims="",
@@ -312,7 +312,7 @@ class CommandLine(ProgramTest):
                  'initializer { name: "far" data_type: 7 dims: 8 ' + "int64_data: 7 " * 8 + "} ")
         self.write_model("fails.textproto", node("Gather", "table far", "g", 'name: "pick"') + node("Add", "x g", "y"), more=table)
 
-    def test_what_was_chosen_is_told_before_a_run_fails(self):
+    def test_what_was_chosen_is_printed_before_a_run_fails(self):
         self.write_failing()
         for verb in ("run --with cpu", "run --with reference,cpu", "bench --with cpu", "profile --with cpu", "extract --to y -o part"):
             name, *rest = verb.split()
@@ -325,7 +325,7 @@ class CommandLine(ProgramTest):
             self.assertEqual(ended.returncode, 0, ended.stderr)
             self.assertEqual(ended.stderr.count("input 'x' float32[8]: normal(0, 1)"), 1, ended.stderr)
 
-    def test_the_error_of_side_a_is_told(self):
+    def test_the_error_of_side_a_is_reported(self):
         self.write_failing()
         for executors in ("reference,cpu", "cpu,reference") * 3:
             error = json.loads(self.run_program("run", "fails.textproto", "--with", executors, "--json").stdout)["error"]

@@ -171,7 +171,7 @@ class Generate(ProgramTest):
         apart = document_of(done)["first_token_apart"]
         self.assertEqual((apart["step"], apart["row"], apart["b"]), (4, 0, tokens[4]))
 
-    def test_healthy_sides_pass_and_every_value_is_told_where_all_are_captured(self):
+    def test_healthy_sides_pass_and_every_value_is_reported_where_all_are_captured(self):
         done = self.generate("--with", "reference,cpu", "--json", "--capture", "all", "--max-new-tokens", "4")
         self.assertEqual(done.returncode, 0, done.stdout[-2000:])
         document = document_of(done)

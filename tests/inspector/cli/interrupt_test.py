@@ -76,8 +76,8 @@ class Interrupts(ProgramTest):
 
     def test_extract(self):
         for folder, begins in (("part", "part"), ("some/new/part", "some")):
-            told = self.interrupted(f"extract long.textproto --to y -o {folder}", self.lies(f"{folder}/values.plx"))
-            self.assertEqual(told, "nothing was written")
+            outcome = self.interrupted(f"extract long.textproto --to y -o {folder}", self.lies(f"{folder}/values.plx"))
+            self.assertEqual(outcome, "nothing was written")
             self.assertFalse((self.folder / begins).exists())
         (self.folder / "there").mkdir()
         self.interrupted("extract long.textproto --to y -o there", self.lies("there/values.plx"), signal.SIGHUP)

@@ -68,13 +68,13 @@ class Messages(ProgramTest):
         mean = node("ReduceMean", "x", "y", "attribute { name: 'keepdims' type: INT i: 0 }")
         (self.folder / "mean.textproto").write_text(
             f"ir_version: 8 opset_import {{ version: 17 }} graph {{ name: 'g' {mean} input {{ name: 'x' {x} }} output {{ name: 'y' {y} }} }}")
-        told = r"the two runs were given different values of input 'x': shape \[100\] in A and \[101\] in B"
+        message = r"the two runs were given different values of input 'x': shape \[100\] in A and \[101\] in B"
         self.passed("run mean.textproto --with reference --dim n=100 --dump a")
         self.passed("run mean.textproto --with cpu --dim n=101 --range x=1000..2000 --dump b")
-        self.assertRegex(self.passed("diff a/reference.plx b/cpu.plx", code=1).stdout, told)
+        self.assertRegex(self.passed("diff a/reference.plx b/cpu.plx", code=1).stdout, message)
         self.passed("run mean.textproto --with cpu --dim n=100 --save-baseline kept.plx")
         ended = self.passed("run mean.textproto --with cpu --dim n=101 --range x=1000..2000 --baseline kept.plx", code=1)
-        self.assertRegex(ended.stdout, told)
+        self.assertRegex(ended.stdout, message)
         self.refused("run mean.textproto --with cpu --repeat 2 --baseline kept.plx", "--repeat and --baseline exclude each other")
 
     def test_inputs_of_other_shapes_that_leave_nothing_to_compare_are_named(self):
@@ -86,12 +86,12 @@ class Messages(ProgramTest):
         ended = self.passed("diff of2/cpu.plx of3/cpu.plx", code=1)
         self.assertIn("the two runs were given input 'x' of shape [2] in A and [3] in B", ended.stdout)
 
-    def test_other_graph_outputs_are_told(self):
+    def test_other_graph_outputs_are_reported(self):
         both, floats = node("Neg", "x", "y") + node("Abs", "x", "z"), "type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } }"
         for name, outputs in (("a", "yz"), ("b", "zy"), ("c", "y")):
-            told = "".join(f"output {{ name: '{output}' {floats} }} " for output in outputs)
+            listed = "".join(f"output {{ name: '{output}' {floats} }} " for output in outputs)
             (self.folder / f"{name}.textproto").write_text(
-                f"ir_version: 8 opset_import {{ version: 17 }} graph {{ name: 'g' {both} input {{ name: 'x' {floats} }} {told} }}")
+                f"ir_version: 8 opset_import {{ version: 17 }} graph {{ name: 'g' {both} input {{ name: 'x' {floats} }} {listed} }}")
         self.assertIn("B gives its graph outputs in another order: y, z in A, z, y in B", self.passed("run a.textproto --against b.textproto").stderr)
         self.assertIn("'z' is a graph output of A and none of B", self.passed("run a.textproto --against c.textproto").stderr)
         self.assertNotIn("graph output", self.passed("run a.textproto --against a.textproto").stderr)
@@ -193,8 +193,8 @@ class Messages(ProgramTest):
         self.write_model("rude.textproto", node("Neg", "x", "y"))
         text = (self.folder / "rude.textproto").read_text().replace('"x"', '"x\\033[31m\\ny"')
         (self.folder / "rude.textproto").write_text(text)
-        told = self.passed("run rude.textproto --with cpu").stderr
-        self.assertIn("input 'x?[31m y' float32[2,8]", told)
+        message = self.passed("run rude.textproto --with cpu").stderr
+        self.assertIn("input 'x?[31m y' float32[2,8]", message)
 
     def test_integers_are_written_exactly(self):
         big = 2**62
@@ -219,7 +219,7 @@ class Messages(ProgramTest):
         self.assertIsNone(json.loads(self.passed("tensor out/reference.plx y --json").stdout)["stats"])
         self.refused("tensor out/reference.plx y --histogram", "--histogram counts numbers, and 'y' of type string[2] holds strings")
 
-    def test_a_damaged_graph_is_told_on_either_side(self):
+    def test_a_damaged_graph_is_reported_on_either_side(self):
         self.passed("run m.textproto --with reference,cpu --dump out")
         a, b = "out/A-reference.plx", "out/B-cpu.plx"
         content = bytearray((self.folder / b).read_bytes())
@@ -328,7 +328,7 @@ class Messages(ProgramTest):
         for line in ("diff out/cpu.plx m.textproto", "diff m.textproto no.plx", "diff m.textproto nofile"):
             self.assertNotIn("--against", self.passed(line, code=5).stderr)
 
-    def test_a_damaged_record_is_told_where_its_index_is_read(self):
+    def test_a_damaged_record_is_reported_where_its_index_is_read(self):
         self.passed("run m.textproto --with reference,cpu --dump out")
         a, b = "out/A-reference.plx", "out/B-cpu.plx"
         whole = (self.folder / a).read_bytes()
@@ -355,17 +355,17 @@ class Messages(ProgramTest):
     def test_what_is_looked_into_is_not_said_to_be_wrong(self):
         self.write_model("one.textproto", node("Mul", "x c", "y"), more="initializer { name: 'c' data_type: 1 float_data: 1 }")
         self.write_model("two.textproto", node("Mul", "x c", "y"), more="initializer { name: 'c' data_type: 1 float_data: 2 }")
-        told = self.passed("run one.textproto --against two.textproto", code=1).stderr
-        self.assertIn("not all values are within their limits: both sides run once more to look into that", told)
+        message = self.passed("run one.textproto --against two.textproto", code=1).stderr
+        self.assertIn("not all values are within their limits: both sides run once more to look into that", message)
 
     def test_values_without_elements_say_why_and_what_to_do(self):
         self.write_model("fused.textproto", node("MatMul", "x w", "h", 'name: "product"') + node("Relu", "h", "y", 'name: "bend"'),
                          more="initializer { name: 'w' data_type: 1 dims: 8 dims: 8 " + "float_data: 1 " * 64 + "}")
         self.passed("run fused.textproto --with cpu --capture stats --dump few")
         for line in ("tensor few/cpu.plx y", "tensor few/cpu.plx y --slice 0,1", "tensor few/cpu.plx y --histogram"):
-            told = self.passed(line).stdout
-            self.assertRegex(told, r"min \S+  max", line)
-            self.assertIn("the dump holds only its type, shape and statistics: a run with '--dump DIR --capture all' keeps its elements", told)
+            message = self.passed(line).stdout
+            self.assertRegex(message, r"min \S+  max", line)
+            self.assertIn("the dump holds only its type, shape and statistics: a run with '--dump DIR --capture all' keeps its elements", message)
         document = json.loads(self.passed("tensor few/cpu.plx y --slice 0,1 --json").stdout)
         self.assertEqual((document["values"], document["reason"]), (None, "not captured"))
         self.refused("tensor few/cpu.plx y -o y.npy", "value 'y': the dump holds only its type, shape and statistics: a run with")
@@ -410,8 +410,8 @@ class Messages(ProgramTest):
         self.passed("run two.textproto --with reference --dump a")
         self.passed("run two.textproto --with reference --seed 1 --capture sample --dump b")
         for a, b in (("a", "b"), ("b", "a")):
-            told = self.passed(f"diff {a}/reference.plx {b}/reference.plx", code=1).stdout
-            self.assertRegex(told, r"worst at \[\d+,\d+\]: A \S+, B \S+; severity inf .*; 1024 of 1024 sampled elements beyond it")
+            message = self.passed(f"diff {a}/reference.plx {b}/reference.plx", code=1).stdout
+            self.assertRegex(message, r"worst at \[\d+,\d+\]: A \S+, B \S+; severity inf .*; 1024 of 1024 sampled elements beyond it")
 
     def test_what_a_call_repeats_is_listed_once(self):
         """A rewritten model makes by a function what the other makes by nodes."""

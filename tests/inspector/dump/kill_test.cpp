@@ -122,7 +122,7 @@ void kill_often(const std::string& parent) {
   }
   testing::Test::RecordProperty("kills", static_cast<int>(kills));
   testing::Test::RecordProperty("values", static_cast<int>(values));
-  std::printf("%llu kills, %llu values told of and found\n", static_cast<unsigned long long>(kills),
+  std::printf("%llu kills, %llu values announced and found\n", static_cast<unsigned long long>(kills),
               static_cast<unsigned long long>(values));
 }
 

@@ -276,13 +276,13 @@ def test_a_glob_without_a_match_warns() -> None:
         parallax.compare(CNN, executors="reference,cpu", per={"nothing*": (1, 1)})
 
 
-def test_values_are_told_as_they_come_and_an_exception_ends_the_run() -> None:
+def test_values_are_reported_as_they_come_and_an_exception_ends_the_run() -> None:
     paths: list[str] = []
-    found = parallax.compare(A, against=B, on_value=lambda told: paths.append(told["path"]))
+    found = parallax.compare(A, against=B, on_value=lambda value: paths.append(value["path"]))
     assert sorted(paths) == sorted(row.path for row in found.values)
 
-    def stop(told: dict[str, Any]) -> None:
-        raise LookupError(told["path"])
+    def stop(value: dict[str, Any]) -> None:
+        raise LookupError(value["path"])
 
     with pytest.raises(LookupError):
         parallax.compare(A, against=B, on_value=stop)
@@ -317,10 +317,10 @@ def test_control_c_ends_a_job_and_leaves_nothing(job: str, tmp_path: Path) -> No
     code = textwrap.dedent(f"""
         import os, time, parallax
         loop, small = "loop.onnx", "small.onnx"
-        told = []
+        written = []
         def at_work(value=None):
-            if not told:
-                told.append(os.write(os.open("working", os.O_WRONLY), b"x"))
+            if not written:
+                written.append(os.write(os.open("working", os.O_WRONLY), b"x"))
         try:
             {LONG_JOBS[job]}
         except KeyboardInterrupt:

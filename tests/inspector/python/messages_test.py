@@ -142,7 +142,7 @@ def test_a_generator_that_is_open_takes_no_options_of_opening(generator: paralla
     assert "did you mean 'executor'" in failure_of(lambda: parallax.generate(DECODER, [[5]], exector="cpu"))
 
 
-@pytest.mark.parametrize(("sentence", "told"), [
+@pytest.mark.parametrize(("sentence", "expected"), [
     ("give --dim or --shape x=...", "give dims or shapes={'x': ...}"),
     ("give --range ids=0..199, or --input ids=F.npy", "give ranges={'ids': (0, 199)}, or inputs={'ids': array}"),
     ("--shape x=1x3x4 contradicts --dim b=2", "shapes={'x': (1, 3, 4)} contradicts dims={'b': 2}"),
@@ -154,8 +154,8 @@ def test_a_generator_that_is_open_takes_no_options_of_opening(generator: paralla
     ("`parallax rewrite --list` names them", "`parallax rewrite --list` names them"),
     ("tensor 'a--seed' and --seed-file stay", "tensor 'a--seed' and --seed-file stay"),
 ])  # fmt: skip
-def test_options_are_told_as_arguments(sentence: str, told: str) -> None:
-    assert translated(sentence) == told
+def test_options_are_named_as_arguments(sentence: str, expected: str) -> None:
+    assert translated(sentence) == expected
 
 
 def test_one_executor_and_two() -> None:
@@ -171,5 +171,5 @@ def test_errors_of_other_jobs_name_arguments() -> None:
 def test_values_in_sentences() -> None:
     assert [kind_of(value) for value in (None, 3, "a", np.zeros(1), {})] == [
         "None", "an int", "a str", "a numpy.ndarray", "a dict"]  # fmt: skip
-    told = [size_text(count) for count in (12, 4096, 2_500_000, 3_000_000_000)]
-    assert told == ["12 bytes", "4.1 kB", "2.5 MB", "3.0 GB"]
+    texts = [size_text(count) for count in (12, 4096, 2_500_000, 3_000_000_000)]
+    assert texts == ["12 bytes", "4.1 kB", "2.5 MB", "3.0 GB"]

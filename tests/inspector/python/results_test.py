@@ -45,8 +45,8 @@ def test_a_generation_that_is_not_as_expected() -> None:
 
 def test_two_sides() -> None:
     generation = parallax.generate(DECODER, PROMPTS, executor=("reference", "cpu"), max_new_tokens=3)
-    told = r"pass: 0 of \d+ values diverged between A \(reference\) and B \(cpu\); no token differs>$"
-    assert re.search(told, line_of(generation))
+    pattern = r"pass: 0 of \d+ values diverged between A \(reference\) and B \(cpu\); no token differs>$"
+    assert re.search(pattern, line_of(generation))
     assert generation.first_token_apart is None
     assert {"severity", "worst", "near_tie"} <= set(generation.steps[0])
     assert parallax.plot.errors(generation) is not None if has_package("matplotlib") else True
@@ -77,8 +77,8 @@ def has_package(name: str) -> bool:
 def test_a_conversion(tmp_path: Path) -> None:
     image = {"image": np.linspace(-1, 1, 3072, dtype=np.float32).reshape(1, 3, 32, 32)}
     conversion = parallax.convert(CNN, verify=image)
-    told = r"to float16: 35 nodes converted, 0 in float32, 0 casts, weights .* -> .*; in memory, verification pass>"
-    assert re.search(told, line_of(conversion))
+    pattern = r"to float16: 35 nodes converted, 0 in float32, 0 casts, weights .* -> .*; in memory, verification pass>"
+    assert re.search(pattern, line_of(conversion))
     assert conversion.output is None and conversion.verification is not None
     assert str(tmp_path.parent.parent) not in str(conversion) and "the model in memory: 35 nodes" in str(conversion)
     assert conversion.model.path == "model in memory"
@@ -90,8 +90,8 @@ def test_a_conversion(tmp_path: Path) -> None:
 
 def test_merged_decoders() -> None:
     merged = parallax.merge_decoders(FIRST, DECODER, verify=True)
-    told = r"by 'use_cache_branch': 30 weights shared, .* and .* -> .*; in memory, verification pass>"
-    assert re.search(told, line_of(merged))
+    pattern = r"by 'use_cache_branch': 30 weights shared, .* and .* -> .*; in memory, verification pass>"
+    assert re.search(pattern, line_of(merged))
     assert merged.output is None and "/model.onnx is written" not in " ".join(merged.notes)
     assert merged.condition in [value.name for value in merged.model.inputs]
 

@@ -2,7 +2,7 @@
 """The conversion's expectations of the installed torch, checked on small graphs: names, order, metadata and values.
 
 `check_torch_contract()` takes seconds; `parallax doctor --python` and the tests call it. A version of torch that fails
-is told by the names of what it does differently.
+is identified by the names of what it does differently.
 """
 
 from __future__ import annotations

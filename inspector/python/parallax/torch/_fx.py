@@ -224,7 +224,7 @@ def _translate(
             found.remove_assertions(graph_module)
             watch.lap("prepare")
             program = found.translate(wrapped.program, registry=translations)
-    except Exception as error:  # the translator raises whatever a translation raises: told with the node it was at
+    except Exception as error:  # the translator raises whatever a translation raises: reported with its node
         raise _failed_translation(error, hint) from error
     watch.lap("translate")
     with quiet_logging():

@@ -87,7 +87,7 @@ class Words:
         source = cause.get("source") or {}
         place = self._place(cause)
         why = str(cause["why"]).partition("; judged as one group")[0]
-        place, said = self._told(cause, place, why)
+        place, said = self._said(cause, place, why)
         weights = self._other_weights(cause)
         return ConversionCause(
             rank=int(cause["rank"]), operator=place.operator, module=place.module or str(source.get("module", "")),
@@ -105,7 +105,7 @@ class Words:
         return _Place(str(source.get("operator") or known.operator), str(source.get("module") or known.module),
                       str(source.get("line") or known.line))
 
-    def _told(self, cause: Mapping[str, Any], place: _Place, why: str) -> tuple[_Place, str]:
+    def _said(self, cause: Mapping[str, Any], place: _Place, why: str) -> tuple[_Place, str]:
         exported, value = self._exported(cause, why), str(cause["path"])
         if value in self._names.mismatched:
             return place, (f"the ONNX graph gives '{value}' as output {self._names.outputs.index(value)}, where torch "
@@ -140,9 +140,9 @@ class Words:
         node = self._nodes.get(str(cause["node"]))
         if node is None or str(cause["path"]) in self._constants:
             return f"constant '{cause['path']}'" if str(cause["path"]) in self._constants else str(cause["op"])
-        told = [attribute for attribute in node.attribute
+        shown = [attribute for attribute in node.attribute
                 if attribute.name in why or not self._is_default(node, attribute)]
-        attributes = [text for attribute in told if (text := _text_of(attribute))]
+        attributes = [text for attribute in shown if (text := _text_of(attribute))]
         return f"{node.op_type}({', '.join(attributes)})" if attributes else node.op_type
 
     def _is_default(self, node: onnx.NodeProto, attribute: onnx.AttributeProto) -> bool:

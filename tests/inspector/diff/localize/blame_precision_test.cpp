@@ -118,17 +118,17 @@ TEST_F(BlamePrecision, ABiasWhoseAddIsLeftOut) {
   }
 }
 
-TEST_F(BlamePrecision, AWeightOfHalvesIsToldToBeTransposed) {
+TEST_F(BlamePrecision, ReportsATransposedFloat16Weight) {
   const Cause cause = blame_one({}, {.is_in_half = true, .weight = transposed(Layer().weight)});
   EXPECT_EQ(cause.why, "it reads another constant 'w': it is transposed in B");
 }
 
-TEST_F(BlamePrecision, OneElementOfHalvesIsToldAlone) {
+TEST_F(BlamePrecision, ReportsOneElementOfFloat16Alone) {
   const Cause cause = blame_one({}, {.is_in_half = true, .weight = changed(Layer().weight)});
   EXPECT_TRUE(cause.why.starts_with("it reads another constant 'w': element [0,5] is ")) << cause.why;
 }
 
-TEST_F(BlamePrecision, AConstantOfAFusedNodeIsTold) {
+TEST_F(BlamePrecision, ReportsAConstantOfAFusedNode) {
   for (const bool is_in_half : {false, true}) {
     const Cause cause =
         blame_one({.form = "Gelu"}, {.is_in_half = is_in_half, .bias = changed(Layer().bias), .form = "BiasGelu"});

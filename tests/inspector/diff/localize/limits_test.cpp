@@ -150,7 +150,7 @@ TEST_F(Limits, AreTheSameInRunAndDiff) {
   EXPECT_LT(value_at_path(sides.dumped, "y")->limit.rtol, 1e-4);
 }
 
-TEST_F(Limits, DoNotDependOnWhatIsToldOf) {
+TEST_F(Limits, DoNotDependOnTheReportedNode) {
   const Tensor x = sines(Shape{1, 2, 8, 16}, 1.0, 1.3);
   const Sides all = compare(attention(), "reference", "cpu", x),
               few = compare(attention(), "reference", "cpu", x, {"v"});

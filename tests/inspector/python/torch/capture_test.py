@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""capture: every container comes back, copies stay what they were, hooks are gone, limits are told."""
+"""capture: every container comes back, copies stay what they were, hooks are gone, limits are reported."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_torch_runs_what_does_not_convert():
     assert len(storage.graphs) == 2
     assert all(graph.fallback_ops["aten.linalg_inv_ex.default"] == 1 for graph in storage.graphs)
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("error")  # told once
+        warnings.simplefilter("error")  # reported once
         assert_same(ours(x), model(x))
 
 

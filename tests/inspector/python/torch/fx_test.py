@@ -163,7 +163,7 @@ def test_public_route_gives_the_same_values(monkeypatch: pytest.MonkeyPatch) -> 
         assert torch.allclose(a, b, atol=1e-5)
 
 
-def test_a_missing_private_name_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_private_name_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch.onnx._internal.exporter import _core
 
     monkeypatch.delattr(_core, "_exported_program_to_onnx_program")

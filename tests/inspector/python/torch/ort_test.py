@@ -118,7 +118,7 @@ def test_types_that_numpy_lacks(tmp_path: Path) -> None:
         assert np.asarray(dump["brain"].numpy(), np.float32).tolist() == [1.5, -2.0, 3.0]
 
 
-def test_what_cannot_be_captured_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_captured_is_reported(tmp_path: Path) -> None:
     """A Loop of opset 12 stacks its iterations: an If in it has no place there."""
     body = helper.make_graph(
         [
