@@ -39,21 +39,21 @@ Press ? for the keys.
 struct Options {
   std::vector<std::string> files;
   std::string shot, state, script, state_out;
-  RenderTargetOptions stage;
+  RenderTargetOptions target;
   bool window = false, help = false, version = false;
 };
 
-Status parse_size(const std::string& text, RenderTargetOptions& stage) {
-  const bool is_size = std::sscanf(text.c_str(), "%dx%d", &stage.width, &stage.height) == 2;
+Status parse_size(const std::string& text, RenderTargetOptions& target) {
+  const bool is_size = std::sscanf(text.c_str(), "%dx%d", &target.width, &target.height) == 2;
   const auto fits = [](int length) { return length >= 64 && length <= 8192; };
-  if (is_size && fits(stage.width) && fits(stage.height)) return {};
+  if (is_size && fits(target.width) && fits(target.height)) return {};
   return usage_error("--size needs WIDTHxHEIGHT, each from 64 to 8192");
 }
 
-Status parse_scale(const std::string& text, RenderTargetOptions& stage) {
+Status parse_scale(const std::string& text, RenderTargetOptions& target) {
   char* end = nullptr;
-  stage.scale = std::strtof(text.c_str(), &end);
-  if (end != text.c_str() && *end == '\0' && stage.scale >= 0.5F && stage.scale <= 4) return {};
+  target.scale = std::strtof(text.c_str(), &end);
+  if (end != text.c_str() && *end == '\0' && target.scale >= 0.5F && target.scale <= 4) return {};
   return usage_error("--scale needs a number from 0.5 to 4");
 }
 
@@ -91,9 +91,9 @@ Result<Options> parse(const std::vector<std::string>& arguments) {
     if (text != texts.end()) {
       *text->target = value;
     } else if (argument == "--scale") {
-      PX_TRY(parse_scale(value, options.stage));
+      PX_TRY(parse_scale(value, options.target));
     } else if (argument == "--size") {
-      PX_TRY(parse_size(value, options.stage));
+      PX_TRY(parse_size(value, options.target));
     } else {
       return usage_error(fmt::format("there is no option '{}' (see --help)", argument));
     }
@@ -108,20 +108,20 @@ Status apply_state(Viewer& viewer, const std::string& state) {
 }
 
 // Pictures and scripts: what fails ends the program, for nobody is there to dismiss a message.
-Status run_unattended(const Options& options, Stage& stage, Ui& ui) {
-  settle(stage, ui);
+Status run_unattended(const Options& options, RenderTarget& target, Ui& ui) {
+  settle(target, ui);
   if (!options.files.empty() && ui.viewer->document() == nullptr) {
     return ui.viewer->last_error.value_or(Error{ErrorCode::io, "nothing could be opened", {}, {}});
   }
   if (!options.state.empty()) {
     PX_TRY(apply_state(*ui.viewer, options.state));
-    settle(stage, ui);
+    settle(target, ui);
   }
   if (!options.script.empty()) {
     const std::string script = PX_TRY(read_file(options.script));
-    PX_TRY(run_script(script, options.script, stage, ui));
+    PX_TRY(run_script(script, options.script, target, ui));
   }
-  if (!options.shot.empty()) PX_TRY(write_png(options.shot, stage.picture()));
+  if (!options.shot.empty()) PX_TRY(write_png(options.shot, target.picture()));
   return {};
 }
 
@@ -164,17 +164,17 @@ Result<int> run(const std::vector<std::string>& arguments) {
   ui.viewer = &viewer;
   const bool unattended =
       !options.shot.empty() || !options.script.empty() || (!options.state_out.empty() && !options.window);
-  std::unique_ptr<Stage> stage;
+  std::unique_ptr<RenderTarget> target;
   Window* window = nullptr;
   if (unattended && !options.window) {
-    stage = PX_TRY(make_offscreen_target(options.stage, ui));
+    target = PX_TRY(make_offscreen_target(options.target, ui));
   } else {
-    auto made = PX_TRY(make_window(options.stage, ui));
+    auto made = PX_TRY(make_window(options.target, ui));
     window = made.get();
-    stage = std::move(made);
+    target = std::move(made);
   }
   if (!options.files.empty()) viewer.open(options.files);
-  PX_TRY(unattended ? run_unattended(options, *stage, ui) : run_attended(options, ui, *window));
+  PX_TRY(unattended ? run_unattended(options, *target, ui) : run_attended(options, ui, *window));
   if (unattended && !options.state_out.empty()) PX_TRY(write_file(options.state_out, view_to_json(viewer)));
   return 0;
 }

@@ -15,7 +15,7 @@
 namespace parallax::gui {
 namespace {
 
-class Offscreen final : public Stage {
+class Offscreen final : public RenderTarget {
  public:
   Offscreen(const RenderTargetOptions& options, EGLDisplay display, EGLContext context)
       : width_(options.width), height_(options.height), display_(display), context_(context) {
@@ -74,7 +74,7 @@ Error egl_error(const char* what) {
 
 }  // namespace
 
-Result<std::unique_ptr<Stage>> make_offscreen_target(const RenderTargetOptions& options, Ui& ui) {
+Result<std::unique_ptr<RenderTarget>> make_offscreen_target(const RenderTargetOptions& options, Ui& ui) {
   EGLDisplay display = eglGetPlatformDisplay(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
   if (display == EGL_NO_DISPLAY) return egl_error("eglGetPlatformDisplay");
   if (eglInitialize(display, nullptr, nullptr) == EGL_FALSE) return egl_error("eglInitialize");
@@ -96,7 +96,7 @@ Result<std::unique_ptr<Stage>> make_offscreen_target(const RenderTargetOptions& 
   ui.fonts = bake_fonts(ui.scale);
   if (!ImGui_ImplOpenGL3_Init("#version 330")) return unsupported("OpenGL 3.3 is not there");
   ui.make_texture = make_gl_texture;
-  return std::unique_ptr<Stage>(std::make_unique<Offscreen>(options, display, context));
+  return std::unique_ptr<RenderTarget>(std::make_unique<Offscreen>(options, display, context));
 }
 
 }  // namespace parallax::gui

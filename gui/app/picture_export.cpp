@@ -24,13 +24,13 @@ Picture part_of(const Picture& whole, const Widget& widget) {
 
 }  // namespace
 
-void save_wanted_picture(Stage& stage, Ui& ui) {
+void save_wanted_picture(RenderTarget& target, Ui& ui) {
   Viewer& viewer = *ui.viewer;
   if (viewer.wanted_png.empty()) return;
   const std::string path = std::exchange(viewer.wanted_png, {});
   const auto graph = ui.widgets.find("graph");
   if (graph == ui.widgets.end()) return viewer.fail(usage_error("the graph is not on the screen"));
-  const Status written = write_png(path, part_of(stage.picture(), graph->second));
+  const Status written = write_png(path, part_of(target.picture(), graph->second));
   if (!written.ok()) return viewer.fail(written.error());
   viewer.note = "wrote " + path;
 }

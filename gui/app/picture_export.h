@@ -8,6 +8,6 @@ namespace parallax::gui {
 
 // Writes the graph's part of the last frame where the viewer wants it; nothing where it wants none. What fails becomes
 // a message of the viewer.
-void save_wanted_picture(Stage& stage, Ui& ui);
+void save_wanted_picture(RenderTarget& target, Ui& ui);
 
 }  // namespace parallax::gui

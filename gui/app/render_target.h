@@ -25,9 +25,9 @@ struct ScriptedMouse {
   bool is_down = false;
 };
 
-class Stage {
+class RenderTarget {
  public:
-  virtual ~Stage() = default;
+  virtual ~RenderTarget() = default;
   // Draws one frame of `ui`. `mouse` may be off.
   virtual void frame(Ui& ui, const ScriptedMouse& mouse) = 0;
   virtual Picture picture() = 0;  // of the last frame
@@ -40,10 +40,10 @@ struct RenderTargetOptions {
 };
 
 // Without a display: EGL without a surface. Errors: unsupported, saying what is missing.
-Result<std::unique_ptr<Stage>> make_offscreen_target(const RenderTargetOptions& options, Ui& ui);
+Result<std::unique_ptr<RenderTarget>> make_offscreen_target(const RenderTargetOptions& options, Ui& ui);
 
 // A window. Errors: unsupported (no display).
-class Window : public Stage {
+class Window : public RenderTarget {
  public:
   struct Calls {
     std::function<void()> each_frame;                       // before a frame is drawn

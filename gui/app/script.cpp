@@ -18,7 +18,7 @@ constexpr int kSettleFrames = 3;  // as many as ImGui needs for new windows and 
 
 class ScriptRunner {
  public:
-  ScriptRunner(Stage& stage, Ui& ui) : stage_(stage), ui_(ui) {}
+  ScriptRunner(RenderTarget& target, Ui& ui) : target_(target), ui_(ui) {}
 
   Status run_line(std::string_view line) {
     const size_t blank = line.find(' ');
@@ -47,7 +47,7 @@ class ScriptRunner {
   }
 
   void frames(int count = kSettleFrames) {
-    for (int i = 0; i < count || !ui_.typed.empty(); ++i) stage_.frame(ui_, mouse_);
+    for (int i = 0; i < count || !ui_.typed.empty(); ++i) target_.frame(ui_, mouse_);
   }
 
   Status open(const std::string& rest) {
@@ -68,7 +68,7 @@ class ScriptRunner {
     return wait("");
   }
   Status wait(const std::string&) {
-    settle(stage_, ui_);
+    settle(target_, ui_);
     return {};
   }
   Status select(const std::string& rest) {
@@ -124,18 +124,18 @@ class ScriptRunner {
               height = parts.size() == 2 ? std::atoi(parts[1].c_str()) : 0;
     if (width < 64 || height < 64 || width > 8192 || height > 8192)
       return usage_error("resize needs a width and a height from 64 to 8192");
-    stage_.resize(width, height);
+    target_.resize(width, height);
     frames();
     return {};
   }
   Status shot(const std::string& rest) {
-    settle(stage_, ui_);
-    return write_png(rest, stage_.picture());
+    settle(target_, ui_);
+    return write_png(rest, target_.picture());
   }
   Status export_graph(const std::string& rest) {
     PX_TRY(ui_.viewer->export_graph(rest));
     frames();
-    save_wanted_picture(stage_, ui_);
+    save_wanted_picture(target_, ui_);
     return {};
   }
   // From one share of a widget's width to another, along its middle.
@@ -165,7 +165,7 @@ class ScriptRunner {
     return expect_view(*ui_.viewer, rest.substr(0, blank), rest.substr(blank + 1));
   }
 
-  Stage& stage_;
+  RenderTarget& target_;
   Ui& ui_;
   ScriptedMouse mouse_;
 };
@@ -189,16 +189,16 @@ const ScriptRunner::Verb ScriptRunner::kVerbs[16] = {{"open", &ScriptRunner::ope
 
 }  // namespace
 
-void settle(Stage& stage, Ui& ui) {
-  for (int i = 0; i < kSettleFrames; ++i) stage.frame(ui, {});
+void settle(RenderTarget& target, Ui& ui) {
+  for (int i = 0; i < kSettleFrames; ++i) target.frame(ui, {});
   ui.viewer->wait_idle();
   do {
-    for (int i = 0; i < kSettleFrames; ++i) stage.frame(ui, {});
+    for (int i = 0; i < kSettleFrames; ++i) target.frame(ui, {});
   } while (ui.tensor.wait());
 }
 
-Status run_script(const std::string& text, const std::string& name, Stage& stage, Ui& ui) {
-  ScriptRunner runner(stage, ui);
+Status run_script(const std::string& text, const std::string& name, RenderTarget& target, Ui& ui) {
+  ScriptRunner runner(target, ui);
   size_t number = 0;
   for (std::string_view line : split(text, '\n')) {
     ++number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scripts: a person's doings as lines of text, for tests, demonstrations and pictures.
+// Scripts: a person's actions as lines of text, for tests, demonstrations and pictures.
 //   open FILE [FILE]     files by their paths
 //   run MODEL [A,B]      a model on two executors
 //   wait-idle            until no job is left
@@ -26,9 +26,9 @@
 namespace parallax::gui {
 
 // Errors name the line that failed.
-Status run_script(const std::string& text, const std::string& name, Stage& stage, Ui& ui);
+Status run_script(const std::string& text, const std::string& name, RenderTarget& target, Ui& ui);
 
 // Frames until nothing is left to settle, jobs included.
-void settle(Stage& stage, Ui& ui);
+void settle(RenderTarget& target, Ui& ui);
 
 }  // namespace parallax::gui

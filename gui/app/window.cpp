@@ -167,9 +167,9 @@ Result<std::unique_ptr<Window>> make_window(const RenderTargetOptions& options, 
   ui.scale = options.scale > 0 ? options.scale : std::max(1.0F, scale_x);
   ui.fonts = bake_fonts(ui.scale);
   ui.make_texture = make_gl_texture;
-  auto stage = std::make_unique<GlfwWindow>(window);
+  auto target = std::make_unique<GlfwWindow>(window);
   ImGui_ImplOpenGL3_Init("#version 330");
-  return std::unique_ptr<Window>(std::move(stage));
+  return std::unique_ptr<Window>(std::move(target));
 }
 
 }  // namespace parallax::gui

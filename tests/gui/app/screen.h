@@ -17,24 +17,24 @@ namespace parallax::gui {
 struct Screen {
   Viewer viewer{make_executor};
   Ui ui;
-  std::unique_ptr<Stage> stage;
+  std::unique_ptr<RenderTarget> target;
 
   explicit Screen(const view_test::Dumps& dumps, RenderTargetOptions options = {}) {
     ::setenv("LIBGL_ALWAYS_SOFTWARE", "1", 1);  // the same pixels whatever graphics card there is
     ui.viewer = &viewer;
     auto made = make_offscreen_target(options, ui);
     if (!made.ok()) return;
-    stage = std::move(made).take();
+    target = std::move(made).take();
     viewer.open({dumps.a, dumps.b});
-    settle(*stage, ui);
+    settle(*target, ui);
   }
   Picture shot() {
-    settle(*stage, ui);
-    return stage->picture();
+    settle(*target, ui);
+    return target->picture();
   }
 };
 
 #define PX_NEEDS_EGL(screen) \
-  if ((screen).stage == nullptr) GTEST_SKIP() << "no EGL driver here"
+  if ((screen).target == nullptr) GTEST_SKIP() << "no EGL driver here"
 
 }  // namespace parallax::gui
