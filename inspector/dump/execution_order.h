@@ -18,7 +18,7 @@ namespace parallax::dump {
 
 class ExecutionOrder {
  public:
-  // Errors: invalid_model, as of SiteTable.
+  // Errors: invalid_model, as of ValueTable.
   static Result<ExecutionOrder> of(std::shared_ptr<const Model> model);
 
   // Positions are compared number by number. A value that the model does not have comes after everything else of its

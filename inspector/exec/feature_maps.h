@@ -14,7 +14,7 @@ namespace parallax {
 // that is one.
 bool gives_feature_maps(const Node& node, const std::function<bool(ValueId)>& is_feature_map);
 
-// The order in which the elements of this tensor of a site are counted, the same with every executor.
+// The order in which the elements of this tensor of a value are counted, the same with every executor.
 ElementOrder counting_order(const ValueInfo& value_info, const TensorView& tensor);
 
 }  // namespace parallax

@@ -75,7 +75,7 @@ struct NodeLocation {
 
 struct Observation {
   const ValueInfo& value_info;
-  const FrameStack& frames;  // frames.path_of(site.escaped_name) is the value path
+  const FrameStack& frames;  // frames.path_of(value_info.escaped_name) is the value path
   const Value& value;        // may be on a device or channels last; valid until the call returns
   const ValueInfo* alias_of =
       nullptr;             // an earlier value of the same frame with the very same payload (Reshape, Identity)

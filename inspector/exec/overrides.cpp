@@ -7,7 +7,7 @@
 namespace parallax {
 namespace {
 
-// The attribute that holds the body a frame leads into; empty for a function call, as in GraphSites::Child.
+// The attribute that holds the body a frame leads into; empty for a function call, as in GraphValues::Child.
 std::string_view attribute_of(Frame::Kind kind) {
   switch (kind) {
     case Frame::Kind::then_branch:

@@ -39,7 +39,7 @@ Result<ValuePath> parse_value_path(std::string_view text);
 // else, brackets included, stands for itself.
 bool glob_matches(std::string_view glob, std::string_view path);
 
-// The glob for static paths (ValueSite's scope and name, "[*]" for any iteration) of what `glob` may match: without
+// The glob for static paths (ValueInfo's scope and name, "[*]" for any iteration) of what `glob` may match: without
 // frames of steps and graphs, its iterations any.
 std::string static_glob(std::string_view glob);
 

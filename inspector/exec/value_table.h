@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enumerates the value sites of a model: every input, initializer and node output of the main graph, of all bodies, and
-// of each function call's body, in execution order. All executors use it, so that their sites have the same ids and
+// Enumerates the values of a model: every input, initializer and node output of the main graph, of all bodies, and
+// of each function call's body, in execution order. All executors use it, so that their values have the same ids and
 // paths.
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace parallax {
 
-// One graph as it is executed in one static place: the main graph, a body of a control-flow node, a called function.
+// One graph as it is executed at one static location: the main graph, a body of a control-flow node, a called function.
 struct GraphValues {
   const Graph* graph = nullptr;
-  std::string scope;                     // as ValueSite::scope
+  std::string scope;                     // as ValueInfo::scope
   std::vector<const ValueInfo*> values;  // by ValueId; null for outer values (see outer)
-  // For each ValueId with is_outer: the site in the enclosing place that it names.
+  // For each ValueId with is_outer: the value of the enclosing graph that it names.
   std::unordered_map<ValueId, const ValueInfo*> outer;
   // Children by node, in execution order: one for each graph attribute in attribute order, or one for a function call.
   struct Child {
@@ -37,7 +37,7 @@ struct GraphValues {
   Result<std::vector<std::pair<ValueId, ValueId>>> outer_values(const Graph& enclosing) const;
 };
 
-// `error` with the node's place in front, "node 'loop.body[3]//add' (Add-14), cpu: ...", and the node as the one at
+// `error` with the node's location in front, "node 'loop.body[3]//add' (Add-14), cpu: ...", and the node as the one at
 // fault. `prefix` is the text of the frames; `executor` may be empty.
 Error at_location(Error error, std::string_view prefix, const NodeLocation& value_info, std::string_view executor = {});
 

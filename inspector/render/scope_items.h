@@ -43,7 +43,7 @@ struct GraphWire {
 class GraphItems {
  public:
   // Item 0 is the whole graph. A scope of more than `section` direct members is cut: at repeated blocks where there are
-  // any, else into equal parts. Errors: invalid_model, as of SiteTable.
+  // any, else into equal parts. Errors: invalid_model, as of ValueTable.
   static Result<std::shared_ptr<const GraphItems>> build(std::shared_ptr<const Model> model, int32_t section = 200);
 
   const std::vector<GraphItem>& items() const { return items_; }

@@ -17,7 +17,7 @@
 namespace parallax::transform {
 namespace {
 
-constexpr size_t kMostNodes = 1'000'000;  // as SiteTable has it
+constexpr size_t kMostNodes = 1'000'000;  // as ValueTable has it
 
 std::shared_ptr<Graph> deep_copy(const Graph& graph) {
   auto copy = std::make_shared<Graph>(graph);

@@ -133,7 +133,7 @@ CaptureLevel StreamComparer::Impl::wants(bool is_a, const ValueInfo& value_info)
   const bool is_wanted = options_.only.empty() || value_info.is_graph_output ||
                          std::any_of(options_.only.begin(), options_.only.end(), matches);
   if (!is_wanted && !options_.follows_rest) return CaptureLevel::none;
-  StreamSide::Site entry;
+  StreamSide::Entry entry;
   entry.name = value_info.name;
   entry.description.path = path;
   entry.node_index = value_info.node_index;
@@ -182,7 +182,7 @@ Status StreamComparer::Impl::add_absent(bool is_a, const ValueInfo& value_info, 
   StreamSide& own = side(is_a);
   const std::string path = value_info.scope + value_info.escaped_name;
   if (own.absent.insert_or_assign(path, absence).second) own.absent_in_order.push_back(path);
-  StreamSide::Site& entry = own.value_infos[path];
+  StreamSide::Entry& entry = own.value_infos[path];
   entry.name = value_info.name;
   entry.description.path = path;
   diff::describe_producer(value_info, entry.description);

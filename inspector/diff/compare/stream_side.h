@@ -28,10 +28,10 @@ struct Seen {
 };
 
 struct StreamSide {
-  struct Site {
+  struct Entry {
     std::string name;
     ValueComparison description;  // path, node, op
-    int32_t node_index = -1;      // ValueSite's
+    int32_t node_index = -1;      // ValueInfo's
     bool was_seen = false;
   };
 
@@ -43,7 +43,7 @@ struct StreamSide {
   bool has_completed = false;
   bool is_waiting = false;
   int64_t next_order = 0;
-  std::unordered_map<std::string, Site> value_infos;     // by static path
+  std::unordered_map<std::string, Entry> value_infos;    // by static path
   std::unordered_map<std::string, Absence> absent;       // by static path
   std::vector<std::string> absent_in_order;              // in the order of events
   std::unordered_map<std::string, int64_t> occurrences;  // how often a path has been seen

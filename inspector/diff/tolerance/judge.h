@@ -76,7 +76,7 @@ void describe_producer(const ValueInfo& value_info, ValueComparison& result);
 struct Located {
   int64_t order_in_a = -1;
   int64_t order_in_b = -1;
-  int32_t node_index = -1;      // ValueSite's, in A
+  int32_t node_index = -1;      // ValueInfo's, in A
   bool stands_by_node = false;  // made by neither side; `order_in_a` is where nothing of its graph was made
   ValueComparison comparison;
 };

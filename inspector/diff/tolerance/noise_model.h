@@ -23,8 +23,8 @@ struct NoiseRow;
 
 class NoiseModel {
  public:
-  // Side A has a floating or complex value: `prefix` are the frames of its path ("" in the main graph), `site` its
-  // value info, or null where no graph is known. Calls come in A's execution order. Returns a number for limit_of.
+  // Side A has a floating or complex value: `prefix` are the frames of its path ("" in the main graph), `value_info`
+  // its value info, or null where no graph is known. Calls come in A's execution order. Returns a number for limit_of.
   int64_t add(const std::string& prefix, const std::string& escaped_name, const ValueInfo* value_info,
               const Magnitude& magnitude);
 

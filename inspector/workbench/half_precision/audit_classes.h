@@ -15,7 +15,7 @@ namespace parallax::audit {
 
 // A value that a node reads or gives.
 struct NodeValue {
-  int32_t slot = -1;  // ValueSite::id; -1: not observed, such as what an outer call omits
+  int32_t slot = -1;  // ValueInfo::id; -1: not observed, such as what an outer call omits
   std::string name;
   bool is_mask = false;  // leads to nothing but Softmax, Where or Max, through moves and sums
 };
@@ -31,7 +31,7 @@ struct AuditNode {
 
 class AuditGraph {
  public:
-  // Errors: as of SiteTable::build.
+  // Errors: as of ValueTable::build.
   static Result<AuditGraph> build(const std::shared_ptr<const Model>& model, DType to);
 
   // By slot id: what a RangeObserver has to look for.

@@ -36,7 +36,7 @@ functions { domain: "f" name: "F" input: "p" output: "q" opset_import { domain: 
   node { input: "p" output: "q" op_type: "Neg" } }
 )";
 
-TEST(Sites, EveryValueOfEveryGraphOnce) {
+TEST(ValueTable, EveryValueOfEveryGraphOnce) {
   const auto model = read_model(kNested);
   const ValueTable table = ValueTable::build(model).take();
   std::vector<std::string> paths;
@@ -49,7 +49,7 @@ TEST(Sites, EveryValueOfEveryGraphOnce) {
                                       "a%2F%2Fb.then//call.call//q", "a%2F%2Fb.then//u", "a%2F%2Fb.else//v", "y"}));
 }
 
-TEST(Sites, OuterValuesLeadToTheirInfos) {
+TEST(ValueTable, OuterValuesLeadToTheirInfos) {
   const auto model = read_model(kNested);
   const ValueTable table = ValueTable::build(model).take();
   const NodeId branch = model->graph.find_node("a//b");
@@ -61,7 +61,7 @@ TEST(Sites, OuterValuesLeadToTheirInfos) {
   EXPECT_EQ(else_values->outer.at(k)->scope, "");
 }
 
-TEST(Sites, MovedConstantsStayConstantLike) {
+TEST(ValueTable, MovedConstantsStayConstantLike) {
   const auto model = read_model(kNested);
   const ValueTable table = ValueTable::build(model).take();
   for (const ValueInfo& value_info : table.value_infos())
@@ -69,7 +69,7 @@ TEST(Sites, MovedConstantsStayConstantLike) {
 }
 
 // Whatever computes them; but neither numbers drawn at random, nor what an input decides.
-TEST(Sites, WhatFollowsFromConstantsAloneIsConstantLike) {
+TEST(ValueTable, WhatFollowsFromConstantsAloneIsConstantLike) {
   constexpr std::string_view kComputed = R"(
 ir_version: 8 opset_import { domain: "" version: 17 }
 graph { name: "g"
@@ -97,7 +97,7 @@ graph { name: "g"
 
 // Feature maps are the outputs of convolutions and pools, as long as the axes stay; in a body those that it computes or
 // reads from outside.
-TEST(Sites, FeatureMapsKeepTheAxesOfAConvolution) {
+TEST(ValueTable, FeatureMapsKeepTheAxesOfAConvolution) {
   constexpr std::string_view kFeatureMaps = R"(
 ir_version: 8 opset_import { domain: "" version: 17 }
 graph { name: "g"
@@ -130,7 +130,7 @@ graph { name: "g"
 }
 
 // An If gives a constant where both of its branches do, whatever decides between them.
-TEST(Sites, BranchesThatBothGiveConstants) {
+TEST(ValueTable, BranchesThatBothGiveConstants) {
   constexpr std::string_view kBranches = R"(
 ir_version: 8 opset_import { domain: "" version: 17 }
 graph { name: "g"
