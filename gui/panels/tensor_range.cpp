@@ -196,17 +196,17 @@ void draw_histogram(Ui& ui, float height) {
   } else {
     draw_axis(histogram, size.x, scale.is_linear);
   }
-  std::string gap_between;
-  if (histogram.zeros > 0 && !is_empty) gap_between += fmt::format("equal {}   ", histogram.zeros);
+  std::string counts;
+  if (histogram.zeros > 0 && !is_empty) counts += fmt::format("equal {}   ", histogram.zeros);
   if (histogram.nan_a + histogram.nan_b + histogram.inf_a + histogram.inf_b > 0) {
-    gap_between += histogram.b.empty() ? fmt::format("NaN {}   Inf {}", histogram.nan_a, histogram.inf_a)
-                                       : fmt::format("NaN {} | {}   Inf {} | {}", histogram.nan_a, histogram.nan_b,
-                                                     histogram.inf_a, histogram.inf_b);
+    counts += histogram.b.empty() ? fmt::format("NaN {}   Inf {}", histogram.nan_a, histogram.inf_a)
+                                  : fmt::format("NaN {} | {}   Inf {} | {}", histogram.nan_a, histogram.nan_b,
+                                                histogram.inf_a, histogram.inf_b);
   }
-  if (!gap_between.empty()) {
-    const bool is_special = gap_between.find("NaN") != std::string::npos;
+  if (!counts.empty()) {
+    const bool is_special = counts.find("NaN") != std::string::npos;
     ImGui::PushStyleColor(ImGuiCol_Text, is_special ? to_imgui(kNanColor) : ui.theme().dim);
-    ImGui::TextUnformatted(gap_between.c_str());
+    ImGui::TextUnformatted(counts.c_str());
     ImGui::PopStyleColor();
   }
   ImGui::PopFont();

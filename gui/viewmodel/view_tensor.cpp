@@ -306,14 +306,14 @@ double TensorModel::difference(int64_t element) const {
 double TensorModel::number(TensorMode mode, int64_t element) const {
   if (!b_.defined() || mode == TensorMode::a) return element_as_double(a_, element);
   if (mode == TensorMode::b) return element_as_double(b_, element);
-  const double gap_between = difference(element);
-  if (mode == TensorMode::difference) return gap_between;
-  if (mode == TensorMode::absolute) return std::abs(gap_between);
-  if (gap_between == 0) return 0;
+  const double distance = difference(element);
+  if (mode == TensorMode::difference) return distance;
+  if (mode == TensorMode::absolute) return std::abs(distance);
+  if (distance == 0) return 0;
   if (mode == TensorMode::ulp) return metrics_of(a_, b_, element, limit_).max_ulp;
   if (mode == TensorMode::severity) return metrics_of(a_, b_, element, limit_).severity;
   return is_complex(dtype()) ? metrics_of(a_, b_, element, limit_).max_rel
-                             : std::abs(gap_between) / std::abs(element_as_double(a_, element));
+                             : std::abs(distance) / std::abs(element_as_double(a_, element));
 }
 
 ElementView TensorModel::describe(int64_t element) const {

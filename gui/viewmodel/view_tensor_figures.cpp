@@ -15,9 +15,9 @@ struct Moments {
   double mean = 0, squares = 0;
   void add(double value) {
     ++count;
-    const double gap_between = value - mean;
-    mean += gap_between / static_cast<double>(count);
-    squares += gap_between * (value - mean);
+    const double deviation = value - mean;
+    mean += deviation / static_cast<double>(count);
+    squares += deviation * (value - mean);
   }
 };
 
@@ -155,8 +155,8 @@ std::vector<ChannelRow> TensorModel::channels(int axis) const {
     const double a = element_as_double(a_, element);
     ChannelRow& row = rows[i];
     if (has_b()) {
-      const double gap_between = number(TensorMode::absolute, element);
-      if (std::isnan(gap_between) || gap_between > row.max_abs) row.max_abs = gap_between;  // NaN stays
+      const double distance = number(TensorMode::absolute, element);
+      if (std::isnan(distance) || distance > row.max_abs) row.max_abs = distance;  // NaN stays
     }
     if (!std::isfinite(a)) {
       count_special(a, row.nan, row.inf);

@@ -56,10 +56,10 @@ class HostTaps {
       C* const products = weights_.data() + tap * locations_;
       const int32_t* const at = positions;
       const C* const factors = weights;
-      const auto gap_between = static_cast<int32_t>(stride);
+      const auto step = static_cast<int32_t>(stride);
       PX_INDEPENDENT_ITERATIONS
       for (int64_t i = begin; i < end; ++i) {
-        const int32_t offset = offsets[i] + at[i] * gap_between;
+        const int32_t offset = offsets[i] + at[i] * step;
         offsets[i] = (offsets[i] | at[i]) < 0 ? -1 : offset;
         products[i] *= factors[i];
       }

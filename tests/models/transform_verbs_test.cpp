@@ -36,9 +36,9 @@ TEST(ExtractVerb, AnswersMistakesWithUsageErrors) {
       run_json({"extract", sample("cnn/model.onnx"), "--to", "max_pool2c", "-o", scratch.file("part")});
   EXPECT_EQ(unknown.exit_code, 2) << unknown.command;
   EXPECT_NE(unknown.document.at("error").at("message").get<std::string>().find("'max_pool2d'"), std::string::npos);
-  const Answer gap_between = run_json(
+  const Answer refused = run_json(
       {"extract", sample("cnn/model.onnx"), "--from", "add", "--to", "max_pool2d", "-o", scratch.file("part")});
-  EXPECT_EQ(gap_between.exit_code, 2) << gap_between.command;
+  EXPECT_EQ(refused.exit_code, 2) << refused.command;
   EXPECT_FALSE(std::filesystem::exists(scratch.file("part")));
 }
 

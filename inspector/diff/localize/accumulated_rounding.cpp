@@ -111,9 +111,9 @@ Result<Acceptance> acceptance_of(const RootFinder& finder, const ValueComparison
     if (gap_a.has_value() && gap_b.has_value())
       return near_tie(fmt::format("scores differ by {}", ulps(std::max(*gap_a, *gap_b))));
   }
-  const double gap_between = input_distance(a, b);
-  if (gap_between == 0) return near_tie_upstream();
-  return near_tie(fmt::format("the inputs differ by up to {}, and rounding decides", ulps(gap_between)));
+  const double distance = input_distance(a, b);
+  if (distance == 0) return near_tie_upstream();
+  return near_tie(fmt::format("the inputs differ by up to {}, and rounding decides", ulps(distance)));
 }
 
 }  // namespace

@@ -122,9 +122,9 @@ bool Interventions::agrees_with(const RegionRunner::Constants& constants) const 
 bool Interventions::brings_near(const RegionRunner::Constants& constants) const {
   const auto found = runner_.run_with(target_.a, target_.b, instance_, constants);
   if (!found.ok()) return false;
-  const double gap_between = relative_distance(region_.expected, region_.found, limit_).relative_rms;
-  return std::isfinite(gap_between) && relative_distance(region_.expected, *found, limit_).relative_rms <=
-                                           thresholds::kCounterfactualShare * gap_between;
+  const double distance = relative_distance(region_.expected, region_.found, limit_).relative_rms;
+  return std::isfinite(distance) && relative_distance(region_.expected, *found, limit_).relative_rms <=
+                                        thresholds::kCounterfactualShare * distance;
 }
 
 Value Interventions::made_in_a(int32_t in_a, int32_t in_b) const {

@@ -226,10 +226,10 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
     is_zero = is_zero && y == 0;
     if (x == y || (std::isnan(x) && std::isnan(y)) || (passes_over && differ_by_storing(x, y, stored))) continue;
     ++count;
-    const double gap_between = std::isfinite(x - y) ? std::abs(x - y) : std::numeric_limits<double>::infinity();
-    if (worst >= 0 && gap_between <= largest) continue;
+    const double distance = std::isfinite(x - y) ? std::abs(x - y) : std::numeric_limits<double>::infinity();
+    if (worst >= 0 && distance <= largest) continue;
     worst = element;
-    largest = gap_between;
+    largest = distance;
   }
   if (count == 0) return {};
   if (is_transposed(a, b)) return "it is transposed in B";

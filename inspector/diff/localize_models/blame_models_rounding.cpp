@@ -151,11 +151,10 @@ double diverged_in_some_elements(const RegionRunner& regions, const ValueMatch& 
   for (size_t index = 0; index < moved.size(); ++index) {
     const double x = element_as_double(a, static_cast<int64_t>(index));
     const double y = element_as_double(b, static_cast<int64_t>(index));
-    const double gap_between = std::abs(x - y), size = std::max(std::abs(x), std::abs(y));
-    if (!(gap_between > limit.atol + limit.rtol * std::abs(x)) ||
-        !(gap_between > thresholds::kNudgedMargin * moved[index]))
+    const double distance = std::abs(x - y), size = std::max(std::abs(x), std::abs(y));
+    if (!(distance > limit.atol + limit.rtol * std::abs(x)) || !(distance > thresholds::kNudgedMargin * moved[index]))
       continue;
-    if (gap_between > thresholds::kSameDefinition * size) largest = std::max(largest, gap_between / size);
+    if (distance > thresholds::kSameDefinition * size) largest = std::max(largest, distance / size);
   }
   return largest;
 }

@@ -30,11 +30,11 @@ bool quantize_alike(const Region& region, const LocatedNode& made_a, const Locat
   const Tensor &a = region.expected.tensor(), &b = region.found.tensor();
   if (!is_byte(a.dtype()) || !is_byte(b.dtype()) || !(a.shape() == b.shape())) return false;
   for (int64_t index = 0; index < a.element_count(); ++index) {
-    const int64_t gap_between = std::abs(step_of(a, index) - step_of(b, index));
-    if (gap_between == 0) continue;
+    const int64_t distance = std::abs(step_of(a, index) - step_of(b, index));
+    if (distance == 0) continue;
     auto number = unrounded(made_a, region.given_a, index);
     if (!number.has_value()) number = unrounded(made_b, region.given_b, index);
-    if (gap_between > 1 || !number.has_value()) return false;
+    if (distance > 1 || !number.has_value()) return false;
     const double from_middle = std::abs(*number - std::floor(*number) - 0.5);
     if (!(from_middle < thresholds::kNearTie)) return false;
   }

@@ -60,14 +60,14 @@ ordered_json step_json(const GenerationStep& step, bool has_two_sides) {
   return json;
 }
 
-ordered_json token_divergence_json(const std::optional<TokenDivergence>& gap_between) {
-  if (!gap_between.has_value()) return nullptr;
-  return {{"step", gap_between->step},
-          {"row", gap_between->row},
-          {"a", gap_between->a},
-          {"b", gap_between->b},
-          {"margin", number_json(gap_between->margin)},
-          {"near_tie", gap_between->near_tie}};
+ordered_json token_divergence_json(const std::optional<TokenDivergence>& divergence) {
+  if (!divergence.has_value()) return nullptr;
+  return {{"step", divergence->step},
+          {"row", divergence->row},
+          {"a", divergence->a},
+          {"b", divergence->b},
+          {"margin", number_json(divergence->margin)},
+          {"near_tie", divergence->near_tie}};
 }
 
 std::string ids_text(const std::vector<int64_t>& ids) {
@@ -120,12 +120,12 @@ std::string steps_text(const Generation& generation) {
 
 std::string token_divergence_text(const Generation& generation) {
   if (!generation.first_token_apart.has_value()) return "no token apart";
-  const TokenDivergence& gap_between = *generation.first_token_apart;
-  const std::string row = generation.sequences.size() > 1 ? fmt::format(", row {}", gap_between.row) : "";
+  const TokenDivergence& divergence = *generation.first_token_apart;
+  const std::string row = generation.sequences.size() > 1 ? fmt::format(", row {}", divergence.row) : "";
   const auto name = [](int64_t token) { return token < 0 ? std::string("none") : std::to_string(token); };
   return fmt::format("{} apart at step {}{}: {} in A, {} in B, margin {:.4g}",
-                     gap_between.near_tie ? "near tie," : "token", gap_between.step, row, name(gap_between.a),
-                     name(gap_between.b), gap_between.margin);
+                     divergence.near_tie ? "near tie," : "token", divergence.step, row, name(divergence.a),
+                     name(divergence.b), divergence.margin);
 }
 
 std::string causes_text(const Comparison& comparison) {
@@ -138,11 +138,11 @@ std::string causes_text(const Comparison& comparison) {
 std::string expectation_text(const Generation& generation) {
   if (!generation.is_expectation_missed)
     return fmt::format("as expected: {}\n", plural(generation.expected.size(), "sequence"));
-  const auto& gap_between = generation.first_token_apart;
-  if (!gap_between.has_value()) return "not as expected\n";
+  const auto& divergence = generation.first_token_apart;
+  if (!divergence.has_value()) return "not as expected\n";
   const auto name = [](int64_t token) { return token < 0 ? std::string("no token") : fmt::format("token {}", token); };
-  return fmt::format("not as expected at step {} of row {}: {} and not {} (margin {:.4g})\n", gap_between->step,
-                     gap_between->row, name(gap_between->b), name(gap_between->a), gap_between->margin);
+  return fmt::format("not as expected at step {} of row {}: {} and not {} (margin {:.4g})\n", divergence->step,
+                     divergence->row, name(divergence->b), name(divergence->a), divergence->margin);
 }
 
 std::string speed_text(const Generation& generation) {

@@ -70,13 +70,13 @@ std::optional<TokenDivergence> first_unexpected(const Generation& generation) {
       if (a == b) continue;
       const bool has_margin = generation.settings.beams == 1 && step < generation.steps.size();
       const double margin = has_margin ? generation.steps[step].margin[row] : 0;
-      const TokenDivergence gap_between{static_cast<int64_t>(step),
-                                        static_cast<int64_t>(row),
-                                        a,
-                                        b,
-                                        margin,
-                                        has_margin && a >= 0 && b >= 0 && margin <= kTie};
-      if (!first.has_value() || gap_between.step < first->step) first = gap_between;
+      const TokenDivergence divergence{static_cast<int64_t>(step),
+                                       static_cast<int64_t>(row),
+                                       a,
+                                       b,
+                                       margin,
+                                       has_margin && a >= 0 && b >= 0 && margin <= kTie};
+      if (!first.has_value() || divergence.step < first->step) first = divergence;
       break;
     }
   }

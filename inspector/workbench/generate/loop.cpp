@@ -89,10 +89,10 @@ class Loop {
   void compare_choice(int64_t row, const Choice& a, const Choice& b, double preferred, GenerationStep& step) {
     if (a.token == b.token) return;
     step.near_tie = !has_diverged_;
-    const TokenDivergence gap_between{step.step, row, a.token, b.token, preferred, step.near_tie};
+    const TokenDivergence divergence{step.step, row, a.token, b.token, preferred, step.near_tie};
     // A fault is worth more than a tie that came before it.
-    if (!result_.first_token_apart.has_value() || (result_.first_token_apart->near_tie && !gap_between.near_tie))
-      result_.first_token_apart = gap_between;
+    if (!result_.first_token_apart.has_value() || (result_.first_token_apart->near_tie && !divergence.near_tie))
+      result_.first_token_apart = divergence;
   }
 
   Status end_step(GenerationStep step) {

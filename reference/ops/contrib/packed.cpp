@@ -172,8 +172,8 @@ Status op_contrib_packed_multi_head_attention(OpContext& op) {
   if (query.rank() == 4) {
     if (query[1] != heads || query[2] != 3)
       return execution_error(fmt::format("query has shape {}", query.to_string()));
-    const Tensor gap_between = PX_TRY(transpose(op, op.input(0), {0, 2, 1, 3}));  // [tokens, 3, heads, size]
-    const Numbers<double> numbers(gap_between);
+    const Tensor by_heads = PX_TRY(transpose(op, op.input(0), {0, 2, 1, 3}));  // [tokens, 3, heads, size]
+    const Numbers<double> numbers(by_heads);
     const int64_t hidden = heads * query[3];
     in.queries = PX_TRY(columns_of(numbers.span(), query[0], 3 * hidden, 0, hidden, heads));
     in.keys = PX_TRY(columns_of(numbers.span(), query[0], 3 * hidden, hidden, hidden, heads));

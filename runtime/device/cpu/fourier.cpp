@@ -82,21 +82,21 @@ inline void radix_four(const Stage& stage, int64_t p, const Parts& in, const Par
   const double turn = stage.sine(m);  // of a quarter: -1, or 1 for the inverse
   const double* const real = in.real + p * run;
   const double* const imaginary = in.imaginary + p * run;
-  const int64_t gap_between = m * run;
+  const int64_t quarter = m * run;
   double* const to_real = out.real + 4 * p * run;
   double* const to_imaginary = out.imaginary + 4 * p * run;
   const double cosines[] = {stage.cosine(p), stage.cosine(2 * p), stage.cosine(3 * p)};
   const double sines[] = {stage.sine(p), stage.sine(2 * p), stage.sine(3 * p)};
   PX_INDEPENDENT_ITERATIONS
   for (int64_t q = 0; q < run; ++q) {
-    const double even_real = real[q] + real[q + 2 * gap_between];
-    const double even_imaginary = imaginary[q] + imaginary[q + 2 * gap_between];
-    const double odd_real = real[q] - real[q + 2 * gap_between];
-    const double odd_imaginary = imaginary[q] - imaginary[q + 2 * gap_between];
-    const double sum_real = real[q + gap_between] + real[q + 3 * gap_between];
-    const double sum_imaginary = imaginary[q + gap_between] + imaginary[q + 3 * gap_between];
-    const double rotated_real = -turn * (imaginary[q + gap_between] - imaginary[q + 3 * gap_between]);
-    const double rotated_imaginary = turn * (real[q + gap_between] - real[q + 3 * gap_between]);
+    const double even_real = real[q] + real[q + 2 * quarter];
+    const double even_imaginary = imaginary[q] + imaginary[q + 2 * quarter];
+    const double odd_real = real[q] - real[q + 2 * quarter];
+    const double odd_imaginary = imaginary[q] - imaginary[q + 2 * quarter];
+    const double sum_real = real[q + quarter] + real[q + 3 * quarter];
+    const double sum_imaginary = imaginary[q + quarter] + imaginary[q + 3 * quarter];
+    const double rotated_real = -turn * (imaginary[q + quarter] - imaginary[q + 3 * quarter]);
+    const double rotated_imaginary = turn * (real[q + quarter] - real[q + 3 * quarter]);
     to_real[q] = even_real + sum_real;
     to_imaginary[q] = even_imaginary + sum_imaginary;
     store_product(odd_real + rotated_real, odd_imaginary + rotated_imaginary, cosines[0], sines[0], to_real + q + run,

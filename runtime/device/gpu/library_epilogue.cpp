@@ -91,10 +91,9 @@ bool is_as_ours(const EpilogueKind& kind, const std::vector<float>& sums, const 
     const bool is_exact = std::equal(theirs, theirs + bytes, stored.data());
     if (is_exact) continue;
     if (kind.epilogue != Epilogue::tanh_gelu || std::isinf(ours)) return false;
-    const int64_t gap_between =
-        place_among_numbers(kind.dtype, theirs) - place_among_numbers(kind.dtype, stored.data());
+    const int64_t distance = place_among_numbers(kind.dtype, theirs) - place_among_numbers(kind.dtype, stored.data());
     const bool is_sum_rounded = std::abs(shown - ours) <= kLostBySum * std::abs(sums[i]);
-    if (std::abs(gap_between) > kUnits && !is_sum_rounded) return false;
+    if (std::abs(distance) > kUnits && !is_sum_rounded) return false;
   }
   return true;
 }

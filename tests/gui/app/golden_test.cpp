@@ -42,10 +42,10 @@ Difference compare(const Picture& a, const Picture& b) {
   difference.picture = {a.width, a.height, std::vector<uint8_t>(a.rgba.size(), 255)};
   int64_t count = 0;
   for (size_t i = 0; i < a.rgba.size(); i += 4) {
-    int gap_between = 0;
-    for (size_t c = 0; c < 3; ++c) gap_between = std::max(gap_between, std::abs(a.rgba[i + c] - b.rgba[i + c]));
-    count += gap_between >= kLeastDistance;
-    for (size_t c = 0; c < 3; ++c) difference.picture.rgba[i + c] = gap_between >= kLeastDistance ? 255 : 0;
+    int distance = 0;
+    for (size_t c = 0; c < 3; ++c) distance = std::max(distance, std::abs(a.rgba[i + c] - b.rgba[i + c]));
+    count += distance >= kLeastDistance;
+    for (size_t c = 0; c < 3; ++c) difference.picture.rgba[i + c] = distance >= kLeastDistance ? 255 : 0;
   }
   difference.share = static_cast<double>(count) / (static_cast<double>(a.rgba.size()) / 4);
   return difference;
@@ -72,15 +72,15 @@ TEST_P(Golden, LooksAsItDid) {
   const Difference difference = compare(now, *golden);
   if (difference.share <= kMostShare) return;
   const std::string shown = std::filesystem::absolute(fmt::format("golden_{}.png", view.name)).string(),
-                    gap_between = std::filesystem::absolute(fmt::format("golden_{}_apart.png", view.name)).string();
+                    difference_path = std::filesystem::absolute(fmt::format("golden_{}_apart.png", view.name)).string();
   ASSERT_TRUE(write_png(shown, now).ok());
   if (!difference.picture.rgba.empty()) {
-    ASSERT_TRUE(write_png(gap_between, difference.picture).ok());
+    ASSERT_TRUE(write_png(difference_path, difference.picture).ok());
   }
   ADD_FAILURE() << fmt::format(
       "{:.2f} % of the pixels differ from {}, at most {:.2f} % may.\nThe view now: {}\nWhere it differs: {}\n"
       "If it is meant to look so: {}",
-      difference.share * 100, golden_path(view.name), kMostShare * 100, shown, gap_between, kRenew);
+      difference.share * 100, golden_path(view.name), kMostShare * 100, shown, difference_path, kRenew);
 }
 
 INSTANTIATE_TEST_SUITE_P(Views, Golden, testing::ValuesIn(kViews),

@@ -17,13 +17,12 @@ Color at(const Picture& picture, ImVec2 location) {
   return {p[0], p[1], p[2]};
 }
 
-int gap_between(Color a, Color b) { return std::max({std::abs(a.r - b.r), std::abs(a.g - b.g), std::abs(a.b - b.b)}); }
+int distance(Color a, Color b) { return std::max({std::abs(a.r - b.r), std::abs(a.g - b.g), std::abs(a.b - b.b)}); }
 
 int64_t count_of(const Picture& picture, const Widget& area, Color color) {
   int64_t count = 0;
   for (float y = area.least.y + 1; y < area.greatest.y - 1; ++y) {
-    for (float x = area.least.x + 1; x < area.greatest.x - 1; ++x)
-      count += gap_between(at(picture, {x, y}), color) <= 3;
+    for (float x = area.least.x + 1; x < area.greatest.x - 1; ++x) count += distance(at(picture, {x, y}), color) <= 3;
   }
   return count;
 }

@@ -72,16 +72,16 @@ TEST(ProfileOfFusedNodes, NamesAndCountsTheirParts) {
     return profile_model(request, 1, [](const std::string& name) { return make_executor(name); });
   };
   const auto fused = profile("cpu");
-  const auto gap_between = profile("reference");
+  const auto unfused = profile("reference");
   ASSERT_TRUE(fused.ok()) << fused.error().message;
-  ASSERT_TRUE(gap_between.ok()) << gap_between.error().message;
+  ASSERT_TRUE(unfused.ok()) << unfused.error().message;
   const auto flops_of = [](const ProfileResult& result) {
     int64_t sum = 0;
     for (const NodeProfile& node : result.nodes) sum += node.flops;
     return sum;
   };
-  EXPECT_LT(fused->nodes.size(), gap_between->nodes.size());
-  EXPECT_EQ(flops_of(*fused), flops_of(*gap_between));
+  EXPECT_LT(fused->nodes.size(), unfused->nodes.size());
+  EXPECT_EQ(flops_of(*fused), flops_of(*unfused));
   const auto joined = std::ranges::find_if(fused->nodes, [](const NodeProfile& node) { return !node.sources.empty(); });
   ASSERT_NE(joined, fused->nodes.end());
   EXPECT_GT(joined->sources.size(), 1U);

@@ -233,12 +233,12 @@ void multiply_panel(const PanelRows& a, const PanelTask& task, int64_t vectors, 
 void multiply_task(const PanelRows& a, const PanelTask& task, int64_t vectors, const FinishTile& finish) {
   if (task.columns == vectors * kPanelLanes) return multiply_panel(a, task, vectors, finish);
   alignas(32) float whole[kBandRows * kWidth];
-  PanelTask gap_between = task;
-  gap_between.c = whole;
-  gap_between.ldc = kWidth;
-  gap_between.epilogue = {};
-  gap_between.epilogue.bias = task.epilogue.bias;
-  multiply_panel(a, gap_between, vectors, nullptr);
+  PanelTask full = task;
+  full.c = whole;
+  full.ldc = kWidth;
+  full.epilogue = {};
+  full.epilogue.bias = task.epilogue.bias;
+  multiply_panel(a, full, vectors, nullptr);
   const auto [bias, addend, lowest, highest] = task.epilogue;
   for (int64_t i = 0; i < task.band.rows; ++i) {
     for (int64_t j = 0; j < task.columns; ++j) {

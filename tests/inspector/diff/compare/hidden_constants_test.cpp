@@ -154,12 +154,12 @@ TEST_F(HiddenConstants, ShapesAxesAndIndicesMayBeEquivalentConstants) {
   EXPECT_EQ(reported(comparison), expected);
   for (const auto& [faulty, first, op] :
        {std::tuple(wrong_first, "bent", "Relu"), {wrong_final, "y", "Tanh"}, {wrong_weight, "w", "MatMul"}}) {
-    const Comparison gap_between = blame(written({}), written(faulty));
-    ASSERT_TRUE(gap_between.first_divergence.has_value()) << first;
-    EXPECT_EQ(gap_between.first_divergence->path, first);
-    EXPECT_EQ(reported(gap_between), expected) << first;
-    ASSERT_EQ(gap_between.causes.size(), 1U) << first << ": " << gap_between.causes.back().why;
-    EXPECT_EQ(gap_between.causes.front().op, op);
+    const Comparison found = blame(written({}), written(faulty));
+    ASSERT_TRUE(found.first_divergence.has_value()) << first;
+    EXPECT_EQ(found.first_divergence->path, first);
+    EXPECT_EQ(reported(found), expected) << first;
+    ASSERT_EQ(found.causes.size(), 1U) << first << ": " << found.causes.back().why;
+    EXPECT_EQ(found.causes.front().op, op);
   }
 }
 

@@ -84,7 +84,7 @@ TEST_F(BlameEffects, PartsOfWhatIsTurnedEarlierOrLaterAreNoPair) {
 
 // True and false are numbers at once in B, and by way of integers in A.
 TEST_F(BlameEffects, ACastThatChangesNoNumberIsNoCauseBesideSwappedOperands) {
-  const auto gap_between = [](bool goes_by_integers, bool is_swapped) {
+  const auto subtracted = [](bool goes_by_integers, bool is_swapped) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("zero", sines({1}, 0, 1)).declare("is_more", "bool[4,4]");
     builder.node("Exp", {"x"}, {"grown"}).node("Greater", {"x", "zero"}, {"is_more"});
@@ -97,7 +97,7 @@ TEST_F(BlameEffects, ACastThatChangesNoNumberIsNoCauseBesideSwappedOperands) {
                  {"apart"});
     return builder.node("Tanh", {"apart"}, {"y"}).output("y"), builder;
   };
-  const Comparison comparison = blame(gap_between(true, false), gap_between(false, true));
+  const Comparison comparison = blame(subtracted(true, false), subtracted(false, true));
   ASSERT_EQ(comparison.causes.size(), 1U) << reported(comparison);
   EXPECT_EQ(reported(comparison), "Sub: the operands are swapped in B\n");
 }
@@ -260,10 +260,10 @@ TEST_F(BlameEffects, ASplitWithSwappedOutputsIsNamedOnce) {
 
 // A normalization folded by two programs: each weight by its own rounding, the large next to the small.
 TEST_F(BlameEffects, WeightsFoldedByTwoProgramsAreTheSame) {
-  const auto folded = [](float gap_between) {
+  const auto folded = [](float difference) {
     GraphBuilder builder(17);
     Tensor weight = sines({4, 4}, 1e-4, 1.3);
-    weight.mutable_as<float>()[3] = 1 + gap_between;
+    weight.mutable_as<float>()[3] = 1 + difference;
     builder.input("x", "float32[4,4]").initializer("w", weight).node("MatMul", {"x", "w"}, {"product"});
     return builder.node("Tanh", {"product"}, {"y"}).output("y"), builder;
   };

@@ -196,10 +196,10 @@ TEST_F(Groups, RunAgainWithTheirOwnResultsTheyRepeatTheOracle) {
   const auto again = group->run_from(3, {of_member}).take();
   EXPECT_EQ(diff::distance_between(usual, again.at(0), {}).severity, 0);
   const auto nudged = group->run_nudged(1, 2).take();
-  const auto gap_between = diff::distance_between(usual, nudged.at(0), {}).metrics;
-  ASSERT_TRUE(gap_between.has_value());
-  EXPECT_GT(gap_between->max_abs, 0);
-  EXPECT_LT(gap_between->max_abs, 1e-5);
+  const auto distance = diff::distance_between(usual, nudged.at(0), {}).metrics;
+  ASSERT_TRUE(distance.has_value());
+  EXPECT_GT(distance->max_abs, 0);
+  EXPECT_LT(distance->max_abs, 1e-5);
   const auto single = captured.compute({&value_infos.main(), 0, ""}).take();
   EXPECT_EQ(NodeGroup::around(captured, {&value_infos.main(), 0, ""}, single).take(), nullptr);
 }
