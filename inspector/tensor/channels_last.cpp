@@ -40,7 +40,7 @@ void with_bytes(size_t element_bytes, const Use& use) {
 
 // target[row][column] = source[column][row].
 template <class T>
-void turn(const T* source, int64_t source_stride, int64_t rows, int64_t columns, T* target) {
+void transpose(const T* source, int64_t source_stride, int64_t rows, int64_t columns, T* target) {
   if constexpr (sizeof(T) <= 8) {
     transpose_tile(target, columns, source, source_stride, rows, columns);
   } else {
@@ -94,7 +94,7 @@ void TransposingReader::read(int64_t first, int64_t end, std::byte* target) cons
     while (first < end) {
       const int64_t batch = first / rows_, row = first % rows_;
       const int64_t count = std::min(line_end(first), end) - first;
-      turn(reinterpret_cast<const T*>(data_) + batch * rows_ * length_ + row, rows_, count, length_, to);
+      transpose(reinterpret_cast<const T*>(data_) + batch * rows_ * length_ + row, rows_, count, length_, to);
       to += count * length_;
       first += count;
     }

@@ -39,7 +39,7 @@ PX_INLINE inline void transpose_square(const Number* from, const InterleavedLine
 }
 
 template <class Number>
-void turn(const Number* from, const InterleavedLines& how, Number* to) {
+void transpose(const Number* from, const InterleavedLines& how, Number* to) {
   with_widest_vectors([=](auto lanes) PX_INLINE {
     const auto transpose_one = [=](int64_t line, int64_t k)
                                    PX_INLINE { to[k * how.out_stride + line] = from[line * how.stride + k]; };
@@ -60,7 +60,7 @@ void turn(const Number* from, const InterleavedLines& how, Number* to) {
 
 }  // namespace
 
-void interleave_lines(const double* from, const InterleavedLines& how, double* to) { turn(from, how, to); }
-void interleave_lines(const uint64_t* from, const InterleavedLines& how, uint64_t* to) { turn(from, how, to); }
+void interleave_lines(const double* from, const InterleavedLines& how, double* to) { transpose(from, how, to); }
+void interleave_lines(const uint64_t* from, const InterleavedLines& how, uint64_t* to) { transpose(from, how, to); }
 
 }  // namespace parallax::reference

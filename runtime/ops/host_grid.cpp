@@ -79,8 +79,8 @@ class HostGrid {
       for (int64_t channel = 0; channel < locations_.channels; channel += kGroup) {
         const int64_t width = std::min(kGroup, locations_.channels - channel);
         taps.add_up_group(grouped + (sample * groups_ * kGroup + channel) * locations_.plane, count, sums);
-        turn(y + (sample * locations_.channels + channel) * locations_.locations + first, locations_.locations, sums,
-             kGroup, width, count);
+        transpose(y + (sample * locations_.channels + channel) * locations_.locations + first, locations_.locations,
+                  sums, kGroup, width, count);
       }
     });
   }

@@ -23,7 +23,8 @@ void group_channels(const C* feature_maps, int64_t samples, int64_t channels, in
       const int64_t channel = group % groups * kGroup, width = std::min(kGroup, channels - channel);
       C* const target = grouped + (group * plane + first) * kGroup;
       if (width < kGroup) std::fill_n(target, count * kGroup, C(0));
-      turn(target, kGroup, feature_maps + (group / groups * channels + channel) * plane + first, plane, count, width);
+      transpose(target, kGroup, feature_maps + (group / groups * channels + channel) * plane + first, plane, count,
+                width);
     }
   });
 }

@@ -172,7 +172,8 @@ bool align_region(const AlignedBin<Cpu, C>& bin, const C* grouped, int64_t regio
     const int64_t groups = channel_groups<C>(bin.channels), plane = bin.rows * bin.columns;
     const int64_t sample = bin.plane_of(region, 0) / (bin.channels * plane);
     taps.add_up_group(grouped + (sample * groups * kGroup + channel) * plane, locations, sums.data());
-    turn(y + channel * locations, locations, sums.data(), kGroup, std::min(kGroup, bin.channels - channel), locations);
+    transpose(y + channel * locations, locations, sums.data(), kGroup, std::min(kGroup, bin.channels - channel),
+              locations);
   }
   for (int64_t channel = 0; channel < bin.channels; ++channel, y += locations) {
     if (grouped == nullptr) taps.add_up(bin.feature_maps.data + bin.plane_of(region, channel), locations, y);

@@ -148,10 +148,10 @@ void softmax_short(const Softmax& softmax, const RowLayout& layout, const float*
       const int64_t first = index % groups * kRows, count = std::min(kRows, next_to - first);
       const int64_t start = inner == 1 ? first * length : index / groups * length * inner + first;
       if (count < kRows) std::fill_n(values, length * kRows, 0.0F);
-      if (inner == 1) turn(values, kRows, x + start, length, length, count);
+      if (inner == 1) transpose(values, kRows, x + start, length, length, count);
       for (int64_t i = 0; i < length && inner > 1; ++i) std::copy_n(x + start + i * inner, count, values + i * kRows);
       softmax(values);
-      if (inner == 1) turn(y + start, length, values, kRows, count, length);
+      if (inner == 1) transpose(y + start, length, values, kRows, count, length);
       for (int64_t i = 0; i < length && inner > 1; ++i) std::copy_n(values + i * kRows, count, y + start + i * inner);
     }
   });
@@ -170,11 +170,11 @@ void softmax_across(const Row& softmax, const RowLayout& layout, const float* x,
       const int64_t first = tile % tiles * rows, width = std::min(rows, inner - first);
       const int64_t start = tile / tiles * length * inner + first;
       for (int64_t i = 0; i < length; i += kMostRows)
-        turn(values.data() + i, length, x + start + i * inner, inner, width, std::min(kMostRows, length - i));
+        transpose(values.data() + i, length, x + start + i * inner, inner, width, std::min(kMostRows, length - i));
       for (int64_t row = 0; row < width; ++row)
         softmax(row, values.data() + row * length, results.data() + row * length);
       for (int64_t i = 0; i < length; i += kMostRows)
-        turn(y + start + i * inner, inner, results.data() + i, length, std::min(kMostRows, length - i), width);
+        transpose(y + start + i * inner, inner, results.data() + i, length, std::min(kMostRows, length - i), width);
     }
   });
 }

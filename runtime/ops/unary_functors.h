@@ -83,7 +83,7 @@ PX_LIBRARY_FUNCTOR(Atanh, atanh)
 template <int32_t kQuarters>
 struct Permuted {
   static constexpr int64_t kWork = 4;
-  PX_HD bool is_in_fast_range(float x) const { return std::fabs(x) <= math::kMostTransposed; }
+  PX_HD bool is_in_fast_range(float x) const { return std::fabs(x) <= math::kMostReduced; }
   PX_HD float in_fast_range(float x) const { return math::sin_reduced(x, kQuarters); }
   template <class T>
   PX_HD T operator()(T x) const {

@@ -44,7 +44,7 @@ bool take_scale(const Fuser& fuser, AttentionOperand& operand) {
   return false;
 }
 
-void turn(AttentionOperand& operand, const std::vector<int64_t>& permutation) {
+void transpose(AttentionOperand& operand, const std::vector<int64_t>& permutation) {
   if (operand.order.empty()) operand.order = plain_order(permutation.size());
   for (int64_t& axis : operand.order) axis = permutation[static_cast<size_t>(axis)];
 }
@@ -56,7 +56,7 @@ bool take_transpose(const Fuser& fuser, AttentionOperand& operand) {
   if (!permutation.has_value() || (!operand.order.empty() && operand.order.size() != permutation->size())) return false;
   // Groups count along the last batch axis, which has to stay that.
   if (operand.groups > 1) return false;
-  turn(operand, *permutation);
+  transpose(operand, *permutation);
   operand.value = fuser.input(*fuser.at(at), 0);
   operand.members.push_back(at);
   return true;
@@ -85,7 +85,7 @@ bool take_flat_transpose(const Fuser& fuser, AttentionOperand& operand) {
     return false;
   std::vector<int64_t> swap = plain_order(dims->size());
   std::swap(swap[dims->size() - 1], swap[dims->size() - 2]);
-  turn(operand, swap);
+  transpose(operand, swap);
   operand.value = source;
   operand.members.insert(operand.members.end(), {last, middle, first});
   return true;

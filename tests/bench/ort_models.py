@@ -95,8 +95,8 @@ def rotary(b, x, cosine, sine, size):
     def part(begin, end):
         bounds = [b.constant(np.array([value], np.int64)) for value in (begin, end, 3)]
         return b.node("Slice", x, *bounds)
-    turned = b.node("Concat", b.node("Neg", part(size // 2, size)), part(0, size // 2), axis=-1)
-    return b.node("Add", b.node("Mul", x, cosine), b.node("Mul", turned, sine))
+    rotated = b.node("Concat", b.node("Neg", part(size // 2, size)), part(0, size // 2), axis=-1)
+    return b.node("Add", b.node("Mul", x, cosine), b.node("Mul", rotated, sine))
 
 
 def llama(width=1024, inner=2816, sequence=256, size=64, batch=1):

@@ -25,7 +25,7 @@ PRODUCTS = {
     "Gemm": ("Gemm", {"x": normal(64, 512)}, {"w": normal(512, 512), "b": normal(512)}, {"transB": 1}),
     "Gemm one row": ("Gemm", {"x": normal(1, 2048)}, {"w": normal(1000, 2048), "b": normal(1000)}, {"transB": 1}),
     "Gemm plain": ("Gemm", {"x": normal(64, 512)}, {"w": normal(512, 512), "b": normal(512)}, {}),
-    "Gemm turned": ("Gemm", {"x": normal(512, 64)}, {"w": normal(512, 512), "b": normal(512)}, {"transA": 1, "alpha": 0.5}),
+    "Gemm transposed": ("Gemm", {"x": normal(512, 64)}, {"w": normal(512, 512), "b": normal(512)}, {"transA": 1, "alpha": 0.5}),
     "Einsum": einsum("bij,bjk->bik", (8, 64, 128), (8, 128, 64)),
     "Einsum scores": einsum("bhqd,bhkd->bhqk", HEADS, HEADS),
     "Einsum scores of rows": einsum("bqhd,bkhd->bhqk", (1, 128, 12, 64), (1, 128, 12, 64)),

@@ -160,8 +160,8 @@ def llama(seed):
 
     def turn(value):
         low, high = b.add("Slice", value, *ends(0, half)), b.add("Slice", value, *ends(half, 2 * half))
-        turned = b.add("Concat", b.add("Neg", high), low, axis=-1)
-        return b.add("Add", b.add("Mul", value, cos), b.add("Mul", turned, sin))
+        rotated = b.add("Concat", b.add("Neg", high), low, axis=-1)
+        return b.add("Add", b.add("Mul", value, cos), b.add("Mul", rotated, sin))
 
     mask = b.constant(np.triu(np.full((length, length), np.finfo(np.float32).min), 1).astype(np.float32), "mask")
     for _ in range(2):
@@ -313,7 +313,7 @@ def unet(seed):
 
 
 def positions(seed):
-    """Grouped heads, positions turned by tables that nodes make of constants, a bias by distance, and a mask of -1e9 that is added."""
+    """Grouped heads, positions rotated by tables that nodes make of constants, a bias by distance, and a mask of -1e9 that is added."""
     b = Builder("positions", seed)
     x = b.input("x", normal(b, 1, 5, 16))
     angles = b.add("Mul", b.constant(np.arange(5, dtype=np.float32)[:, None], "steps"), b.constant((0.5 ** np.arange(4, dtype=np.float32))[None], "frequencies"))

@@ -398,7 +398,7 @@ def attribute_lost(model, place, rng):
 
 
 @kind
-def turned_once_more(model, place, rng):
+def transposed_once_more(model, place, rng):
     """Two axes of equal size exchanged behind a product."""
     graph, node, enclosing = place
     if enclosing or not is_op(place, "MatMul") or len(node.input) != 2 or array_of(place, node.input[1]) is None:
@@ -412,11 +412,11 @@ def turned_once_more(model, place, rng):
     side = int(np.sqrt(width))
     if side * side != width:
         return None
-    stem = f"{node.output[0]}_turned"
+    stem = f"{node.output[0]}_transposed"
     for name, shape in ((f"{stem}_in", [0, 0, side, side]), (f"{stem}_out", [0, 0, width])):
         graph.initializer.append(numpy_helper.from_array(np.array(shape, np.int64), name))
     first = insert_after(graph, node, node.output[0], "Reshape", f"{stem}_fold", (f"{stem}_in",))
-    second = insert_after(graph, first, first.output[0], "Transpose", f"{stem}_turn", (), perm=[0, 1, 3, 2])
+    second = insert_after(graph, first, first.output[0], "Transpose", f"{stem}_transpose", (), perm=[0, 1, 3, 2])
     insert_after(graph, second, second.output[0], "Reshape", f"{stem}_unfold", (f"{stem}_out",))
     return [second.name, first.name]
 

@@ -89,7 +89,7 @@ def weights_as_nodes(model, rng):
 
 
 def transposed_weights(model, rng):
-    """A weight is stored the other way round and turned by a node, as exporters do that fold nothing."""
+    """A weight is stored the other way round and transposed by a node, as exporters do that fold nothing."""
     for place in list(places(model.graph)):
         graph, node, _ = place
         array = array_of(place, node.input[1]) if node.op_type == "MatMul" and len(node.input) == 2 else None
@@ -97,9 +97,9 @@ def transposed_weights(model, rng):
             continue
         tensor = weight_of(place, node.input[1])
         set_array(tensor, array.T)
-        turned = helper.make_node("Transpose", [tensor.name], [f"{tensor.name}_turned"], name=f"turn_{tensor.name}", perm=[1, 0])
-        node.input[1] = turned.output[0]
-        graph.node.insert(list(graph.node).index(node), turned)
+        transposed = helper.make_node("Transpose", [tensor.name], [f"{tensor.name}_transposed"], name=f"transpose_{tensor.name}", perm=[1, 0])
+        node.input[1] = transposed.output[0]
+        graph.node.insert(list(graph.node).index(node), transposed)
 
 
 STRUCTURAL = (add_identities, add_transposes, weights_as_nodes, transposed_weights)
@@ -152,7 +152,7 @@ def split_products(model, rng):
             graph.node.insert(position + offset, item)
 
 
-def turn_gemms(model, rng):
+def transpose_gemms(model, rng):
     """The weights of Gemm stored the other way round, and the attribute that says so."""
     for place in list(places(model.graph)):
         array = array_of(place, place[1].input[1]) if place[1].op_type == "Gemm" else None
@@ -179,7 +179,7 @@ def decompose(model, rng):
             graph.initializer.append(numpy_helper.from_array(np.array([axis], np.int64), f"{y}_axes"))
             replace(graph, node, [make("ReduceMax", [node.input[0]], f"{y}_top", axes=[axis]), make("Sub", [node.input[0], f"{y}_top"], f"{y}_low"), make("Exp", [f"{y}_low"], f"{y}_exp"), make("ReduceSum", [f"{y}_exp", f"{y}_axes"], f"{y}_sum"), make("Div", [f"{y}_exp", f"{y}_sum"], y)])
         elif node.op_type == "Gemm" and attribute(node, "transB"):
-            replace(graph, node, [make("Transpose", [node.input[1]], f"{y}_turned", perm=[1, 0]), make("MatMul", [node.input[0], f"{y}_turned"], f"{y}_product"), make("Add", [f"{y}_product", node.input[2]], y)])
+            replace(graph, node, [make("Transpose", [node.input[1]], f"{y}_transposed", perm=[1, 0]), make("MatMul", [node.input[0], f"{y}_transposed"], f"{y}_product"), make("Add", [f"{y}_product", node.input[2]], y)])
         elif node.op_type == "Softsign":
             graph.initializer.append(numpy_helper.from_array(np.float32(1), f"{y}_one"))
             replace(graph, node, [make("Abs", [node.input[0]], f"{y}_abs"), make("Add", [f"{y}_abs", f"{y}_one"], f"{y}_more"), make("Div", [node.input[0], f"{y}_more"], y)])
@@ -218,4 +218,4 @@ def to_half(model, rng):
     return model
 
 
-HEALTHY = {"renamed": None, "restructured": restructure, "folded": fold_normalisation, "accumulated": split_products, "decomposed": decompose, "half": to_half, "turned": turn_gemms}
+HEALTHY = {"renamed": None, "restructured": restructure, "folded": fold_normalisation, "accumulated": split_products, "decomposed": decompose, "half": to_half, "transposed": transpose_gemms}

@@ -55,8 +55,8 @@ def plain_operators(model, rng):
             below = w.add("Less", x, w.held(f(0), "zero"))
             w.add("Where", below, w.add("Mul", x, w.held(f(attribute(node, "alpha", 0.01)), "slope")), x, last=True)
         elif node.op_type == "Sigmoid":
-            turned = w.add("Tanh", w.add("Mul", x, w.held(f(0.5), "half")))
-            w.add("Add", w.add("Mul", turned, w.held(f(0.5), "half_again")), w.held(f(0.5), "middle"), last=True)
+            bent = w.add("Tanh", w.add("Mul", x, w.held(f(0.5), "half")))
+            w.add("Add", w.add("Mul", bent, w.held(f(0.5), "half_again")), w.held(f(0.5), "middle"), last=True)
         elif node.op_type == "Softplus":
             far = w.add("Exp", w.add("Neg", w.add("Abs", x)))
             w.add("Add", w.add("Log", w.add("Add", far, w.held(f(1), "one"))), w.add("Relu", x), last=True)

@@ -84,7 +84,7 @@ Status op_contrib_rotary_embedding(OpContext& op) {
   const Rotation rotation = PX_TRY(Rotation::create(op, 2, 3, op.find_int("interleaved").value_or(0) != 0));
   const int64_t asked = op.find_int("rotary_embedding_dim").value_or(0);
   if (asked != 0 && asked != 2 * rotation.pairs) {
-    return execution_error(fmt::format("rotary_embedding_dim is {}, the caches turn {}", asked, 2 * rotation.pairs));
+    return execution_error(fmt::format("rotary_embedding_dim is {}, the caches rotate {}", asked, 2 * rotation.pairs));
   }
   const Numbers<double> numbers(op.input(0));
   HeadBlock block;

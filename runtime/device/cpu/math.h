@@ -220,9 +220,9 @@ PX_HD inline float atan(float x) {
 PX_HD inline double atan(double x) { return std::atan(x); }
 
 // Magnitudes up to which the polynomial holds.
-inline constexpr float kMostTransposed = 0x1p20F;
+inline constexpr float kMostReduced = 0x1p20F;
 
-// sin(x + quarters * pi/2) for |x| <= kMostTurned: in double, so that x less the nearest multiple of pi/2, whose first
+// sin(x + quarters * pi/2) for |x| <= kMostReduced: in double, so that x less the nearest multiple of pi/2, whose first
 // part has 33 bits and times 20 of them is exact, keeps its digits; then Taylor's series on [-pi/4, pi/4], cut off
 // where they err by 2e-9 and 2e-10.
 PX_HD inline float sin_reduced(float x, int32_t quarters) {

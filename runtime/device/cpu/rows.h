@@ -104,7 +104,7 @@ void fold_rows_across(const Fold& fold, const C* in, int64_t length, int64_t cou
   if (count < kRowsAcross) std::fill_n(values, used * kRowsAcross, C(0));
   for (int64_t first = 0; first < length; first += kLanes) {
     const int64_t steps = std::min(kLanes, length - first);
-    turn(values, kRowsAcross, in + first, length, steps, count);
+    transpose(values, kRowsAcross, in + first, length, steps, count);
     vectorized(0, steps * kRowsAcross, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) lanes[i] = fold.step(lanes[i], values[i]);
     });

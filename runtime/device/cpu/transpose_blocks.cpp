@@ -22,7 +22,8 @@ inline void lace_lines(T* target, const T* source, int64_t source_stride, int64_
 }  // namespace
 
 template <class T>
-void turn(T* target, int64_t target_stride, const T* source, int64_t source_stride, int64_t rows, int64_t columns) {
+void transpose(T* target, int64_t target_stride, const T* source, int64_t source_stride, int64_t rows,
+               int64_t columns) {
   // In a loop of one, for the registers that wider instructions come with.
   vectorized(0, 1, [=](int64_t, int64_t) {
     constexpr int kFew = 3;
@@ -31,9 +32,9 @@ void turn(T* target, int64_t target_stride, const T* source, int64_t source_stri
   });
 }
 
-template void turn(float*, int64_t, const float*, int64_t, int64_t, int64_t);
-template void turn(double*, int64_t, const double*, int64_t, int64_t, int64_t);
-template void turn(int32_t*, int64_t, const int32_t*, int64_t, int64_t, int64_t);
-template void turn(uint8_t*, int64_t, const uint8_t*, int64_t, int64_t, int64_t);
+template void transpose(float*, int64_t, const float*, int64_t, int64_t, int64_t);
+template void transpose(double*, int64_t, const double*, int64_t, int64_t, int64_t);
+template void transpose(int32_t*, int64_t, const int32_t*, int64_t, int64_t, int64_t);
+template void transpose(uint8_t*, int64_t, const uint8_t*, int64_t, int64_t, int64_t);
 
 }  // namespace parallax::runtime

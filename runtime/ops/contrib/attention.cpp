@@ -235,7 +235,7 @@ Status rotary_embedding(Context& op) {
   const int64_t batch = dims[0], length = dims[dims.size() == 4 ? 2 : 1], rotated = 2 * caches[1];
   const int64_t asked = op.find_integer("rotary_embedding_dim").value_or(0);
   if (asked != 0 && asked != rotated)
-    return execution_error(fmt::format("rotary_embedding_dim is {}, the caches turn {}", asked, rotated));
+    return execution_error(fmt::format("rotary_embedding_dim is {}, the caches rotate {}", asked, rotated));
   Ints positions = all_integers(op.input(1));
   if (positions.size() == 1 && op.input(1).shape().rank() == 1) {
     const int64_t first = positions[0];

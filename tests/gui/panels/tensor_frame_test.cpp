@@ -49,7 +49,7 @@ TEST_F(Frames, TheEndsOfTheRangeAreDragged) {
   EXPECT_EQ(viewer_.tensor().range.low, before.low);
 }
 
-// The wheel turned in the frame in which another value is fitted.
+// The wheel moved in the frame in which another value is fitted.
 TEST_F(Frames, TheWheelZoomsWhatIsFittedFirst) {
   open(view_test::llama_fault());
   frames(2);

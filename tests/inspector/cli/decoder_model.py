@@ -19,7 +19,7 @@ FAULTS = {
     "wrong_scale": {"l1.scale"},
     "shifted_mask": {"causal", "diagonal_2"},
     "past_of_another_layer": {"l1.join_key"},
-    "transposed_value": {"l0.shuffle_value", "l0.value_turned"},
+    "transposed_value": {"l0.shuffle_value", "l0.value_transposed"},
     "dropped_last_past_row": {"l1.shift_past", "l1.first_row", "l1.all_but_last"},
     "half_precision_rotary": {"cosine", "cosine_half", "cosine_back"},
     "past_is_ignored": {"l0.join_value", "l0.no_past"},
@@ -126,8 +126,8 @@ def seq2seq_decoder(with_past, opset=18):
     g.op("Mul", "hidden far", "flat_bias")
     g.op("Unsqueeze", "flat_bias mask_axes", "bias")
     for name, keys in {"self": "present.0.decoder.key", "cross": cross}.items():
-        g.op("Transpose", keys, f"{name}_turned", ("perm", "INTS", (0, 1, 3, 2)))
-        scores = g.op("MatMul", f"x {name}_turned", f"{name}_scores")
+        g.op("Transpose", keys, f"{name}_transposed", ("perm", "INTS", (0, 1, 3, 2)))
+        scores = g.op("MatMul", f"x {name}_transposed", f"{name}_scores")
         if name == "cross":
             scores = g.op("Add", f"{scores} bias", "masked_scores")
         g.op("Softmax", scores, f"{name}_weights", ("axis", "INT", -1))
@@ -269,8 +269,8 @@ def caches(g, layer, key, value, fault):
         past["value"] = g.op("Mul", f"{past['value']} nothing", f"{at}.no_past")
     if fault == "transposed_value" and layer == 0:
         g.op("Shape", value, f"{at}.value_shape")
-        g.op("Transpose", value, f"{at}.value_turned", ("perm", "INTS", (0, 1, 3, 2)))
-        value = g.op("Reshape", f"{at}.value_turned {at}.value_shape", f"{at}.shuffled", name=f"{at}.shuffle_value")
+        g.op("Transpose", value, f"{at}.value_transposed", ("perm", "INTS", (0, 1, 3, 2)))
+        value = g.op("Reshape", f"{at}.value_transposed {at}.value_shape", f"{at}.shuffled", name=f"{at}.shuffle_value")
     g.op("Concat", f"{past['key']} {key}", f"present.{layer}.key", ("axis", "INT", 2), name=f"{at}.join_key")
     g.op("Concat", f"{past['value']} {value}", f"present.{layer}.value", ("axis", "INT", 2), name=f"{at}.join_value")
     return f"present.{layer}.key", f"present.{layer}.value"

@@ -233,11 +233,11 @@ class Messages(ProgramTest):
         """Elements in another order, and elements that were rounded otherwise, whose moments agree nearly as well."""
         order = "initializer { name: 'c' data_type: 7 dims: 8 " + " ".join(f"int64_data: {index}" for index in range(8)) + " }"
         for name, constant, op in (
-                ("plain", order, "Gather"), ("turned", order.replace(": 3", ": 99").replace(": 4", ": 3").replace(": 99", ": 4"), "Gather"),
+                ("plain", order, "Gather"), ("transposed", order.replace(": 3", ": 99").replace(": 4", ": 3").replace(": 99", ": 4"), "Gather"),
                 ("one", "initializer { name: 'c' data_type: 1 float_data: 1 }", "Mul"),
                 ("more", "initializer { name: 'c' data_type: 1 float_data: 1.0000002 }", "Mul")):
             self.write_model(f"{name}.textproto", node(op, "x c", "y"), dims="dim { dim_value: 8 }", more=constant)
-        for kept, run, sentence in (("plain", "turned", "the same elements in another order"),
+        for kept, run, sentence in (("plain", "transposed", "the same elements in another order"),
                                     ("one", "more", r"moments that agree to \de-07, and a signed sum of the elements that is")):
             self.passed(f"run {kept}.textproto --with reference --save-baseline kept.plx")
             ended = self.passed(f"run {run}.textproto --with reference --baseline kept.plx --rtol 0 --atol 0 --only y", code=1)

@@ -118,7 +118,7 @@ TEST(ChannelsLastDumps, EveryLevelKeepsWhatItKeepsOfTheRowMajorTensor) {
     Producer producer(*writer);
     ASSERT_OK(producer.begin());
     ASSERT_OK(producer.show("rows", tensor));
-    ASSERT_OK(producer.show("turned", permuted(tensor)));
+    ASSERT_OK(producer.show("transposed", permuted(tensor)));
     ASSERT_OK(producer.end());
     ASSERT_OK(writer->finish());
     const auto reader = open_dump(path);
@@ -150,12 +150,12 @@ TEST(ChannelsLastDumps, ImagesAreReadAsTheyAreMeant) {
     auto writer = DumpWriter::create(path, options).take();
     Producer producer(*writer);
     ASSERT_OK(producer.begin());
-    for (const char* name : {"rows", "turned"}) producer.value_info(name).is_feature_map = true;
+    for (const char* name : {"rows", "transposed"}) producer.value_info(name).is_feature_map = true;
     ASSERT_OK(producer.show("rows", tensor));
-    ASSERT_OK(producer.show("turned", permuted(tensor)));
-    ASSERT_OK(producer.show("flat", flat, "turned"));
+    ASSERT_OK(producer.show("transposed", permuted(tensor)));
+    ASSERT_OK(producer.show("flat", flat, "transposed"));
     producer.value_info("again").is_feature_map = true;
-    ASSERT_OK(producer.show("again", tensor, "turned"));
+    ASSERT_OK(producer.show("again", tensor, "transposed"));
     ASSERT_OK(producer.show("bytes", Tensor::wrap(DType::float32, tensor.shape(), permuted(tensor).storage())));
     ASSERT_OK(producer.end());
     ASSERT_OK(writer->finish());

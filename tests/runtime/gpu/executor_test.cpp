@@ -165,8 +165,8 @@ std::string cast(const std::string& x, const std::string& y, DType to) {
 }
 
 TEST(GpuExecutor, AnOperatorWithoutAKernelIsUnsupported) {
-  const auto model = model_of(cast("x", "narrow", DType::int4) + node("Transpose", {"narrow"}, {"turned"}) +
-                              cast("turned", "y", DType::float32) + value("input", "x") + value("output", "y"));
+  const auto model = model_of(cast("x", "narrow", DType::int4) + node("Transpose", {"narrow"}, {"transposed"}) +
+                              cast("transposed", "y", DType::float32) + value("input", "x") + value("output", "y"));
   const Ran ran = run(model, {floats({2, 2}, {1, 2, 3, 4})});
   ASSERT_FALSE(ran.outputs.ok());
   EXPECT_EQ(ran.outputs.error().code, ErrorCode::unsupported);
@@ -175,7 +175,7 @@ TEST(GpuExecutor, AnOperatorWithoutAKernelIsUnsupported) {
 
 TEST(GpuExecutor, TheHostCanRunWhatTheDeviceCannot) {
   const auto model = model_of(node("Neg", {"x"}, {"a"}) + cast("a", "narrow", DType::int4) +
-                              node("Transpose", {"narrow"}, {"turned"}) + cast("turned", "b", DType::float32) +
+                              node("Transpose", {"narrow"}, {"transposed"}) + cast("transposed", "b", DType::float32) +
                               node("Neg", {"b"}, {"y"}) + value("input", "x") + value("output", "y"));
   RunOptions options;
   options.fallback = make_cpu_executor();

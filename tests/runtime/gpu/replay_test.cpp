@@ -26,12 +26,12 @@ Value integers(const std::vector<int64_t>& values) { return Tensor::vector<int64
 
 // Attention over rows that are looked up, a reshape by a computed shape, and a result that follows from shapes alone.
 std::shared_ptr<const Model> network() {
-  std::string text = node("Gather", {"table", "ids"}, {"rows"}) + node("MatMul", {"rows", "w"}, {"mixed"}) +
-                     node("Transpose", {"mixed"}, {"turned"}) + node("MatMul", {"mixed", "turned"}, {"scores"}) +
-                     node("Softmax", {"scores"}, {"weights"}, axis(-1)) +
-                     node("MatMul", {"weights", "rows"}, {"read"}) + node("Add", {"read", "bias"}, {"sum"}) +
-                     node("Relu", {"sum"}, {"bent"}) + node("Shape", {"rows"}, {"size"}) +
-                     node("Reshape", {"bent", "minus_one"}, {"y"}) + node("Neg", {"size"}, {"negative"});
+  std::string text =
+      node("Gather", {"table", "ids"}, {"rows"}) + node("MatMul", {"rows", "w"}, {"mixed"}) +
+      node("Transpose", {"mixed"}, {"transposed"}) + node("MatMul", {"mixed", "transposed"}, {"scores"}) +
+      node("Softmax", {"scores"}, {"weights"}, axis(-1)) + node("MatMul", {"weights", "rows"}, {"read"}) +
+      node("Add", {"read", "bias"}, {"sum"}) + node("Relu", {"sum"}, {"bent"}) + node("Shape", {"rows"}, {"size"}) +
+      node("Reshape", {"bent", "minus_one"}, {"y"}) + node("Neg", {"size"}, {"negative"});
   text += "initializer { name: \"minus_one\" data_type: 7 dims: 1 int64_data: -1 } ";
   text += "initializer { name: \"w\" data_type: 1 dims: 8 dims: 8 ";
   for (int i = 0; i < 64; ++i) text += "float_data: " + std::to_string(0.25 * ((i * 7) % 11) - 1.0) + " ";
@@ -98,8 +98,8 @@ TEST(Replay, SortsScattersAndSumsAnew) {
       "initializer { name: \"many\" data_type: 7 dims: 1 int64_data: 7000 } "  // the library sums them
       "initializer { name: \"targets\" data_type: 7 dims: 3 dims: 30 ";
   for (int i = 0; i < 90; ++i) text += "int64_data: " + std::to_string(i * 7 % 11) + " ";
-  text += "} " + node("Transpose", {"x"}, {"turned"}) + node("TopK", {"turned", "k"}, {"best", "places"}) +
-          node("ScatterElements", {"turned", "targets", "best"}, {"moved"}, axis(1)) +
+  text += "} " + node("Transpose", {"x"}, {"transposed"}) + node("TopK", {"transposed", "k"}, {"best", "places"}) +
+          node("ScatterElements", {"transposed", "targets", "best"}, {"moved"}, axis(1)) +
           node("Expand", {"n", "many"}, {"same"}) + node("CumSum", {"same", "zero"}, {"sums"});
   text += value("input", "x") + value("input", "n", kInt64) + value("output", "best") +
           value("output", "places", kInt64) + value("output", "moved") + value("output", "sums", kInt64);

@@ -77,15 +77,16 @@ inline Graph grouped(int64_t batch, int64_t queries, int64_t keys, int64_t heads
     graph += node("Unsqueeze", {x, "two"}, x + "1") + node("Expand", {x + "1", "wide"}, x + "2") +
              node("Reshape", {x + "2", "many"}, x + "3");
   }
-  graph +=
-      node("Shape", {"k3"}, "shape") + node("Slice", {"shape", "minus_two", "minus_one"}, "length") +
-      node("Slice", {"shape", "minus_one", "end"}, "size") + node("Slice", {"shape", "zero", "minus_two"}, "front") +
-      node("Concat", {"minus_one", "length", "size"}, "flat", integer("axis", 0)) +
-      node("Concat", {"front", "size", "length"}, "turned", integer("axis", 0)) +
-      node("Reshape", {"k3", "flat"}, "k4") + node("Transpose", {"k4"}, "k5", order({0, 2, 1})) +
-      node("Reshape", {"k5", "turned"}, "k6") + node("Mul", {"q", "root"}, "qs") + node("Mul", {"k6", "root"}, "ks") +
-      node("MatMul", {"qs", "ks"}, "s") + node("Add", {"s", "mask"}, "m") + softmax("m", "p") +
-      node("IsNaN", {"p"}, "lost") + node("Where", {"lost", "nothing", "p"}, "w") + node("MatMul", {"w", "v3"}, "y");
+  graph += node("Shape", {"k3"}, "shape") + node("Slice", {"shape", "minus_two", "minus_one"}, "length") +
+           node("Slice", {"shape", "minus_one", "end"}, "size") +
+           node("Slice", {"shape", "zero", "minus_two"}, "front") +
+           node("Concat", {"minus_one", "length", "size"}, "flat", integer("axis", 0)) +
+           node("Concat", {"front", "size", "length"}, "transposed", integer("axis", 0)) +
+           node("Reshape", {"k3", "flat"}, "k4") + node("Transpose", {"k4"}, "k5", order({0, 2, 1})) +
+           node("Reshape", {"k5", "transposed"}, "k6") + node("Mul", {"q", "root"}, "qs") +
+           node("Mul", {"k6", "root"}, "ks") + node("MatMul", {"qs", "ks"}, "s") + node("Add", {"s", "mask"}, "m") +
+           softmax("m", "p") + node("IsNaN", {"p"}, "lost") + node("Where", {"lost", "nothing", "p"}, "w") +
+           node("MatMul", {"w", "v3"}, "y");
   graph += integers("zero", {0}) + integers("two", {2}) + integers("minus_one", {-1}) + integers("minus_two", {-2}) +
            integers("end", {INT64_MAX}) + integers("wide", {batch, heads, groups, keys, size}) +
            integers("many", many) + number("root", "0.53") + number("nothing", "0");

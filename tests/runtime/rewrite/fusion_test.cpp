@@ -138,7 +138,7 @@ std::string shuffled(const std::vector<int>& order) {
          graph_input("p", {1, 4, 3, 3}) + graph_input("q", {1, 4, 3, 3}) + graph_output("y", {1, 8, 3, 3});
 }
 
-TEST(Fusion, ChannelsDealtOutInTurnAreAShuffleOfTheirGroups) {
+TEST(Fusion, InterleavedChannelsAreAShuffleOfTheirGroups) {
   const auto model = model_text::model_of(shuffled({0, 2, 1, 3, 4}));
   const auto other = model_text::model_of(shuffled({0, 2, 1, 4, 3}));
   ASSERT_TRUE(model && other);

@@ -149,7 +149,7 @@ def caches(pairs):
 COS, SIN = caches(2)
 
 
-def turned(block, rows, interleaved=False):
+def rotated(block, rows, interleaved=False):
     """`block`: [batch, heads, sequence, size]; `rows`: [batch, sequence]."""
     pairs = block.shape[-1] // 2
     cos, sin = (cache[rows][:, None].astype(np.float64) for cache in caches(pairs))
@@ -162,8 +162,8 @@ TOKENS = numbers([2, 2, 3, 4], 934)
 WHERE = i64([[0, 4, 2], [5, 1, 3]])
 for interleaved in (0, 1):
     case(f"rotaryembedding_interleaved_{interleaved}", "RotaryEmbedding", [TOKENS, WHERE, COS, SIN], {"interleaved": interleaved},
-         formula=[turned(wide(TOKENS)[0], WHERE, bool(interleaved))])
-case("rotaryembedding_offset", "RotaryEmbedding", [TOKENS, i64([2]), COS, SIN], formula=[turned(wide(TOKENS)[0], np.array([[2, 3, 4]] * 2))])
+         formula=[rotated(wide(TOKENS)[0], WHERE, bool(interleaved))])
+case("rotaryembedding_offset", "RotaryEmbedding", [TOKENS, i64([2]), COS, SIN], formula=[rotated(wide(TOKENS)[0], np.array([[2, 3, 4]] * 2))])
 
 # Two query heads of eight elements share one head of keys and values.
 GQ, GK, GV = numbers([2, 3, 16], 935), numbers([2, 3, 8], 936), numbers([2, 3, 8], 937)
@@ -172,7 +172,7 @@ one_head = lambda t: t[:, None].astype(np.float64)
 causal = np.triu(np.full((3, 3), -np.inf), 1)
 places = np.array([[0, 1, 2]] * 2)
 case("groupqueryattention_prompt", "GroupQueryAttention", [GQ, GK, GV, None, None, i32([2, 2]), i32(3), *caches(4)], {**COUNTS, "do_rotary": 1},
-     formula=[attended(turned(heads(GQ), places), turned(one_head(GK), places), one_head(GV), causal), turned(one_head(GK), places), one_head(GV)],
+     formula=[attended(rotated(heads(GQ), places), rotated(one_head(GK), places), one_head(GV), causal), rotated(one_head(GK), places), one_head(GV)],
      kernel=False)  # onnxruntime turns heads of 16 elements and their multiples alone
 capped = lambda q, k: 1.5 * np.tanh(q @ k.swapaxes(2, 3) / math.sqrt(8) / 1.5)
 window = np.where(np.arange(3)[:, None] - np.arange(3) < 2, 0, -np.inf)

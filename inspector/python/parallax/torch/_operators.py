@@ -120,8 +120,8 @@ def complex_mul_scalar(x: Any, other: float | complex) -> Any:
     pair = op.Constant(value_ints=[-1])
     real = op.Slice(x, op.Constant(value_ints=[0]), op.Constant(value_ints=[1]), pair)
     imaginary = op.Slice(x, op.Constant(value_ints=[1]), op.Constant(value_ints=[2]), pair)
-    turned = op.Concat(op.Neg(imaginary), real, axis=-1)
-    return op.Add(result, op.Mul(turned, op.CastLike(op.Constant(value_float=float(complex(other).imag)), x)))
+    rotated = op.Concat(op.Neg(imaginary), real, axis=-1)
+    return op.Add(result, op.Mul(rotated, op.CastLike(op.Constant(value_float=float(complex(other).imag)), x)))
 
 
 def complex_unsqueeze(x: Any, dim: int) -> Any:

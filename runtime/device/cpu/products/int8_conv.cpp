@@ -177,11 +177,11 @@ void transpose_rows(const ConvProblem& problem, const Int8Result& y, int64_t sam
   const int64_t locations = product(problem.out_spatial), size = element_size(y.dtype);
   std::byte* const target = y.data + ((sample * problem.out_channels + channel) * locations + first) * size;
   if (size == 1) {
-    turn(reinterpret_cast<uint8_t*>(target), locations, reinterpret_cast<const uint8_t*>(rows), columns, columns,
-         last - first);
+    transpose(reinterpret_cast<uint8_t*>(target), locations, reinterpret_cast<const uint8_t*>(rows), columns, columns,
+              last - first);
   } else {
-    turn(reinterpret_cast<int32_t*>(target), locations, reinterpret_cast<const int32_t*>(rows), columns, columns,
-         last - first);
+    transpose(reinterpret_cast<int32_t*>(target), locations, reinterpret_cast<const int32_t*>(rows), columns, columns,
+              last - first);
   }
 }
 

@@ -35,7 +35,7 @@ void transpose_activations(const ConvProblem& problem, const uint8_t* activation
                    if (problem.x_channels_last) {
                      std::memcpy(target, activations + first * channels, static_cast<size_t>(count * channels));
                    } else {
-                     turn(target, channels, activations + first, locations, count, channels);
+                     transpose(target, channels, activations + first, locations, count, channels);
                    }
                    if (is_signed) move_up(target, count * channels);
                  }

@@ -62,7 +62,7 @@ TEST_F(BlameEffects, AnAttributeWithoutEffectIsNoCauseBesideAFault) {
 }
 
 // A takes a part of a transposed value, B transposes the part: the parts have other shapes and are no counterparts.
-TEST_F(BlameEffects, PartsOfWhatIsTurnedEarlierOrLaterAreNoPair) {
+TEST_F(BlameEffects, PartsOfEarlierAndLaterTransposesAreNoPair) {
   const auto parted = [](bool transposes_first, const char* activation) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").numbers("heads_shape", {4, 2, 2}).number("one", 1);
@@ -73,8 +73,8 @@ TEST_F(BlameEffects, PartsOfWhatIsTurnedEarlierOrLaterAreNoPair) {
     if (transposes_first) builder.node("Transpose", {"heads"}, {"permuted"}, {{"perm", Axes{1, 2, 0}}});
     builder.node("Gather", {transposes_first ? "permuted" : "heads", "one"}, {"part"},
                  {{"axis", int64_t{transposes_first ? 0 : 1}}});
-    builder.node("Transpose", {"part"}, {"turned"}, {{"perm", transposes_first ? Axes{1, 0} : Axes{0, 1}}});
-    builder.node("Exp", {"turned"}, {"grown"}).node("Neg", {"grown"}, {"less"}).node(activation, {"less"}, {"y"});
+    builder.node("Transpose", {"part"}, {"transposed"}, {{"perm", transposes_first ? Axes{1, 0} : Axes{0, 1}}});
+    builder.node("Exp", {"transposed"}, {"grown"}).node("Neg", {"grown"}, {"less"}).node(activation, {"less"}, {"y"});
     return builder.output("y"), builder;
   };
   const Comparison comparison = blame(parted(true, "Tanh"), parted(false, "Softsign"));
@@ -163,7 +163,7 @@ TEST_F(BlameEffects, AConstantThatIsReadInPlaceOfAnother) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("w", sines({2, 8}, 0.5, 1.3)).numbers("shape", {4, 4});
     builder.node("Neg", {"w"}, {"negative"}).node("Reshape", {read, "shape"}, {"square"});
-    builder.node("Transpose", {"square"}, {"turned"}).node("MatMul", {"x", "turned"}, {"product"});
+    builder.node("Transpose", {"square"}, {"transposed"}).node("MatMul", {"x", "transposed"}, {"product"});
     builder.node("ReduceSum", {"negative"}, {"total"}, {{"keepdims", int64_t{0}}});
     return builder.node("Add", {"product", "total"}, {"y"}).output("y"), builder;
   };
@@ -195,7 +195,7 @@ TEST_F(BlameEffects, AConstantAndAValueThatChangedPlaces) {
       builder.node("com.microsoft.FusedMatMul", {"x", "x"}, {"score"},
                    {{"alpha", sines({1}, 0.5, 1.5).as<float>()[0]}, {"transB", int64_t{1}}});
     } else {
-      builder.node("Transpose", {"x"}, {"turned"}).node("MatMul", {"x", "turned"}, {"product"});
+      builder.node("Transpose", {"x"}, {"transposed"}).node("MatMul", {"x", "transposed"}, {"product"});
       builder.node("Mul", {"product", "half"}, {"score"});
     }
     builder.node("Where", {"is_more", is_swapped ? "score" : "mask", is_swapped ? "mask" : "score"}, {"masked"});

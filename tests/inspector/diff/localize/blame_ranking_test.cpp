@@ -227,14 +227,14 @@ GraphBuilder moved(bool is_folded, const char* activation) {
   builder.numbers("split", {1, 8, 2, 1}).numbers("merged", {2, 8, 1}).numbers("parted", {1, 2, 1, 8});
   builder.node("MatMul", {"x", "w"}, {"product"}).node("Reshape", {"product", "split"}, {"heads"});
   if (is_folded) {
-    builder.node("Transpose", {"heads"}, {"turned"}, {{"perm", Axes{0, 2, 3, 1}}});
+    builder.node("Transpose", {"heads"}, {"transposed"}, {{"perm", Axes{0, 2, 3, 1}}});
   } else {
     builder.node("Transpose", {"heads"}, {"first"}, {{"perm", Axes{0, 2, 1, 3}}});
     builder.node("Reshape", {"first", "merged"}, {"flat"});
     builder.node("Transpose", {"flat"}, {"second"}, {{"perm", Axes{0, 2, 1}}});
-    builder.node("Reshape", {"second", "parted"}, {"turned"});
+    builder.node("Reshape", {"second", "parted"}, {"transposed"});
   }
-  builder.node("Exp", {"turned"}, {"grown"}).node("Neg", {"grown"}, {"less"});
+  builder.node("Exp", {"transposed"}, {"grown"}).node("Neg", {"grown"}, {"less"});
   builder.node(activation, {"less"}, {"y"}).output("y");
   return builder;
 }
@@ -251,14 +251,14 @@ TEST_F(BlameRanking, AnotherPermutationIsACause) {
   const auto permuted = [](const Axes& axes) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").numbers("split", {1, 8, 2, 1});
-    builder.node("Reshape", {"x", "split"}, {"heads"}).node("Transpose", {"heads"}, {"turned"}, {{"perm", axes}});
-    builder.node("Exp", {"turned"}, {"grown"}).numbers("square", {4, 4});
+    builder.node("Reshape", {"x", "split"}, {"heads"}).node("Transpose", {"heads"}, {"transposed"}, {{"perm", axes}});
+    builder.node("Exp", {"transposed"}, {"grown"}).numbers("square", {4, 4});
     builder.node("Reshape", {"grown", "square"}, {"y"}).output("y");
     return builder;
   };
   const Comparison comparison = blame(permuted({0, 2, 1, 3}), permuted({0, 1, 2, 3}));
   ASSERT_FALSE(comparison.causes.empty());
-  EXPECT_EQ(comparison.causes.front().path, "turned");
+  EXPECT_EQ(comparison.causes.front().path, "transposed");
 }
 
 // A comparison hides another index: that the two agree after it does not make the index another value.

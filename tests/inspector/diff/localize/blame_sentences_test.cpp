@@ -102,7 +102,7 @@ TEST_F(BlameSentences, AConstantThatIsMovedIsNamedAtTheNodeThatReadsIt) {
   const auto product = [](double scale) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("w", sines({4, 4}, scale, 1.3));
-    builder.node("Transpose", {"w"}, {"turned"}, {{"perm", Axes{1, 0}}}).node("Identity", {"turned"}, {"same"});
+    builder.node("Transpose", {"w"}, {"transposed"}, {{"perm", Axes{1, 0}}}).node("Identity", {"transposed"}, {"same"});
     builder.node("MatMul", {"x", "same"}, {"y"});
     return builder.output("y"), builder;
   };

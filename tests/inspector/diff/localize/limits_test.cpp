@@ -276,7 +276,7 @@ std::shared_ptr<const Model> moved(MovedIn how, int64_t start, bool has_round_tr
   if (how == MovedIn::blocked || has_round_trip) node("Cast", "wide", "float32[4,8]", kFloat);
   const std::string_view type = how == MovedIn::float16s ? "float16[2,8]" : "float32[2,8]";
   node("Slice", is_cast ? "moved" : "part", type);
-  node("Neg", is_cast ? "turned" : "y", type);
+  node("Neg", is_cast ? "transposed" : "y", type);
   if (how == MovedIn::blocked) node("Cast", "narrow_again", "float16[2,8]", kHalf);
   if (is_cast) node("Cast", "y", "float32[2,8]", kFloat);
   return builder.output("y"), finished_model(builder);

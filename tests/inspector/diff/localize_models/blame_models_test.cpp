@@ -75,11 +75,11 @@ struct SmallNetwork {
       builder.node("DequantizeLinear", {made + "_steps", name("step"), name("zero")}, {made});
     };
     if (rounds_early) quantize(name("apart"), name("rough"));
-    builder.node("Transpose", {rounds_early ? name("rough") : name("apart")}, {name("turned")});
-    quantize(name("turned"), name("rounded"));
+    builder.node("Transpose", {rounds_early ? name("rough") : name("apart")}, {name("transposed")});
+    quantize(name("transposed"), name("rounded"));
     builder.node("Softmax", {rounds ? name("rounded") : name("apart")}, {name("y")}, {{"axis", int64_t{-1}}});
     builder.output(name("y"));
-    if (!rounds) builder.output(name("turned"));
+    if (!rounds) builder.output(name("transposed"));
     return testing::finished_model(builder);
   }
 };
@@ -142,7 +142,7 @@ TEST_F(BlameModels, QuantizedInAnotherPlaceIsTheSame) {
   const Comparison comparison = blame({.rounds = true}, {.rounds = true, .rounds_early = true}, "");
   EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
   EXPECT_TRUE(comparison.causes.empty());
-  const auto permuted = std::ranges::find(comparison.values, "turned", &ValueComparison::path);
+  const auto permuted = std::ranges::find(comparison.values, "transposed", &ValueComparison::path);
   ASSERT_NE(permuted, comparison.values.end());
   EXPECT_EQ(permuted->verdict, Verdict::not_compared);  // B's is rounded, A's is not
   EXPECT_EQ(permuted->note, kPairedWrongly);

@@ -438,7 +438,7 @@ TEST(Matching, AnotherOperatorOfTheSameOperandsKeepsItsName) {
     builder.node("Softmax", {"x"}, {"first"}, {{"axis", int64_t{-1}}}).node("Exp", {"first"}, {"a"});
     builder.node("Abs", {"first"}, {"b"}).node(is_changed ? "Sub" : "Add", {"a", "b"}, {"sum"});
     if (!is_changed) builder.node("MatMul", {"sum", "w"}, {"product"}).node("Tanh", {"product"}, {"late"});
-    builder.node("Transpose", {is_changed ? "sum" : "late"}, {"turned"}).node("Relu", {"turned"}, {"bent"});
+    builder.node("Transpose", {is_changed ? "sum" : "late"}, {"transposed"}).node("Relu", {"transposed"}, {"bent"});
     builder.node("LogSoftmax", {"bent"}, {"y"}, {{"axis", int64_t{-1}}});
     return builder.output("y"), builder;
   };

@@ -152,7 +152,7 @@ std::string problem_with_tensor(const Descriptor& descriptor) {
 
 std::string problem_with_convolution(const Descriptor& how) {
   if (how.one<cudnnConvolutionMode_t>(CUDNN_ATTR_CONVOLUTION_CONV_MODE) != CUDNN_CROSS_CORRELATION)
-    return "filters turned";
+    return "filters transposed";
   if (how.one<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE) != CUDNN_DATA_FLOAT) return "sums not in float32";
   return "";
 }
