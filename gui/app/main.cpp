@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kHelp = R"(parallax-gui [MODEL | DUMP | A.plx B.plx]
 
-Shows where two executions of an ONNX model part: the graph coloured by error, and every element of every value.
+Shows where two executions of an ONNX model part: the graph colored by error, and every element of every value.
 Press ? for the keys.
 
   --shot F.png        draw once to a picture and end; needs no display

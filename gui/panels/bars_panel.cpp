@@ -82,7 +82,7 @@ void draw_color_by(Ui& ui, float width) {
     ImGui::EndCombo();
   }
   ui.mark("colour_by");
-  tooltip("What the colours of the graph stand for");
+  tooltip("What the colors of the graph stand for");
 }
 
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }

@@ -106,7 +106,7 @@ void draw_iterations(Ui& ui) {
   const std::string text =
       at == 0 ? fmt::format("all {} iterations", count) : fmt::format("iteration {} of {}", at - 1, count);
   if (index_slider(ui, "iteration", text, at, count + 1, 190 * ui.scale)) viewer.set_iteration(at - 1);
-  tooltip("Whose values give the colours: of all iterations the worst, or of one");
+  tooltip("Whose values give the colors: of all iterations the worst, or of one");
   ImGui::SameLine(0, 2 * ui.scale);
   step(">", "iteration.next", "graph.next_iteration");
   ImGui::SameLine(0, 10 * ui.scale);

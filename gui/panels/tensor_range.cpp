@@ -54,7 +54,7 @@ void draw_bar(Ui& ui, float width, float height) {
     (ui.tensor.dragged_handle == 0 ? range.low : range.high) = value;
     ui.viewer->set_range(range);
   }
-  tooltip("Drag the ends: which values the colours span");
+  tooltip("Drag the ends: which values the colors span");
 }
 
 // How high a count stands, 0 to 1.

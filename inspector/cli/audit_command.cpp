@@ -30,7 +30,7 @@ class AuditCommand final : public Command {
                    "relative error that an output may have in half precision (default 0.01)")
         ->type_name("X")
         ->check(number_from_zero());
-    app.add_flag("--minimise", request_.minimise, "leave out nodes whose outputs are right without them");
+    app.add_flag("--minimise", request_.minimize, "leave out nodes whose outputs are right without them");
     app.add_option("--kernels", kernels_, "half-sums: for kernels that add in half precision; wide sums are kept, too")
         ->type_name("half-sums");
     app.add_option("--keep-file", keep_file_, "write the nodes to keep, for convert --keep-file")->type_name("F");

@@ -35,7 +35,7 @@ class Shrinker {
     return slice(nodes, failing, nodes.size());
   }
 
-  Result<Nodes> minimise(Nodes nodes) const {
+  Result<Nodes> minimize(Nodes nodes) const {
     size_t pieces = 2;
     while (nodes.size() > 1) {
       pieces = std::min(pieces, nodes.size());
@@ -159,7 +159,7 @@ Result<Part> shrink_part(Part part, const PartCheck& fails) {
   const size_t before = part.nodes.size();
   Nodes nodes = PX_TRY(shrinker.cut_end(part.nodes));
   nodes = PX_TRY(shrinker.cut_begin(nodes));
-  nodes = PX_TRY(shrinker.minimise(std::move(nodes)));
+  nodes = PX_TRY(shrinker.minimize(std::move(nodes)));
   if (nodes.size() == before) return part;
   return part_of_nodes(part.location, std::move(nodes));
 }

@@ -33,7 +33,7 @@ run m.onnx --policy strict
 run m.onnx --policy auto --rtol 1 --atol 1
 run m.onnx --per x
 run m.onnx --per x@rtol
-run m.onnx --per x@colour=1
+run m.onnx --per x@shade=1
 run m.onnx --shape x
 run m.onnx --shape x=
 run m.onnx --shape x=2xx3
@@ -157,7 +157,7 @@ POLICIES = {
     "an array": b"[1, 2]",
     "a word for a number": b'{"rtol": "small", "atol": 0}',
     "negative": b'{"rtol": -1, "atol": 0}',
-    "unknown key": b'{"colour": 1}',
+    "unknown key": b'{"shade": 1}',
     "nested 10,000 deep": b"[" * 10_000 + b"]" * 10_000,
     "not UTF-8": b'{"rtol": 1, "\xff\xfe": 2}',
     "number beyond double": b'{"rtol": 1e999, "atol": 0}',

@@ -259,7 +259,7 @@ def external_data():
 
 def texts():
     yield "text not closed", b"ir_version: 8 graph { name: 'g' "
-    yield "text with an unknown field", b"ir_version: 8 colour: 'red' graph { name: 'g' }"
+    yield "text with an unknown field", b"ir_version: 8 shade: 'red' graph { name: 'g' }"
     yield "text with a bad number", b"ir_version: eight graph { name: 'g' }"
     yield "text with a bad string", b"ir_version: 8 producer_name: 'open\ngraph { }"
     yield "text with binary inside", b"ir_version: 8 graph { name: '" + bytes(range(1, 32)) + b" }"

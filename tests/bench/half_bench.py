@@ -237,7 +237,7 @@ def audited(source, sets, originals, beyond, dtype, minimise):
     parallax.convert(str(source), dtype, str(target), keep=audit.keep)
     error, text = worst_error(target, sets, originals)
     firsts = sorted({entry["first_input"] for entry in audit.nodes if entry["class"] == "must"})
-    print(f"  {dtype:<9} {'minimised' if minimise else 'kept':<10} {len(must):3d} must (first in sets {firsts}),"
+    print(f"  {dtype:<9} {'minimized' if minimise else 'kept':<10} {len(must):3d} must (first in sets {firsts}),"
           f" {len(missed)} missed, {len(audit.keep):3d} kept, {'verified' if audit.passed else 'NOT VERIFIED'},"
           f" {seconds:.1f} s: {text}", flush=True)
     is_right = not missed and error <= TOLERANCE and audit.passed
@@ -267,7 +267,7 @@ def check_overflow(path, title, factor, third, folder):
             are_right = are_right and is_right
         are_right = are_right and len(keep[dtype, True]) <= len(keep[dtype, False])
     for name, kept in (("nothing kept", []), ("ours kept", keep["float16", False]),
-                       ("ours minimised", keep["float16", True])):
+                       ("ours minimized", keep["float16", True])):
         target = source.with_name("theirs.onnx")
         convert_with_onnxruntime(source, target, kept)
         text = worst_error(target, sets, originals)[1]

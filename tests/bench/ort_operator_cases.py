@@ -4,7 +4,7 @@
 import numpy as np
 
 from ort_case_parts import *  # noqa: F403
-from ort_product_cases import CONTRIBUTED, PRODUCTS, QUANTISED
+from ort_product_cases import CONTRIBUTED, PRODUCTS, QUANTIZED
 
 # Name: operator, inputs, constants (None: left out), attributes, and what is not of ai.onnx 17 with one output.
 WINDOWS = {
@@ -349,4 +349,4 @@ POINTWISE = {
     "Cast of int64 to bool": cast(below(2, *FLAT), T.BOOL),
 }
 
-CASES = WINDOWS | MOVEMENT | ROWS | POINTWISE | PRODUCTS | QUANTISED | CONTRIBUTED
+CASES = WINDOWS | MOVEMENT | ROWS | POINTWISE | PRODUCTS | QUANTIZED | CONTRIBUTED

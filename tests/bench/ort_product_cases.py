@@ -48,7 +48,7 @@ PRODUCTS = {
     "RNN of 16": ("RNN", *recurrent(1, 32, 16)),
 }
 
-QUANTISED = {
+QUANTIZED = {
     "MatMulInteger": ("MatMulInteger", {"x": codes(128, 512)}, {"w": WEIGHTS}, {}),
     "MatMulInteger one row": ("MatMulInteger", {"x": codes(1, 768)}, {"w": signed_codes(768, 768), "z": np.uint8(3)}, {}),
     "MatMulInteger wide": ("MatMulInteger", {"x": codes(128, 768)}, {"w": signed_codes(768, 3072), "z": np.uint8(3)}, {}),

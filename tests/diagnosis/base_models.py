@@ -64,11 +64,11 @@ def normal(builder, *shape):
 
 def layer_norm(b, x, width):
     mean = b.add("ReduceMean", x, axes=[-1], keepdims=1)
-    centred = b.add("Sub", x, mean)
-    squares = b.add("Mul", centred, centred)
+    centered = b.add("Sub", x, mean)
+    squares = b.add("Mul", centered, centered)
     variance = b.add("ReduceMean", squares, axes=[-1], keepdims=1)
     root = b.add("Sqrt", b.add("Add", variance, b.constant(np.float32(1e-5), "epsilon")))
-    scaled = b.add("Mul", b.add("Div", centred, root), b.constant((1 + 0.2 * normal(b, width)).astype(np.float32), "gamma"))
+    scaled = b.add("Mul", b.add("Div", centered, root), b.constant((1 + 0.2 * normal(b, width)).astype(np.float32), "gamma"))
     return b.add("Add", scaled, b.weight(width, scale=0.1))
 
 
@@ -245,22 +245,22 @@ def scan(seed):
     return b.model()
 
 
-def quantised(seed):
-    b = Builder("quantised", seed)
+def quantized(seed):
+    b = Builder("quantized", seed)
     x = b.input("x", normal(b, 2, 8))
     low = lambda value: b.constant(np.float32(value), "q_scale")
     zero = lambda value=0: b.constant(np.uint8(value), "q_zero")
 
-    def requantise(value, scale, point):
-        quantised_value = b.add("QuantizeLinear", value, low(scale), zero(point))
-        return b.add("DequantizeLinear", quantised_value, low(scale), zero(point))
+    def requantize(value, scale, point):
+        quantized_value = b.add("QuantizeLinear", value, low(scale), zero(point))
+        return b.add("DequantizeLinear", quantized_value, low(scale), zero(point))
 
-    x = requantise(x, 0.03, 128)
+    x = requantize(x, 0.03, 128)
     for width_in, width_out in ((8, 12), (12, 6)):
         integers = b.constant(b.rng.integers(-100, 100, (width_in, width_out)).astype(np.int8), "q_weight")
         weights = b.add("DequantizeLinear", integers, b.constant((0.004 + 0.002 * b.rng.random(width_out)).astype(np.float32), "w_scale"), b.constant(np.zeros(width_out, np.int8), "w_zero"), axis=1)
         x = b.add("Add", b.add("MatMul", x, weights), b.weight(width_out, scale=0.2))
-        x = requantise(b.add("Relu", x) if width_out == 12 else x, 0.02, 10 if width_out == 12 else 120)
+        x = requantize(b.add("Relu", x) if width_out == 12 else x, 0.02, 10 if width_out == 12 else 120)
     b.output(x)
     return b.model()
 
@@ -389,4 +389,4 @@ def masked(seed):
     return b.model()
 
 
-BASE_MODELS = {builder.__name__: builder for builder in (mlp, cnn, encoder, llama, recurrent, loop, branch, scan, quantised, detection, half, unet, positions, nested, masked)}
+BASE_MODELS = {builder.__name__: builder for builder in (mlp, cnn, encoder, llama, recurrent, loop, branch, scan, quantized, detection, half, unet, positions, nested, masked)}

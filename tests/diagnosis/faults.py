@@ -301,7 +301,7 @@ def padding_shifted(model, place, rng):
 
 
 @kind
-def quantisation_wrong(model, place, rng):
+def quantization_wrong(model, place, rng):
     if not is_op(place, "QuantizeLinear", "DequantizeLinear"):
         return None
     port = 1 + int(rng.integers(2))

@@ -111,7 +111,7 @@ def restructure(model, rng):
     weights_as_nodes(model, rng)
 
 
-def fold_normalisation(model, rng):
+def fold_normalization(model, rng):
     """BatchNormalization into the convolution before it."""
     graph = model.graph
     for node in [node for node in graph.node if node.op_type == "BatchNormalization"]:
@@ -218,4 +218,4 @@ def to_half(model, rng):
     return model
 
 
-HEALTHY = {"renamed": None, "restructured": restructure, "folded": fold_normalisation, "accumulated": split_products, "decomposed": decompose, "half": to_half, "transposed": transpose_gemms}
+HEALTHY = {"renamed": None, "restructured": restructure, "folded": fold_normalization, "accumulated": split_products, "decomposed": decompose, "half": to_half, "transposed": transpose_gemms}

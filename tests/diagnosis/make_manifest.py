@@ -17,7 +17,7 @@ from base_models import BASE_MODELS
 from make_pairs import HEALTHY, KINDS, Pair, fault_pair, healthy_pair
 
 # Below this part of an output's size a change is no more than rounding: float32, and models that round to less.
-LEAST = {"half": 4e-3, "quantised": 1e-2}
+LEAST = {"half": 4e-3, "quantized": 1e-2}
 
 
 def outputs_of(model, inputs, by_reference=False):

@@ -62,7 +62,9 @@ WORDS = (
     Word("site", ("site",),
          rf"{BEGIN}[Ss]ites?{END}|[a-z]Sites?{END}|Sites?(?=[A-Z])", "value info, value slot, node location", (
         Allowed("a folder of Python, a call site, a page of the web",
-        r"site[-_]packages|call[ _]sites?_?|web ?site"),)),
+        r"site[-_]packages|call[ _]sites?_?|web ?site"),
+        Allowed("a class of the Python package and its argument", r"\b[Ss]ite\b", paths=("inspector/python/",
+        "tests/inspector/python/")))),
     Word("image", ("image",), r"(?i)images?", "feature maps, NCHW activations; im2col", (
         Allowed("pictures", r"(?i)image_?(decoder|scaler)|png_image\w*|opj_image\w*", ),
         Allowed("pictures", paths=("reference/images/", "reference/ops/image_decoder", "reference/README.md",
@@ -137,6 +139,8 @@ WORDS = (
                 r"\bcolour\.[\w{]+|\bcolour_by\b|maximise_tensor"),
         Allowed("an option of the command line", r"--minimise\b|\"minimise\"", paths=("inspector/", "tests/")),
         Allowed("a name of the Python package", r"\bminimise\b|\boptimised\b", paths=("inspector/python/",
-        "tests/inspector/python/", "samples/")),
+        "tests/inspector/python/", "tests/bench/", "samples/")),
+        Allowed("texts that the files of operator cases repeat", r"(?i)quantised|neighbour|unnormalised",
+                paths=("tests/tools/op_cases/",)),
         Allowed("a library's own name", r"graph_optimisation"))),
 )

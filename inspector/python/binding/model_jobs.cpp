@@ -97,7 +97,7 @@ nb::object audit_fp16(Fields& fields) {
   request.until_stable = fields.number("until_stable", 0);
   for (const std::string& feed : fields.texts("feeds")) request.feeds.push_back(unwrap(parse_feed(feed)));
   request.tolerance = fields.real("tolerance", request.tolerance);
-  request.minimise = fields.flag("minimise");
+  request.minimize = fields.flag("minimise");
   request.half_sums = fields.flag("half_sums");
   request.message = into(notes);
   const nb::object next = fields.take("next_inputs");

@@ -208,8 +208,8 @@ class Audit {
       result_.keep = PX_TRY(search.extend(std::move(result_.keep), result_.nodes));
       result_.kept = PX_TRY(search.verify(result_.keep, false));
     }
-    if (request_.minimise && result_.kept.passed)
-      result_.keep = PX_TRY(search.minimise(std::move(result_.keep), result_.nodes));
+    if (request_.minimize && result_.kept.passed)
+      result_.keep = PX_TRY(search.minimize(std::move(result_.keep), result_.nodes));
     result_.kept = PX_TRY(search.verify(result_.keep, true));
     return {};
   }

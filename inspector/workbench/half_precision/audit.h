@@ -53,7 +53,7 @@ struct AuditRequest {
   int64_t until_stable = 0;  // ends after so many sets in a row without another node to keep; 0: at the last set
   std::vector<AuditFeed> feeds;
   double tolerance = 1e-2;  // of the relative error of an output
-  bool minimise = false;
+  bool minimize = false;
   bool half_sums = false;  // for kernels that add in half precision: wide_sum is kept, too
   MessageCallback message;
 };

@@ -167,7 +167,7 @@ Result<bool> KeepSearch::may_leave(const std::vector<std::string>& keep, const s
   return true;
 }
 
-Result<std::vector<std::string>> KeepSearch::minimise(std::vector<std::string> keep,
+Result<std::vector<std::string>> KeepSearch::minimize(std::vector<std::string> keep,
                                                       const std::vector<NodeAudit>& nodes) {
   constexpr size_t kMostSets = 3;  // of those that gave the nodes their classes, in which values within are compared
   std::map<std::string_view, size_t> first_set;

@@ -34,7 +34,7 @@ class KeepSearch {
   Result<std::vector<std::string>> extend(std::vector<std::string> keep, const std::vector<NodeAudit>& candidates);
 
   // Leaves out what is not needed: without it the outputs are right, and no value within has become finite and wrong.
-  Result<std::vector<std::string>> minimise(std::vector<std::string> keep, const std::vector<NodeAudit>& nodes);
+  Result<std::vector<std::string>> minimize(std::vector<std::string> keep, const std::vector<NodeAudit>& nodes);
 
   void keep_io(bool keep) { keep_io_ = keep; }
 
@@ -54,7 +54,7 @@ class KeepSearch {
   Session& watched_;
   std::shared_ptr<Executor> reference_;
   bool keep_io_ = false;
-  std::map<size_t, Errors> usual_;  // by set: with the nodes that minimise() keeps at the moment
+  std::map<size_t, Errors> usual_;  // by set: with the nodes that minimize() keeps at the moment
   size_t failing_set_ = 0;          // that failed last: the first one tried next
 };
 

@@ -316,7 +316,7 @@ TEST(Viewer, AppliesAViewFromItsJsonAndWritesItAgain) {
   EXPECT_EQ(shown["lists"]["row_count"], person.viewer.table_rows().size());
   EXPECT_EQ(shown["selection"]["verdict"], "diverged");
   EXPECT_FALSE(apply_view(person.viewer, R"({"colour_by": "taste"})").ok());
-  EXPECT_FALSE(apply_view(person.viewer, R"({"colour": "ulp"})").ok());
+  EXPECT_FALSE(apply_view(person.viewer, R"({"shade": "ulp"})").ok());
   EXPECT_FALSE(apply_view(person.viewer, "no json").ok());
   EXPECT_TRUE(expect_view(person.viewer, "/selection/verdict", "diverged").ok());
   EXPECT_FALSE(expect_view(person.viewer, "/selection/verdict", "pass").ok());

@@ -68,7 +68,7 @@ TEST(Elements, PackedTypesFillBytesFromTheLowBits) {
   EXPECT_EQ(pairs.as<uint8_t>()[0], 0b10'00'11'01);
   EXPECT_EQ(pairs.as<uint8_t>()[1], 0b01);
   store_int64s(pairs, 1, std::vector<int64_t>{0});
-  EXPECT_EQ(pairs.as<uint8_t>()[0], 0b10'00'00'01) << "neighbours in the byte stay as they were";
+  EXPECT_EQ(pairs.as<uint8_t>()[0], 0b10'00'00'01) << "neighbors in the byte stay as they were";
 }
 
 TEST(Elements, ComplexNumbersKeepBothParts) {

@@ -30,12 +30,12 @@ A[3], B[5] = np.arange(7) / 4, np.arange(7) / 4  # a pair without a distance
 A[2, 4] = B[3, 4] = 0
 x, y = A.astype(np.float64)[:, None], B.astype(np.float64)[None]
 cosine = lambda x, y: 1 - (x * y).sum(-1) / np.sqrt((x * x).sum(-1) * (y * y).sum(-1))
-centred = lambda v: v - v.mean(-1, keepdims=True)
+centered = lambda v: v - v.mean(-1, keepdims=True)
 with np.errstate(invalid="ignore"):
     shares = np.nan_to_num(np.abs(x - y) / (np.abs(x) + np.abs(y)))
 DISTANCES = {
     "braycurtis": np.abs(x - y).sum(-1) / np.abs(x + y).sum(-1), "canberra": shares.sum(-1), "chebyshev": np.abs(x - y).max(-1),
-    "cityblock": np.abs(x - y).sum(-1), "correlation": cosine(centred(x), centred(y)), "cosine": cosine(x, y),
+    "cityblock": np.abs(x - y).sum(-1), "correlation": cosine(centered(x), centered(y)), "cosine": cosine(x, y),
     "euclidean": np.sqrt(((x - y) ** 2).sum(-1)), "hamming": (x != y).mean(-1), "sqeuclidean": ((x - y) ** 2).sum(-1),
 }
 for metric, expected in DISTANCES.items():
@@ -156,7 +156,7 @@ def codes(units, kind):
     return u8(units[..., 0::2] + 8 + 16 * (units[..., 1::2] + 8))
 
 
-def quantised_step(kind, mode):
+def quantized_step(kind, mode):
     rng = np.random.default_rng(1230)
     q, *new = numbers([2, 1, heads * size], 1231), numbers([2, 1, shared * size], 1232), numbers([2, 1, shared * size], 1233)
     span = {"bytes": 0.03, "nibbles": 0.4, "float8": 0.004}[kind]  # some new numbers are beyond what the cache can hold
@@ -187,4 +187,4 @@ def quantised_step(kind, mode):
 
 for kind in ("bytes", "nibbles", "float8"):
     for mode in ("PER_TENSOR", "PER_CHANNEL"):
-        quantised_step(kind, mode)
+        quantized_step(kind, mode)

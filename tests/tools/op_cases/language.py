@@ -101,7 +101,7 @@ def blocks(n, k, bits, seed, dtype):
     return packed, scales, ((values - 2 ** (bits - 1)) * scales.astype(np.float64)[..., None]).reshape(n, -1)[:, :k]
 
 
-def normalised(x, scale, epsilon):
+def normalized(x, scale, epsilon):
     return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * scale.astype(np.float64)
 
 
@@ -112,7 +112,7 @@ for name, activation, bits, full, dtype in (("silu_norm", "silu", 4, True, "floa
     a, skip, factor = numbers([2, 2, 20], 1030, dtype, 0.5), numbers([2, 2, 20], 1031, dtype, 0.5), numbers([20], 1032, dtype)
     gate, up = blocks(3, 20, bits, 1033, dtype), blocks(3, 20, bits, 1034, dtype)
     biases = [numbers([3], 1035, dtype), numbers([3], 1036, dtype)] if full else [None, None]
-    seen = normalised(a.astype(np.float64) + skip, factor, 0.0625) if full else a.astype(np.float64)
+    seen = normalized(a.astype(np.float64) + skip, factor, 0.0625) if full else a.astype(np.float64)
     parts = [seen @ real.T + (0 if bias is None else bias.astype(np.float64)) for (_, _, real), bias in zip((gate, up), biases)]
     results = [like(a, FUNCTIONS[activation](parts[0]) * parts[1])] + ([like(a, a.astype(np.float64) + skip)] if full else [])
     case(f"matmulnbitsmlp_{name}", "MatMulNBitsMlp",
@@ -123,7 +123,7 @@ for name, bits, full, dtype in (("skip", 4, True, "float32"), ("plain", 8, False
     weights = [blocks(n, 20, bits, 1043 + n, dtype) for n in (4, 2, 2)]
     biases = [numbers([n], 1050 + n, dtype) if full else None for n in (4, 2, 2)]
     total = a.astype(np.float64) + (skip if full else 0)
-    seen = normalised(total, factor, 0.0625)
+    seen = normalized(total, factor, 0.0625)
     results = [seen @ real.T + (0 if bias is None else bias.astype(np.float64)) for (_, _, real), bias in zip(weights, biases)]
     given = [x for (packed, scales, _), bias in zip(weights, biases) for x in (packed, scales, bias)]
     case(f"matmulnbitsqkv_{name}", "MatMulNBitsQkv", [a, skip if full else None, factor, *given],

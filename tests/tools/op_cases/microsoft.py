@@ -283,7 +283,7 @@ tokens("nothing_found", [["1", "2"]], [[[], []]], tokenexp="[a-z]", mark=1, cons
 
 # An LSTM whose weights are quantized, and whose X, as a whole, and H, before each step, are quantized like
 # DynamicQuantizeLinear.
-def requantised(x):
+def requantized(x):
     low, high = min(x.min(), 0), max(x.max(), 0)
     scale = np.float32(high - low) / np.float32(255)
     if scale == 0:
@@ -298,13 +298,13 @@ def dynamic_lstm(x, codes, scales, zeros, bias, lengths=None, h=None, c=None, re
     directions, hidden = codes[1].shape[:2]
     lengths = [steps] * batch if lengths is None else lengths
     y, states = np.zeros((steps, directions, batch, hidden)), np.zeros((2, directions, batch, hidden))
-    seen = requantised(x)
+    seen = requantized(x)
     for d in range(directions):
         w, r = [(code[d].astype(np.float64) - zero[d]) * scale[d].astype(np.float64) for code, scale, zero in zip(codes, scales, zeros)]
         b = bias[d].astype(np.float64).reshape(2, -1).sum(0)
         now, cell = [np.zeros((batch, hidden)) if state is None else state[d].astype(np.float64) for state in (h, c)]
         for step in range(steps):
-            recurrent, before = requantised(now) @ r, now.copy()
+            recurrent, before = requantized(now) @ r, now.copy()
             for sample in range(batch):
                 if step >= lengths[sample]:
                     continue

@@ -148,7 +148,7 @@ TEST(AuditHalf, EndsWhereFurtherSetsAddNothing) {
 TEST(AuditHalf, MinimizesToFewerNodesThatAreStillVerified) {
   const auto model = audited_model(residual_blocks(2));
   AuditRequest request = request_of(model, Shape{2, 4}, {1, 1, 300});
-  request.minimise = true;
+  request.minimize = true;
   const HalfAudit audit = audited(request);
   EXPECT_LE(audit.keep.size(), kOverflowing.size());
   EXPECT_TRUE(audit.kept.passed);
