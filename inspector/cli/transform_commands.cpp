@@ -91,7 +91,7 @@ class ReduceCommand final : public Command {
     } else if (result.fails) {
       print(reduce_to_text(result));
     } else {
-      print_message(fmt::format("parallax: {}\n", result.why_not));
+      print_message(fmt::format("parallax: {}\n", result.explanation));
     }
     return result.fails ? 0 : 1;
   }

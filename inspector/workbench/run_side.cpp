@@ -182,7 +182,7 @@ Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Va
     const int32_t in_a = match.a_of_b[index];
     if (in_a >= 0) {
       result.push_back(PX_TRY(in_float_type(values[static_cast<size_t>(in_a)], input, b.path, notes)));
-      if (static_cast<int32_t>(index) == match.left_over)
+      if (static_cast<int32_t>(index) == match.paired_last)
         notes.push_back(
             fmt::format("input '{}' of '{}' takes the data of '{}': all others have the same names in both models",
                         input.name, b.path, name_of_input(a.graph, static_cast<size_t>(in_a))));

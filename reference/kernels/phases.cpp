@@ -6,7 +6,7 @@
 
 namespace parallax::reference {
 
-void RoundsMember::pause() {
+void PhasesMember::pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #else
@@ -16,8 +16,8 @@ void RoundsMember::pause() {
 
 // To sleep, not to yield: members that share a processor would yield to each other for as long as they run, but who is
 // wakened is given an idle one.
-void RoundsMember::sleep(size_t piece, uint32_t round) const {
-  rounds_.done_[piece].rounds.wait(round, std::memory_order_acquire);
+void PhasesMember::sleep(size_t piece, uint32_t phase) const {
+  phases_.done_[piece].phases.wait(phase, std::memory_order_acquire);
 }
 
 }  // namespace parallax::reference

@@ -12,11 +12,11 @@ namespace {
 
 // Some samples of a direction, which go through time together so that the weights are read once for all of them.
 struct Block {
-  explicit Block(int64_t share_count) : rounds(share_count) {}
+  explicit Block(int64_t share_count) : phases(share_count) {}
 
   std::vector<Share> shares;  // of the hidden units
   std::vector<CellStep> cells;
-  Rounds rounds;  // one a part of a step
+  Phases phases;  // one a part of a step
 };
 
 // A sample runs for its own length; Y is 0 beyond it and Y_h is its state after its last step.
@@ -34,7 +34,7 @@ struct Course {
 
   // The work of the thread that has one share.
   void run(Block& block, int64_t share) {
-    RoundsMember member(block.rounds, share);
+    PhasesMember member(block.phases, share);
     const Share& own = block.shares[static_cast<size_t>(share)];
     const auto lengths =
         std::span(plan.lengths).subspan(static_cast<size_t>(own.first), static_cast<size_t>(own.count));
@@ -53,12 +53,12 @@ struct Course {
       std::ranges::copy(plan.units_of(own, before, index), plan.units_of(own, after, index).begin());
   }
 
-  void step(const Block& block, RoundsMember& member, const Step& step, std::span<const double> before,
+  void step(const Block& block, PhasesMember& member, const Step& step, std::span<const double> before,
             std::span<double> after) {
     const size_t parts = block.cells.front().size();
     for (size_t part = 0; part < parts; ++part) {
-      const auto round = static_cast<uint32_t>(static_cast<size_t>(step.count) * parts + part);
-      member.run(round, [&](int64_t piece) {
+      const auto phase = static_cast<uint32_t>(static_cast<size_t>(step.count) * parts + part);
+      member.run(phase, [&](int64_t piece) {
         const auto share = static_cast<size_t>(piece);
         block.cells[share][part](step, before, after);
         if (part + 1 == parts) keep(block.shares[share], step.times, before, after);

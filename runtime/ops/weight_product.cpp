@@ -84,7 +84,7 @@ struct BlockedWeight {
   Int4Matrix matrix;
 };
 
-// Columns become rows; a block is filled up to a multiple of kNibbleUnit where it is a whole column.
+// Columns become rows; a block is filled up to a multiple of kInt4Unit where it is a whole column.
 std::shared_ptr<BlockedWeight> blocked(const QuantizedWeight& weight, const std::byte* b) {
   const int64_t blocks = static_cast<int64_t>(weight.scales.size()) / weight.n;
   const int64_t unit = 2 * kInt4Unit;  // a step of eight words, whatever the bits

@@ -108,8 +108,8 @@ bool has_shape(const Fuser& fuser, const Node& reshape, ValueId source, const st
   const auto found = terms_of(fuser, fuser.input(reshape, 1), source, 0);
   if (!dims.has_value() || !found.has_value() || found->size() != terms.size()) return false;
   for (size_t i = 0; i < terms.size(); ++i) {
-    const bool is_left_over = terms[i] == ShapeTerm::the_rest();  // every other entry is settled: so is this one
-    if (!is_left_over && !says_the_same((*found)[i], terms[i], *dims)) return false;
+    const bool is_remaining = terms[i] == ShapeTerm::the_rest();  // every other entry is settled: so is this one
+    if (!is_remaining && !says_the_same((*found)[i], terms[i], *dims)) return false;
   }
   return true;
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Greedy decoding by onnxruntime-genai: of a model with caches as it was exported, and of what its own builder makes.
 
-Both give the same models to `parallax generate`. `why_missing()` says in a sentence why it cannot be measured here.
+Both give the same models to `parallax generate`. `missing_reason()` says in a sentence why it cannot be measured here.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 
-def why_missing():
+def missing_reason():
     try:
         import onnxruntime_genai  # noqa: F401
     except ImportError as error:

@@ -213,7 +213,7 @@ def main():
     parser.add_argument("--context", type=int, default=1024)
     options = parser.parse_args()
     print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores, {options.threads} threads")
-    if options.genai and (sentence := genai_decoders.why_missing()) is not None:
+    if options.genai and (sentence := genai_decoders.missing_reason()) is not None:
         print(sentence)
         options.genai = False
     if options.sides:

@@ -48,7 +48,7 @@ def positive(*shape):
 
 FLAT, IMAGE, PLANE = (512, 1024), (1, 64, 56, 56), (256, 1024)
 WEIGHTS = below(200, 512, 512, dtype=np.int8)
-NIBBLES = {"w": below(200, 2048, 64, 16, dtype=np.uint8), "s": normal(2048 * 64)}
+INT4_VALUES = {"w": below(200, 2048, 64, 16, dtype=np.uint8), "s": normal(2048 * 64)}
 TWICE = {"roi": None, "scales": np.array([1, 1, 2, 2], np.float32)}
 HALVED = {"roi": None, "scales": np.array([1, 1, 0.5, 0.5], np.float32)}
 PADDED = {"pads": [1] * 4}

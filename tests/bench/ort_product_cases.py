@@ -120,11 +120,11 @@ QUANTIZED = {
 }
 
 CONTRIBUTED = {
-    **{f"MatMulNBits {rows} rows": microsoft("MatMulNBits", {"x": normal(rows, 2048)}, NIBBLES,
+    **{f"MatMulNBits {rows} rows": microsoft("MatMulNBits", {"x": normal(rows, 2048)}, INT4_VALUES,
                                              {"K": 2048, "N": 2048, "bits": 4, "block_size": 32}) for rows in (1, 128)},
     "MatMulNBits 8 bits": microsoft("MatMulNBits", {"x": normal(1, 2048)}, {"w": codes(2048, 64, 32), "s": normal(2048 * 64)},
                                     {"K": 2048, "N": 2048, "bits": 8, "block_size": 32}),
-    "MatMulNBits zeros": microsoft("MatMulNBits", {"x": normal(1, 2048)}, {**NIBBLES, "z": codes(2048 * 32)},
+    "MatMulNBits zeros": microsoft("MatMulNBits", {"x": normal(1, 2048)}, {**INT4_VALUES, "z": codes(2048 * 32)},
                                    {"K": 2048, "N": 2048, "bits": 4, "block_size": 32}),
     "MatMulBnb4": microsoft("MatMulBnb4", {"x": normal(1, 1024)}, {"w": codes(1024 * 512), "s": normal(16384)},
                             {"K": 1024, "N": 1024, "block_size": 64, "quant_type": 1}),

@@ -136,7 +136,7 @@ def condition_inverted(model, place, rng):
 
 
 @kind
-def compared_otherwise(model, place, rng):
+def compared_differently(model, place, rng):
     """At the bound itself, the other answer."""
     other = {"Less": "LessOrEqual", "Greater": "Less", "And": "Or"}
     if place[1].op_type not in other:

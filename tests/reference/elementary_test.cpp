@@ -79,7 +79,7 @@ TEST(Elementary, HoldAtTheEndsOfTheirRanges) {
 }
 
 // Lanes and what is left over at the end of a stretch give the same bits.
-TEST(Elementary, DoNotDependOnThePlaceInAStretch) {
+TEST(Elementary, DoNotDependOnTheIndexInAStretch) {
   for (const Each each : {exp_each, tanh_each, erf_each, sigmoid_each}) {
     for (size_t count = 1; count < 40; ++count) {
       std::vector<double> numbers(count, 0.7390851332151607);

@@ -81,7 +81,7 @@ class ExecutionBlame {
   void add_what_was_given();
   void add_constant(const ValueComparison& value, const GraphValues& location, ValueId id);
   Side side_of_constant(const ValueComparison& value, const GraphValues& location, const ValueDef& definition) const;
-  Result<Cause> cause_of(const Root& root, bool with_why);
+  Result<Cause> cause_of(const Root& root, bool with_explanation);
   std::string extent_of(const Root& root) const;
   diff::Alone run_alone(const CapturedSide& side, const NodeInstance& instance, const NodeJudgement& judgement) const;
   void add_what_is_known();
@@ -185,7 +185,7 @@ diff::Alone ExecutionBlame::run_alone(const CapturedSide& side, const NodeInstan
   return is_same ? diff::Alone::same : diff::Alone::differs;
 }
 
-Result<Cause> ExecutionBlame::cause_of(const Root& root, bool with_why) {
+Result<Cause> ExecutionBlame::cause_of(const Root& root, bool with_explanation) {
   const NodeInstance& instance = root.instance;
   const Node& node = instance.definition();
   Cause cause;
@@ -196,7 +196,7 @@ Result<Cause> ExecutionBlame::cause_of(const Root& root, bool with_why) {
   cause.inherited = root.inherited;
   cause.side = root.side;
   const bool in_a = root.side == Side::a;
-  if (!with_why) {
+  if (!with_explanation) {
     cause.why = fmt::format("on its own inputs its result in {} is beyond what rounding can do{}", name_of(root.side),
                             extent_of(root));
     return cause;

@@ -60,7 +60,7 @@ class CapturedSide {
   // The inputs alone.
   Result<Computed> gather(const NodeInstance& instance) const;
   // Gathers the inputs of a node that is examined together with another one, whose session stays.
-  Result<Computed> gather_beside(const NodeInstance& instance) const { return gather(instance, 1); }
+  Result<Computed> gather_neighbors(const NodeInstance& instance) const { return gather(instance, 1); }
   // The oracle on a node at the position of `instance`, ready to run on any values.
   std::unique_ptr<NodeReplay> make_replay(const NodeInstance& instance, const Node& node) const;
   // The oracle on other values than those captured, or another node in its place.

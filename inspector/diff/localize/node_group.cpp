@@ -61,7 +61,7 @@ Status NodeGroup::add(NodeId start, std::unordered_map<NodeId, Member>& found) c
     waiting.pop_back();
     if (found.contains(node)) continue;
     Member member{{root_.location, node, root_.prefix}, {}, {}};
-    CapturedSide::Computed gathered = PX_TRY(side_.gather_beside(member.instance));
+    CapturedSide::Computed gathered = PX_TRY(side_.gather_neighbors(member.instance));
     member.reads = std::move(gathered.reads);
     member.inputs = std::move(gathered.inputs);
     for (size_t read = 0; read < member.reads.size(); ++read) {

@@ -326,7 +326,7 @@ bool only_moves(const LocatedNode& node) {
 std::vector<Culprit> after_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                      const LocatedNode& node_a, const LocatedNode& node_b, Attributes attributes) {
   const bool is_same = is_same_operation(node_a, node_b);
-  if (!is_same && attributes == Attributes::matter) return {{node_a, definition_difference(a, node_a, b, node_b)}};
+  if (!is_same && attributes == Attributes::relevant) return {{node_a, definition_difference(a, node_a, b, node_b)}};
   if (!is_same && constants_difference(a, node_a, b, node_b).empty()) return {};
   ConstantWalk walk(a, b, matching);
   walk.look_after(node_a, node_b, 0);

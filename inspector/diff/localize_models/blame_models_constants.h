@@ -13,14 +13,14 @@
 namespace parallax::diff {
 
 // The relevance of attributes that differ.
-enum class Attributes : uint8_t { matter, irrelevant };
+enum class Attributes : uint8_t { relevant, irrelevant };
 
 // The nodes that cause the difference of two paired nodes' definitions: themselves, or, where they read constants that
-// other nodes compute, those of these that are defined otherwise, were put in or left out. Empty where attributes alone
-// differ that are irrelevant.
+// other nodes compute, those of these that are defined differently, were put in or left out. Empty where attributes
+// alone differ that are irrelevant.
 std::vector<Culprit> after_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                      const LocatedNode& node_a, const LocatedNode& node_b,
-                                     Attributes attributes = Attributes::matter);
+                                     Attributes attributes = Attributes::relevant);
 
 // The nodes for one constant of A that `reader` reads, and B's in its place; nothing where they are equal.
 std::vector<Culprit> after_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, int32_t in_a,

@@ -151,7 +151,7 @@ bool Interventions::is_operand_order_relevant(const LocatedNode& node_a, const L
   return is_relevant(node_a, node_b, false);
 }
 
-bool Interventions::attributes_matter(const LocatedNode& node_a, const LocatedNode& node_b) const {
+bool Interventions::are_attributes_relevant(const LocatedNode& node_a, const LocatedNode& node_b) const {
   return is_relevant(node_a, node_b, true);
 }
 
@@ -164,9 +164,9 @@ bool Interventions::is_relevant(const LocatedNode& node_a, const LocatedNode& no
   return (in_b.ok() && !is_same(region_.found, in_b)) || (in_a.ok() && !is_same(region_.expected, in_a));
 }
 
-std::vector<Culprit> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                     const Region& region, const Differences& differences,
-                                     const Interventions& interventions) {
+std::vector<Culprit> culprits_by_intervention(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                              const Region& region, const Differences& differences,
+                                              const Interventions& interventions) {
   for (const auto& [node_a, node_b] : differences.changed) {
     if (interventions.agrees_as_in_a(node_a, node_b)) return after_pair(a, b, matching, node_a, node_b, interventions);
   }
@@ -206,7 +206,7 @@ std::vector<Culprit> after_pair(const ModelSide& a, const ModelSide& b, const Mo
                                 const LocatedNode& node_a, const LocatedNode& node_b,
                                 const Interventions& interventions) {
   const bool is_one_operator = hash_operator(node_a.node()) == hash_operator(node_b.node());
-  if (is_one_operator && !is_same_operation(node_a, node_b) && !interventions.attributes_matter(node_a, node_b)) {
+  if (is_one_operator && !is_same_operation(node_a, node_b) && !interventions.are_attributes_relevant(node_a, node_b)) {
     std::vector<Culprit> culprits = after_constants(a, b, matching, node_a, node_b, Attributes::irrelevant);
     if (!culprits.empty()) return culprits;
   }

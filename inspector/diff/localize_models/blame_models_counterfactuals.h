@@ -32,7 +32,7 @@ class Interventions {
   // instead of the other.
   bool is_operand_order_relevant(const LocatedNode& node_a, const LocatedNode& node_b) const;
   // True where their attributes alone are relevant, each reading its own constants.
-  bool attributes_matter(const LocatedNode& node_a, const LocatedNode& node_b) const;
+  bool are_attributes_relevant(const LocatedNode& node_a, const LocatedNode& node_b) const;
 
  private:
   bool is_relevant(const LocatedNode& node_a, const LocatedNode& node_b, bool keeps_constants) const;
@@ -54,9 +54,9 @@ struct Differences {
 
 // The culprits where both sides differ in one thing only: a node with another definition, the constants that B reads,
 // another operator in one position, or one extra node (of those that only one side has). Empty where more differs.
-std::vector<Culprit> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                     const Region& region, const Differences& differences,
-                                     const Interventions& interventions);
+std::vector<Culprit> culprits_by_intervention(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                              const Region& region, const Differences& differences,
+                                              const Interventions& interventions);
 
 // As behind_constants; attributes that make no difference here (the factor of a bias that is all zeros) are no cause
 // where constants differ as well.

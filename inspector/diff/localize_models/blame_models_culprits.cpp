@@ -201,7 +201,7 @@ class Explanation {
         parts.changed.size() + parts.replaced.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
     const size_t nodes = region_.nodes_a.size() + region_.nodes_b.size();
     if (differences > 1 && nodes <= thresholds::kMostTriedNodes) {
-      std::vector<Culprit> tried = guilty_by_trial(
+      std::vector<Culprit> tried = culprits_by_intervention(
           a_, b_, matching_, region_, {parts.only_a, parts.only_b, parts.changed, parts.replaced}, interventions_);
       if (!tried.empty()) return tried;
       std::vector<Culprit> observable = among(without_unobservable(parts, interventions_));

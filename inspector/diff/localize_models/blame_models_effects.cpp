@@ -126,7 +126,7 @@ std::vector<bool> Effects::leading_to(const std::function<bool(int32_t id)>& hol
   return leads;
 }
 
-bool Effects::is_made_up_for(int32_t id, double difference,
+bool Effects::is_compensated(int32_t id, double difference,
                              const std::function<bool(const LocatedNode&)>& is_read_alike) const {
   // A call does the same where the nodes of its function do.
   const auto does_alike = [&](const LocatedNode& reader) {

@@ -25,7 +25,7 @@ class Effects {
   // True where B treats the value differently before the two agree again, to `difference`. Where all consumers are
   // alike by `is_read_alike`, the pair is right, and its own difference has only been hidden: by a maximum, a saturated
   // function, a comparison that these inputs decide alike.
-  bool is_made_up_for(int32_t id, double difference,
+  bool is_compensated(int32_t id, double difference,
                       const std::function<bool(const LocatedNode&)>& is_read_alike) const;
 
   // True where this holds of any value that is computed from this one, directly or not.

@@ -196,7 +196,7 @@ bool Unmatching::leaves_no_trace(int32_t id) {
     return false;
   const int32_t in_b = matching_.b_of_a[static_cast<size_t>(id)];
   if (in_b >= 0 && holds_steps(b_, in_b) && !holds_steps(a_, id)) return true;
-  return effects_.is_made_up_for(id, thresholds::kNoTrace,
+  return effects_.is_compensated(id, thresholds::kNoTrace,
                                  [&](const LocatedNode& reader) { return is_read_alike(reader); });
 }
 

@@ -239,7 +239,7 @@ std::vector<bool> inputs_without_default(const Graph& graph) {
   return needed;
 }
 
-void pair_left_over(const Graph& a, const Graph& b, SignatureMatch& match) {
+void pair_remaining(const Graph& a, const Graph& b, SignatureMatch& match) {
   std::vector<bool> free_a = inputs_without_default(a), free_b = inputs_without_default(b);
   for (size_t index = 0; index < match.a_of_b.size(); ++index) {
     if (match.a_of_b[index] < 0) continue;
@@ -253,7 +253,7 @@ void pair_left_over(const Graph& a, const Graph& b, SignatureMatch& match) {
   };
   if (!fits_together(type_of_input(a, in_a), type_of_input(b, in_b))) return;
   match.a_of_b[static_cast<size_t>(in_b)] = in_a;
-  match.left_over = in_b;
+  match.paired_last = in_b;
 }
 
 std::vector<HashKey> numbers_of_a(size_t count) {
@@ -275,7 +275,7 @@ std::vector<HashKey> numbers_of_b(const SignatureMatch& match) {
 
 SignatureMatch match_inputs(const Graph& a, const Graph& b) {
   SignatureMatch match = match_signature(a, a.inputs, b, b.inputs);
-  if (!match.by_position) pair_left_over(a, b, match);
+  if (!match.by_position) pair_remaining(a, b, match);
   return match;
 }
 SignatureMatch match_outputs(const Graph& a, const Graph& b) { return match_signature(a, a.outputs, b, b.outputs); }

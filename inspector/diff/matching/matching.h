@@ -48,7 +48,7 @@ ModelMatching match_models(const ValueTable& a, const ValueTable& b);
 struct SignatureMatch {
   std::vector<int32_t> a_of_b;
   bool by_position = false;
-  int32_t left_over = -1;  // of B's, the one that was paired as the last
+  int32_t paired_last = -1;  // of B's, the one that was paired as the last
 };
 SignatureMatch match_inputs(const Graph& a, const Graph& b);
 SignatureMatch match_outputs(const Graph& a, const Graph& b);

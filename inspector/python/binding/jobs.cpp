@@ -237,9 +237,9 @@ nb::object reduce(Fields& fields) {
   for (const std::string& note : result.notes) job.notes->push_back(note);
   nb::dict answer;
   answer["fails"] = result.fails;
-  answer["why_not"] = result.why_not;
+  answer["explanation"] = result.explanation;
   answer["json"] = reduce_to_json(result);
-  answer["text"] = result.fails ? reduce_to_text(result) : result.why_not;
+  answer["text"] = result.fails ? reduce_to_text(result) : result.explanation;
   answer["directory"] = request.directory;
   answer["notes"] = *job.notes;
   return answer;

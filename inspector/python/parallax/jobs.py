@@ -226,7 +226,7 @@ def reduce(
         arguments.set_texts(request, check=check)
     answer = arguments.run_job("reduce", request)
     if not answer["fails"]:
-        raise Error(answer["why_not"], code=1)
+        raise Error(answer["explanation"], code=1)
     return _with_notes_logged(Part(answer), answer["notes"])
 
 

@@ -234,8 +234,8 @@ class Reduction {
 
   // ---- all of them ----
 
-  std::optional<Part> nothing(std::string why_not) {
-    result_.why_not = std::move(why_not);
+  std::optional<Part> nothing(std::string explanation) {
+    result_.explanation = std::move(explanation);
     return std::nullopt;
   }
 

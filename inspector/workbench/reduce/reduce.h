@@ -35,8 +35,8 @@ struct ReduceRequest {
 };
 
 struct ReduceResult {
-  bool fails = true;    // false: the model as it is does not fail, and nothing was written
-  std::string why_not;  // then: a sentence
+  bool fails = true;        // false: the model as it is does not fail, and nothing was written
+  std::string explanation;  // then: a sentence
   PartSummary part;
   std::string location;    // frames that lead to the part: "loop.body[3]//", "" in the main graph
   int64_t checks = 0;      // candidates that were judged

@@ -10,7 +10,7 @@ namespace parallax {
 std::string reduce_to_json(const ReduceResult& result) {
   nlohmann::ordered_json json;
   if (!result.fails) {
-    json["error"] = {{"code", 1}, {"message", result.why_not}, {"node", nullptr}, {"op", nullptr}};
+    json["error"] = {{"code", 1}, {"message", result.explanation}, {"node", nullptr}, {"op", nullptr}};
   } else {
     json = {{"written", result.part.written}, {"nodes", result.part.nodes.size()}, {"names", result.part.nodes},
             {"place", result.location},       {"inputs", result.part.inputs},      {"outputs", result.part.outputs},

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""drive_window.py PROGRAM A.plx B.plx GUILTY MODEL: the real window, driven by keys and mouse through the X server.
+"""drive_window.py PROGRAM A.plx B.plx CULPRIT MODEL: the real window, driven by keys and mouse through the X server.
 
 The program writes its state to a FIFO whenever it has come to rest: after each key or click, states are read until the
 expected one is there. Nothing waits for a length of time; an alarm ends what hangs. Run it under xvfb-run.
@@ -65,10 +65,10 @@ class Window:
         self.xdotool("mousemove", int(x), int(y), *(more or ("click", 1)))
 
 
-def find_fault(window, guilty):
+def find_fault(window, culprit):
     window.until(
         "the fault is selected when all is compared",
-        lambda s: s["selection"]["node"] == guilty and s["lists"]["causes"],
+        lambda s: s["selection"]["node"] == culprit and s["lists"]["causes"],
     )
     # There is no window manager that would do it.
     window.xdotool("search", "--name", "Parallax", "windowfocus")
@@ -171,7 +171,7 @@ def draw_picture(program, files, folder):
 
 
 def main():
-    program, a, b, guilty, model = sys.argv[1:6]
+    program, a, b, culprit, model = sys.argv[1:6]
 
     def give_up(*_):
         print(json.dumps({key: window.state.get(key) for key in ("files", "verdict", "busy", "messages", "selection", "preset", "tab", "search", "dialog", "tensor")}))
@@ -183,7 +183,7 @@ def main():
         signal.signal(signal.SIGALRM, give_up)
         try:
             draw_picture(program, [a, b], folder)
-            find_fault(window, guilty)
+            find_fault(window, culprit)
             use_keys(window)
             use_mouse(window)
             use_dialogs(window, model)

@@ -57,7 +57,7 @@ std::string golden_path(const std::string& name) {
 
 class Golden : public testing::TestWithParam<View> {};
 
-TEST_P(Golden, LooksAsItDid) {
+TEST_P(Golden, MatchesItsPicture) {
   const View& view = GetParam();
   Screen screen(view.dumps(), {960, 600, 1});
   PX_NEEDS_EGL(screen);

@@ -34,7 +34,7 @@ TEST(Pictures, AreTheSameEveryTime) {
   EXPECT_EQ(a.rgba, b.rgba);
 }
 
-TEST(Pictures, TheGuiltyNodeHasTheColorOfItsSeverity) {
+TEST(Pictures, TheCulpritHasTheColorOfItsSeverity) {
   Screen screen(view_test::llama_fault());
   PX_NEEDS_EGL(screen);
   const Picture picture = screen.shot();
@@ -71,7 +71,7 @@ TEST(Pictures, ThemesDifferAndKeepTextReadable) {
   EXPECT_GT(mean(screen.shot()), 0.6);
 }
 
-TEST(Pictures, EveryPaneHasItsPlaceAtAnySize) {
+TEST(Pictures, EveryPaneHasItsRectangleAtAnySize) {
   for (const auto& [width, height, scale] : {std::tuple{1280, 720, 1.0F}, {2560, 1440, 2.0F}, {1920, 1080, 1.0F}}) {
     Screen screen(view_test::llama_fault(), {width, height, scale});
     PX_NEEDS_EGL(screen);

@@ -51,7 +51,7 @@ bool has_egl() {
 // The name of the culprit goes into the script that looks for it.
 std::string with_node(const std::string& name, const std::string& node) {
   std::string text = *read_file(PX_SOURCE_DIR "/samples/walkthroughs/" + name + ".script");
-  for (size_t at = 0; (at = text.find("GUILTY", at)) != std::string::npos;) text.replace(at, 6, node);
+  for (size_t at = 0; (at = text.find("CULPRIT", at)) != std::string::npos;) text.replace(at, 7, node);
   const std::string path = view_test::scratch(name + ".script");
   EXPECT_TRUE(write_file(path, text).ok());
   return " --script '" + path + "'";
@@ -70,7 +70,7 @@ TEST(Program, StepsThroughTheIterationsOfALoop) {
   EXPECT_EQ(answer.exit_code, 0) << answer.text;
 }
 
-TEST(Program, LooksAtNaN) {
+TEST(Program, ShowsNaN) {
   PX_PROGRAM_NEEDS_EGL;
   const Answer answer = run(files_of(view_test::nan_fault()) + script("look_at_nan"));
   EXPECT_EQ(answer.exit_code, 0) << answer.text;

@@ -257,7 +257,7 @@ TEST(GraphView, OpeningAndClosingAllKeepsWhatIsSelectedWhereItIs) {
   EXPECT_NEAR(location().second, closed.second, 1);
 }
 
-TEST(GraphView, APlaceIsFoundInItsInnermostBox) {
+TEST(GraphView, FindsTheInnermostBoxOfAPoint) {
   Shown shown(view_test::loop_fault());
   const int32_t inside = shown.item("score_state", "decode.body[*]//");
   shown.graph.reveal(inside);

@@ -99,7 +99,7 @@ std::string texts_with(const std::string& name, const std::string& word) {
   return model_file(name, body);
 }
 
-TEST(ViewerRun, StringsAndSequencesAreListedBesideEachOther) {
+TEST(ViewerRun, ListsStringsAndSequencesSideBySide) {
   Viewer viewer(make_executor);
   RunForm form = form_of(texts_with("texts_a.textproto", "two"), texts_with("texts_b.textproto", "too"));
   form.executor_b = "reference";

@@ -37,7 +37,7 @@ TEST(PayloadMemory, WhatTheSystemLacksIsNull) {
   EXPECT_EQ(allocate_scratch(std::numeric_limits<size_t>::max()), nullptr);
 }
 
-TEST(PayloadMemory, BlocksOfSeveralThreadsAreApart) {
+TEST(PayloadMemory, BlocksOfSeveralThreadsDoNotOverlap) {
   const auto use = [](unsigned char mark) {
     for (int round = 0; round < 200; ++round) {
       std::vector<std::shared_ptr<std::byte>> blocks;

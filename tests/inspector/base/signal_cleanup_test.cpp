@@ -22,7 +22,7 @@ class SignalCleanupTest : public testing::Test {
   void SetUp() override {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
-    folder_ = fs::path(testing::TempDir()) / ("leftovers_test_" + test);  // tests run at the same time
+    folder_ = fs::path(testing::TempDir()) / ("signal_cleanup_test_" + test);  // tests run at the same time
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -54,8 +54,8 @@ TEST_F(SignalCleanupTest, TemporaryPathsGoWithTheirObjects) {
 }
 
 TEST_F(SignalCleanupTest, FoldersAreNewOnes) {
-  const auto one = TemporaryPath::make_folder("leftovers_test").value();
-  const auto two = TemporaryPath::make_folder("leftovers_test").value();
+  const auto one = TemporaryPath::make_folder("signal_cleanup_test").value();
+  const auto two = TemporaryPath::make_folder("signal_cleanup_test").value();
   EXPECT_NE(one->path(), two->path());
   EXPECT_TRUE(fs::is_directory(two->path()));
 }

@@ -140,7 +140,7 @@ TEST_F(ThreadPool, EveryMemberOfATeamIsMadeOnce) {
   }
 }
 
-TEST_F(ThreadPool, TeamsMeetBesideLoopsAndOtherTeams) {
+TEST_F(ThreadPool, TeamsMeetDuringLoopsAndOtherTeams) {
   set_thread_count(4);
   std::atomic<int64_t> sum = 0;
   std::vector<std::thread> callers(4);

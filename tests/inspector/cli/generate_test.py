@@ -148,7 +148,7 @@ class Generate(ProgramTest):
         self.assertNotEqual(drawn[0], drawn[2])
         self.assertEqual(self.tokens("--sample", "--top-k", "1"), self.tokens())
 
-    def test_defaults_come_from_the_files_beside_the_model(self):
+    def test_defaults_come_from_the_files_next_to_the_model(self):
         folder = self.folder / "model"
         folder.mkdir()
         (folder / "model.textproto").write_text(decoder())

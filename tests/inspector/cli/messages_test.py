@@ -358,7 +358,7 @@ class Messages(ProgramTest):
         message = self.passed("run one.textproto --against two.textproto", code=1).stderr
         self.assertIn("not all values are within their limits: both sides run once more to look into that", message)
 
-    def test_values_without_elements_say_why_and_what_to_do(self):
+    def test_values_without_elements_say_the_reason_and_what_to_do(self):
         self.write_model("fused.textproto", node("MatMul", "x w", "h", 'name: "product"') + node("Relu", "h", "y", 'name: "bend"'),
                          more="initializer { name: 'w' data_type: 1 dims: 8 dims: 8 " + "float_data: 1 " * 64 + "}")
         self.passed("run fused.textproto --with cpu --capture stats --dump few")

@@ -155,7 +155,7 @@ TEST_F(CapturedObjectsTest, AnExportedModelGivesBackEveryTreeAndValue) {
     EXPECT_TRUE(same_bits(load(*second, entry.path), load(*first, entry.path))) << entry.path;
 }
 
-TEST_F(CapturedObjectsTest, LargeTensorsCanLieBesideTheModel) {
+TEST_F(CapturedObjectsTest, LargeTensorsCanBeStoredNextToTheModel) {
   write(folder_ / "a.plx");
   auto objects = read_captured_objects(folder_ / "a.plx").take();
   const Tensor large = random_tensor(DType::float32, {1000}, 9);

@@ -167,7 +167,7 @@ TEST_F(Convert, ValuesOfAModelComeInTheOrderOfItsExecution) {
   EXPECT_EQ(paths_of(*open_dump(folder_ / "v.plx")).front(), "behind") << "without a model the origin's order stays";
 }
 
-TEST_F(Convert, NamesStayApartOrAreRefused) {
+TEST_F(Convert, NamesStayDifferentOrAreRefused) {
   const std::vector<NamedValue> values = {{"a/b", Value(x_)}, {"a%2Fb", Value(w_)}, {"x%2Fy", Value(y_)}};
   ASSERT_OK(write_npz(folder_ / "v.npz", values));
   ASSERT_OK(import_dump({folder_ / "v.npz", "", ""}, folder_ / "v.plx"));

@@ -54,7 +54,7 @@ void write_with_hole(const std::string& path, const std::string& small) {
   }
 }
 
-TEST(Large, RecordsBehindFourGigabytesAreRead) {
+TEST(Large, ReadsRecordsAfterFourGigabytes) {
   const TemporaryFolder folder;
   const Tensor tensor = random_tensor(DType::float32, {100, 100}, 1);
   {

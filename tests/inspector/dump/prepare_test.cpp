@@ -56,7 +56,7 @@ TEST(DumpWriter, NoTwoWriteOneFile) {
   EXPECT_TRUE(DumpWriter::create(path, {}).ok());
 }
 
-TEST(DumpWriter, EmptiesTheFileBehindALink) {
+TEST(DumpWriter, EmptiesTheFileThatALinkNames) {
   const TemporaryFolder folder;
   const std::string path = folder / "a.plx", link = folder / "link.plx", longer = folder / "longer.bin";
   std::ofstream(longer) << std::string(size_t{1} << 20, 'x');

@@ -104,7 +104,7 @@ TEST_F(Rot, CutAtAnyByteItHoldsAllThatWasFinishedBefore) {
   }
 }
 
-TEST_F(Rot, AnyChangedByteIsNoticedOrDoesNotMatter) {
+TEST_F(Rot, AnyChangedByteIsNoticedOrIrrelevant) {
   write_contents(damaged_, original_);
   std::fstream file(damaged_, std::ios::in | std::ios::out | std::ios::binary);
   const auto set_byte = [&file](size_t offset, int value) {

@@ -330,7 +330,7 @@ TEST_F(RoundTrip, AnAliasInAnotherFrameIsNotTrusted) {
   EXPECT_TRUE(same_bits(load(*open_dump(path_), "loop.body[0]//y"), Value(second)));
 }
 
-TEST_F(RoundTrip, SeveralExecutionsCallsAndFramesStayApart) {
+TEST_F(RoundTrip, SeveralExecutionsCallsAndFramesStayDistinct) {
   const auto writer = create();
   for (const std::string executor : {"reference", "cpu"}) {
     Producer producer(*writer);
@@ -457,7 +457,7 @@ TEST_F(RoundTrip, AnUnwritableFolderIsAnError) {
 }
 
 // Weights are written past the page cache where Linux can, all but the pages at their ends.
-TEST(RoundTripOfWeights, AnySizeStandsBesideOtherValues) {
+TEST(RoundTripOfWeights, AnySizeStandsNextToOtherValues) {
   const TemporaryFolder folder;
   const std::string path = folder / "weights.plx";
   const std::vector<int64_t> counts = {1, 65535, 65536, 69632, 70001, 400000, 3000017};

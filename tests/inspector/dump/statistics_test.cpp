@@ -362,7 +362,7 @@ TEST(Statistics, AWriterThatFailsEndsThePass) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(Statistics, FewPlacesOfABundleHaveTheSameSigns) {
+TEST(Statistics, FewElementsOfABundleHaveTheSameSigns) {
   std::map<std::vector<double>, std::vector<size_t>> locations;
   for (size_t location = 0; location < 512; ++location) {
     std::vector<float> values(1024, 0.0F);

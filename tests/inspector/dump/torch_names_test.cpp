@@ -172,7 +172,7 @@ TEST(TorchNames, WhatIsUnknownIsSaid) {
 }
 
 // From a tensor file, and from a dump of captured modules.
-TEST(TorchNames, AnImportPlacesWhatHooksSaw) {
+TEST(TorchNames, AnImportLocatesWhatHooksSaw) {
   const TemporaryFolder folder;
   GraphBuilder builder(21);
   builder.input("x", kType).node("Exp", {"x"}, {"exp"}).declare("exp", kType).output("exp");

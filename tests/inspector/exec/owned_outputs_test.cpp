@@ -18,7 +18,7 @@ std::vector<float> elements(const Value& value) {
   return {all.begin(), all.end()};
 }
 
-TEST(OutputsApart, LeavesATensorOfItsOwn) {
+TEST(OwnedOutputs, LeavesATensorOfItsOwn) {
   std::vector<Value> outputs{numbers(1)};
   const std::byte* const before = address(outputs[0]);
   ASSERT_TRUE(separate_outputs(outputs).ok());
@@ -26,7 +26,7 @@ TEST(OutputsApart, LeavesATensorOfItsOwn) {
   EXPECT_TRUE(owns_memory(outputs[0]));
 }
 
-TEST(OutputsApart, CopiesWhatAnInputOrAWeightOwns) {
+TEST(OwnedOutputs, CopiesWhatAnInputOrAWeightOwns) {
   const Tensor weight = numbers(5);
   std::vector<Value> outputs{weight, weight.reshaped(Shape{3, 1})};
   EXPECT_FALSE(owns_memory(outputs[0]));
@@ -36,7 +36,7 @@ TEST(OutputsApart, CopiesWhatAnInputOrAWeightOwns) {
   EXPECT_EQ(outputs[1].tensor().shape(), (Shape{3, 1}));
 }
 
-TEST(OutputsApart, LeavesTheLastOfRepeatedOutputs) {
+TEST(OwnedOutputs, LeavesTheLastOfRepeatedOutputs) {
   std::vector<Value> outputs(3, Value(numbers(1)));
   const std::byte* const before = address(outputs[0]);
   ASSERT_TRUE(separate_outputs(outputs).ok());
@@ -45,7 +45,7 @@ TEST(OutputsApart, LeavesTheLastOfRepeatedOutputs) {
   EXPECT_EQ(address(outputs[2]), before);
 }
 
-TEST(OutputsApart, CopiesPartsOfOneBuffer) {
+TEST(OwnedOutputs, CopiesPartsOfOneBuffer) {
   const Tensor whole = numbers(1);
   const auto part = [&](size_t index) {
     return Tensor::wrap(DType::float32, Shape{1}, {whole.storage(), whole.view().data + index * sizeof(float)});
@@ -56,7 +56,7 @@ TEST(OutputsApart, CopiesPartsOfOneBuffer) {
   EXPECT_EQ(elements(outputs[1]), std::vector<float>{3});
 }
 
-TEST(OutputsApart, ReachesIntoSequencesOptionalsAndMaps) {
+TEST(OwnedOutputs, ReachesIntoSequencesOptionalsAndMaps) {
   const Tensor shared = numbers(1);
   const TypeInfo type = TypeInfo::tensor(DType::float32);
   const Tensor keys = Tensor::vector<int64_t>(std::array<int64_t, 1>{7});
@@ -70,7 +70,7 @@ TEST(OutputsApart, ReachesIntoSequencesOptionalsAndMaps) {
   EXPECT_EQ(shared.storage().use_count(), 1);
 }
 
-TEST(OutputsApart, CopiesStrings) {
+TEST(OwnedOutputs, CopiesStrings) {
   const Tensor texts = Tensor::scalar<std::string>("long enough to be on the heap");
   std::vector<Value> outputs{texts};
   ASSERT_TRUE(separate_outputs(outputs).ok());

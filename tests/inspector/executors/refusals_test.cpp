@@ -115,7 +115,7 @@ TEST_P(EmptyOperands, ProductsHaveNoColumns) {
   expect_shape(product("MatMul") + constant("a", {2, 0}) + constant("b", {0, 3}), {2, 3});
 }
 
-TEST_P(EmptyOperands, ConvolutionsHaveNoChannelsOrPlaces) {
+TEST_P(EmptyOperands, ConvolutionsHaveNoChannelsOrElements) {
   expect_shape(product("Conv") + constant("a", {1, 2, 4}) + constant("b", {0, 2, 3}), {1, 0, 2});
   expect_shape(product("ConvTranspose") + constant("a", {1, 2, 4}) + constant("b", {2, 0, 3}), {1, 0, 6});
   expect_shape(product("ConvTranspose", "attribute { name: 'pads' ints: 1 ints: 1 type: INTS }") +

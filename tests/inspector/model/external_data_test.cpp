@@ -129,7 +129,7 @@ TEST_F(ExternalDataTest, AModelFromMemoryHasNoFolder) {
   EXPECT_NE(model.error().message.find("has no folder"), std::string::npos) << model.error().message;
 }
 
-TEST_F(ExternalDataTest, IsWrittenBesideTheModelAgain) {
+TEST_F(ExternalDataTest, IsWrittenNextToTheModelAgain) {
   const auto model = import(model_text(entry("location", "w.data") + entry("offset", "8")));
   ASSERT_TRUE(model.ok()) << model.error().message;
   const Status written = export_model(**model, folder_.file("out.onnx"));

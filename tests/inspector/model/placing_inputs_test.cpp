@@ -21,7 +21,7 @@ Placing placing_in(const GraphBuilder& builder, const std::string& name) {
   return placing_of(graph, graph.nodes.back(), graph.find_value(name));
 }
 
-TEST(PlacingInputs, AreShapesAxesAndPlaces) {
+TEST(PlacingInputs, AreShapesAxesAndIndices) {
   GraphBuilder builder(18);
   builder.input("x", "float32[4,8]").numbers("n", {2, 16}).node("Reshape", {"x", "n"}, {"y"});
   EXPECT_EQ(placing_in(builder, "n"), Placing::by_shape);

@@ -71,7 +71,7 @@ TEST(ScopeTree, ReadsSlashesThenDotsInNames) {
 }
 
 // A module that another one calls (a shared embedding) stands where its own path says.
-TEST(ScopeTree, ASharedModuleKeepsItsPlace) {
+TEST(ScopeTree, ASharedModuleKeepsItsPosition) {
   const Graph graph = graph_of({node_with("n", {{kScopes, "['', 'decoder', 'shared', 'embedding']"}})});
   EXPECT_EQ(described(build_scope_tree(graph)), (Described{{"", "-||"}, {"shared", "|shared|"}}));
 }

@@ -131,7 +131,7 @@ TEST(TypeCheck, EverySchemaAcceptsWhatItSaysItTakes) {
   }
 }
 
-TEST(TypeCheck, ComparesTypesApartFromDimensions) {
+TEST(TypeCheck, ComparesTypesWithoutDimensions) {
   TypeInfo shaped = tensor(DType::float32);
   shaped.dims = {Dim{3, ""}};
   EXPECT_TRUE(types_agree(shaped, tensor(DType::float32)));

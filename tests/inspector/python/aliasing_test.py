@@ -120,7 +120,7 @@ def test_the_same_array_for_two_inputs() -> None:
     np.testing.assert_array_equal(x, X)
 
 
-def test_elements_of_sequences_are_apart() -> None:
+def test_elements_of_sequences_share_no_memory() -> None:
     sequence = helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, None))
     made = build([node("SequenceConstruct", ["x", "x"], ["s"])], [value("x", FLOAT, SHAPE)],
                  [helper.make_value_info("s", sequence)])
@@ -140,7 +140,7 @@ def test_sharing_can_be_asked_for() -> None:
     assert fresh["y"].flags.writeable
 
 
-def test_tensors_are_apart_too() -> None:
+def test_tensors_share_no_memory() -> None:
     session = parallax.Session(MODELS["identity"])
     x = parallax.Tensor(X.copy())
     y = session.run([x])["y"]

@@ -76,7 +76,7 @@ def test_levels_and_statistics(dump: str) -> None:
         opened["summed"]
 
 
-def test_executions_are_apart(dump: str) -> None:
+def test_executions_are_separate(dump: str) -> None:
     opened = parallax.open(dump)
     assert [row["executor"] for row in opened.executions] == ["first", "second"]
     assert opened.executions[0]["settings"] == {"threads": "2"} and opened.executions[1]["completed"]

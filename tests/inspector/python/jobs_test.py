@@ -223,7 +223,7 @@ def test_inputs_of_every_kind(tmp_path: Path) -> None:
     assert generated.notes and "normal" in generated.notes[0]
 
 
-def test_outputs_are_apart_from_inputs() -> None:
+def test_outputs_share_no_memory_with_inputs() -> None:
     model = build(
         [helper.make_node("Identity", ["x"], ["y"])], [value("x", TensorProto.FLOAT, [3])],
         [value("y", TensorProto.FLOAT, [3])])

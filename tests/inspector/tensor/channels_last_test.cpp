@@ -75,7 +75,7 @@ TEST(TransposingReader, LinesEndWithinTheBatch) {
   EXPECT_EQ(reader.line_end(79), 80);
 }
 
-TEST(TransposingReader, PlacesOfARowMajorTensorAreReadWithTheirChannels) {
+TEST(TransposingReader, ElementsOfARowMajorTensorAreReadWithTheirChannels) {
   for (const DType dtype : kTypes) {
     for (const Shape& shape : shapes()) {
       const Pair given = pair_of(dtype, shape);

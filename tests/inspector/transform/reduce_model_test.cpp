@@ -67,7 +67,7 @@ TEST_P(ReduceKernelFaults, EndAtOneNodeOfTheOperator) {
   const ExecutorFactory factory = executors_with(swapped(op, other));
   const auto result = reduce_model(request, factory);
   ASSERT_TRUE(result.ok()) << result.error().message;
-  ASSERT_TRUE(result->fails) << result->why_not;
+  ASSERT_TRUE(result->fails) << result->explanation;
   ASSERT_EQ(result->part.nodes.size(), 1U);
   const auto model = import_model(folder.file("small/model.onnx"));
   ASSERT_TRUE(model.ok()) << model.error().message;
@@ -108,7 +108,7 @@ TEST(Reduce, GrowsWhereNoNodeFailsAlone) {
   const ExecutorFactory factory = executors_with(fusion);
   const auto result = reduce_model(request, factory);
   ASSERT_TRUE(result.ok()) << result.error().message;
-  ASSERT_TRUE(result->fails) << result->why_not;
+  ASSERT_TRUE(result->fails) << result->explanation;
   EXPECT_EQ(result->part.nodes.size(), 2U);
   expect_still_fails(request, factory);
 }
@@ -120,7 +120,7 @@ TEST(Reduce, SaysThatAHealthyModelDoesNotFail) {
   const auto result = reduce_model(request, executors());
   ASSERT_TRUE(result.ok()) << result.error().message;
   EXPECT_FALSE(result->fails);
-  EXPECT_NE(result->why_not.find("does not fail"), std::string::npos);
+  EXPECT_NE(result->explanation.find("does not fail"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder.file("small/model.onnx")));
 }
 
@@ -133,7 +133,7 @@ TEST(Reduce, CutsBothModelsOfThePair) {
   request.run.executors = {"reference"};
   const auto result = reduce_model(request, executors());
   ASSERT_TRUE(result.ok()) << result.error().message;
-  ASSERT_TRUE(result->fails) << result->why_not;
+  ASSERT_TRUE(result->fails) << result->explanation;
   EXPECT_LE(result->part.nodes.size(), 3U);
   expect_still_fails(request, executors());
 }
@@ -163,7 +163,7 @@ TEST_P(ReduceWeightFaults, EndAtFewNodes) {
   request.run.executors = {"reference"};
   const auto result = reduce_model(request, executors());
   ASSERT_TRUE(result.ok()) << result.error().message;
-  ASSERT_TRUE(result->fails) << result->why_not;
+  ASSERT_TRUE(result->fails) << result->explanation;
   EXPECT_LE(result->part.nodes.size(), 3U) << result->location;
   expect_still_fails(request, executors());
 }
@@ -235,12 +235,12 @@ size_t lines_in(const std::string& path) {
   return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
 }
 
-TEST(ReduceByCommand, EndsAtTheNodeTheCommandLooksFor) {
+TEST(ReduceByCommand, EndsAtTheNodeThatTheCommandFinds) {
   const Folder folder("grep");
   const auto result =
       reduce_model(command_request(folder, "! grep -q Tanh {model} && test -f {inputs}/input_0.pb"), executors());
   ASSERT_TRUE(result.ok()) << result.error().message;
-  ASSERT_TRUE(result->fails) << result->why_not;
+  ASSERT_TRUE(result->fails) << result->explanation;
   EXPECT_EQ(result->part.nodes, std::vector<std::string>({"squash"}));
   EXPECT_EQ(result->location, "decode.body[0]//");
   EXPECT_TRUE(std::filesystem::exists(folder.file("small/test_data_set_0/output_0.pb")));
@@ -362,7 +362,7 @@ TEST(Reduce, GoesOnAfterACandidateThatOneSideCannotRun) {
   };
   const auto result = reduce_model(request, factory);
   ASSERT_TRUE(result.ok()) << result.error().message;
-  ASSERT_TRUE(result->fails) << result->why_not;
+  ASSERT_TRUE(result->fails) << result->explanation;
   EXPECT_EQ(result->part.nodes.size(), 3U);
 }
 
@@ -383,7 +383,7 @@ TEST(Reduce, AsksAFunctionAboutCandidatesInMemory) {
   };
   const auto result = reduce_model(request, executors());
   ASSERT_TRUE(result.ok()) << result.error().message;
-  ASSERT_TRUE(result->fails) << result->why_not;
+  ASSERT_TRUE(result->fails) << result->explanation;
   EXPECT_EQ(result->part.nodes.size(), 1U);
   EXPECT_EQ(largest, request.run.model_in_memory->graph.nodes.size());
   EXPECT_FALSE(std::filesystem::exists(folder.file("small/repeat.sh")));

@@ -281,7 +281,7 @@ TEST(ValuesAsOutputs, AddsOnlyTheValuesThatAreNamed) {
   EXPECT_EQ(exposed->model->graph.outputs.size(), 5U);  // y, z, these two, and the iteration numbers
 }
 
-TEST(ValuesAsOutputs, NamesWhatAnUnknownPathLooksLike) {
+TEST(ValuesAsOutputs, NamesPathsSimilarToAnUnknownOne) {
   const auto source = model_of_text(kNestedModel);
   ASSERT_TRUE(source.ok());
   const Names paths = {"loop.body[0]//weighted"};

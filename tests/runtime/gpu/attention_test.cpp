@@ -12,7 +12,7 @@ using attention_models::AttentionModel;
 using attention_models::integer;
 using attention_models::node;
 
-TEST(GpuAttention, HalvesAreTheLibrarys) {
+TEST(GpuAttention, HalfPrecisionIsTheLibrarys) {
   const auto emulated = tests::make_emulated_executor();
   for (const DType dtype : {DType::float16, DType::bfloat16}) {
     for (const AttentionModel& given : attention_models::attention_models(dtype)) {

@@ -88,7 +88,7 @@ TEST_F(CaptureReport, IsPartOfARunWithOneSide) {
 }
 
 // A kept run as the other side: the counts are those of today's run.
-TEST_F(CaptureReport, IsPartOfARunBesideAKeptOne) {
+TEST_F(CaptureReport, IsPartOfARunNextToAKeptOne) {
   request_.executors = {"emulated"};
   request_.save_baseline = (folder_ / "kept.plx").string();
   ASSERT_TRUE(run(tests::kSmallCopies).ok());

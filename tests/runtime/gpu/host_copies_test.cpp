@@ -61,7 +61,7 @@ TEST(HostCopies, HoldTheirSource) {
 }
 
 // Tensors of all sizes for many times round the ring, some kept for a while by whoever was shown them.
-TEST(HostCopies, NoPlaceIsUsedTwiceAtOnce) {
+TEST(HostCopies, NoSlotIsUsedTwiceAtOnce) {
   Queue<Emulated> queue;
   HostCopies<Emulated> copies(queue, kSizes);
   struct Sent {

@@ -266,7 +266,7 @@ TEST(GpuPrimitives, SortRowsByKeysHasTheComparatorsOrder) {
   }
 }
 
-TEST(GpuPrimitives, SelectFindsEveryPlaceInOrder) {
+TEST(GpuPrimitives, SelectFindsEveryIndexInOrder) {
   for (const int64_t count : {1, 63, 64, 65, 1000}) {
     const Both x(integers({count}, 3));
     const auto host = select<int64_t>(Both::host_queue(), x.host.view()).take();

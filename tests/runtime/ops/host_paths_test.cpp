@@ -230,7 +230,7 @@ TEST(Pad, PutsLinesAroundWhatIsLeft) {
 
 // ---- Softmax along an axis that is not the last ----
 
-TEST(Softmax, OfRowsBesideEachOtherIsThatOfRows) {
+TEST(Softmax, OfAdjacentRowsIsThatOfRows) {
   for (const auto& [length, inner] : {std::pair<int64_t, int64_t>{1, 5}, {37, 16}, {130, 61}}) {
     const int64_t outer = 3, row_step = length * inner;
     const auto x = random_values<float>(outer * row_step, 9, -9, 9);

@@ -77,7 +77,7 @@ TEST(DequantizeLinear, OfBlocksAndOfOtherTypes) {
   }
 }
 
-TEST(OneHot, MarksOnePlaceOfEachColumn) {
+TEST(OneHot, MarksOneElementOfEachColumn) {
   const int64_t rows = 40, columns = 61, depth = 9;
   auto x = random_values<int64_t>(rows * columns, 11, -depth, depth - 1);
   x[5] = depth, x[6] = -depth - 1;  // all off

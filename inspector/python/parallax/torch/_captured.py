@@ -221,7 +221,7 @@ class Store:
 
     def write(self, frames: str, name: str, array: Any, role: str) -> tuple[str, bool]:
         """Copies a value into the store: why it could not ("" where it could), and whether only a sample was kept."""
-        reason = _why_not(array)
+        reason = _refusal_reason(array)
         if reason:
             return reason, False
         path = frames + _core.escape_name(name)
@@ -273,7 +273,7 @@ class Store:
             print("-- done dump stored objects")
 
 
-def _why_not(array: Any) -> str:
+def _refusal_reason(array: Any) -> str:
     """Why a tensor has no elements that could be copied; "" where it has."""
     if isinstance(array, np.ndarray) and array.dtype.kind == "O" and not all(isinstance(x, str) for x in array.flat):
         return "an array of objects"

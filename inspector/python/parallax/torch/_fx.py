@@ -118,7 +118,7 @@ def unsupported_operators(gm: torch.fx.GraphModule, opset: int = 20) -> list[Uns
     found = []
     for module in graph_modules(gm):
         for node in module.graph.nodes:
-            reason = _why_untranslatable(node, opset)
+            reason = _untranslatable_reason(node, opset)
             if reason:
                 found.append(_described(node, reason))
     return found
@@ -154,7 +154,7 @@ def _described(node: torch.fx.Node, reason: str) -> UnsupportedOperator:
     return UnsupportedOperator(node.name, str(node.target), module_path(node), source_line(node), reason)
 
 
-def _why_untranslatable(node: torch.fx.Node, opset: int) -> str:
+def _untranslatable_reason(node: torch.fx.Node, opset: int) -> str:
     """Why a node has no translation; "" where it has one. Without the private registry nothing is known before."""
     found = exporter()
     if found is None or node.op != "call_function" or node.target is operator.getitem:

@@ -12,7 +12,7 @@ namespace parallax::runtime {
 // two values in a byte the first has the low bits; the last block of a row may go on beyond k.
 struct Int4Matrix {
   int64_t n = 0, k = 0;
-  int64_t block_size = 0;  // a multiple of kNibbleUnit
+  int64_t block_size = 0;  // a multiple of kInt4Unit
   const std::byte* codes = nullptr;
   const float* scales = nullptr;  // [n, blocks]
   const float* zeros = nullptr;   // [n, blocks]; null: middle()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many rows by weights of 4 bits: panels of some columns are unpacked to floats, which stay in the caches while all
-// rows meet them. A sum is made of runs of at most kNibbleRunDepth products in the order of k.
+// rows meet them. A sum is made of runs of at most kInt4RunDepth products in the order of k.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +20,7 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kInt4PanelColumns = 32;  // [depth, kNibblePanelColumns]
+constexpr int64_t kInt4PanelColumns = 32;  // [depth, kInt4PanelColumns]
 constexpr int64_t kInt4RunDepth = 1024;    // of a panel: 128 KiB, which the second cache holds
 constexpr int64_t kPanelsAtOnce = 2;       // by one thread, for each tile of rows that it fetches
 
@@ -79,7 +79,7 @@ void unpack_panel(const Int4Matrix& b, int64_t column, int64_t k, int64_t depth,
 
 // ---- Products ----
 
-// y [rows, kNibblePanelColumns] = a [rows, depth] panel, or y + a panel.
+// y [rows, kInt4PanelColumns] = a [rows, depth] panel, or y + a panel.
 struct PanelProduct {
   const float* a;
   int64_t a_step;

@@ -115,7 +115,7 @@ TEST_F(Dumps, WithSamplesCompareTheElementsThatBothHave) {
   }
   const auto hidden = with("hidden.plx", 0, 49);  // no sample has it: the statistics tell
   EXPECT_EQ(compare(*eight, *hidden).values[0].reason, "compared by statistics");
-  const auto int4_values = with("nibbles.plx", 0, -1, DType::int4), few = with("few.plx", 8, 8, DType::int4);
+  const auto int4_values = with("int4.plx", 0, -1, DType::int4), few = with("few.plx", 8, 8, DType::int4);
   const ValueComparison packed = compare(*int4_values, *few).values[0];
   EXPECT_EQ(packed.metrics->worst_index, (std::vector<int64_t>{0, 2, 0}));
   EXPECT_EQ(packed.verdict, Verdict::diverged);
@@ -276,7 +276,7 @@ TEST_F(Dumps, SamplesWhoseStatisticsCountInAnotherOrderPass) {
   EXPECT_EQ(compare(*image, *with("other.plx", false, other), exact).verdict, OverallVerdict::diverged);
 }
 
-TEST_F(Dumps, ValuesOfEqualNameMatchAcrossPlaces) {
+TEST_F(Dumps, ValuesOfEqualNameMatchAcrossGraphs) {
   const auto a = dump("a.plx", [](Player& player) { player.sees("h", tensor_of(1)); });
   const auto b = dump("b.plx", [](Player& player) {
     player.sees("h", tensor_of(1), "fn.call//", {{Frame::Kind::call, "fn", -1}});

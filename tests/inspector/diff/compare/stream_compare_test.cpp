@@ -149,7 +149,7 @@ TEST(StreamComparer, IterationsMatchOneByOne) {
   EXPECT_EQ(comparison.values[3].reason, "absent in B");
 }
 
-TEST(StreamComparer, ValuesOfOtherPlacesMatchByName) {
+TEST(StreamComparer, ValuesOfOtherGraphsMatchByName) {
   Pair pair;
   const std::vector<Frame> frames = {{Frame::Kind::call, "fn", -1}};
   pair.a.sees("h", tensor_of(1)).sees("twice", tensor_of(1));

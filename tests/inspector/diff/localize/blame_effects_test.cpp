@@ -45,7 +45,7 @@ const ValueComparison* value_at(const Comparison& comparison, const std::string&
 }
 
 // The shape holds no 0: the attribute says how one is read.
-TEST_F(BlameEffects, AnAttributeWithoutEffectIsNoCauseBesideAFault) {
+TEST_F(BlameEffects, AnAttributeWithoutEffectIsNoCauseNextToAFault) {
   const auto reshaped = [](int64_t allowzero, bool is_negated) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("w", sines({4, 4}, 0.5, 1.3)).numbers("shape", {2, 8});
@@ -83,7 +83,7 @@ TEST_F(BlameEffects, PartsOfEarlierAndLaterTransposesAreNoPair) {
 }
 
 // True and false are numbers at once in B, and by way of integers in A.
-TEST_F(BlameEffects, ACastThatChangesNoNumberIsNoCauseBesideSwappedOperands) {
+TEST_F(BlameEffects, ACastThatChangesNoNumberIsNoCauseNextToSwappedOperands) {
   const auto subtracted = [](bool goes_by_integers, bool is_swapped) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("zero", sines({1}, 0, 1)).declare("is_more", "bool[4,4]");
@@ -103,7 +103,7 @@ TEST_F(BlameEffects, ACastThatChangesNoNumberIsNoCauseBesideSwappedOperands) {
 }
 
 // The shape is an equivalent constant, and a bias differs: of two constants that differ only one is relevant.
-TEST_F(BlameEffects, OfConstantsThatDifferOnlyThoseThatMatterAreNamed) {
+TEST_F(BlameEffects, NamesOnlyTheRelevantOfDifferentConstants) {
   const auto biased = [](bool is_fused, double bias, int64_t columns) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]")
@@ -185,7 +185,7 @@ TEST_F(BlameEffects, ACastThatReadsAnotherValue) {
 }
 
 // The product that one of them is made of is fused with its factor in B: that is not what differs.
-TEST_F(BlameEffects, AConstantAndAValueThatChangedPlaces) {
+TEST_F(BlameEffects, AConstantAndAValueThatAreSwapped) {
   const auto masked = [](bool is_fused, bool is_swapped) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("zero", sines({1}, 0, 1)).declare("is_more", "bool[4,4]");

@@ -125,7 +125,7 @@ GraphBuilder two_products(const Tensor& first, const Tensor& second, bool quanti
   return builder;
 }
 
-TEST_F(BlameRanking, BelowAUsersLimitNothingMattersBesideWhatExceedsIt) {
+TEST_F(BlameRanking, ListsOnlyWhatExceedsAUsersLimit) {
   const Tensor w = square(DType::float32, 0.1), v = square(DType::float32, 0.2);
   const GraphBuilder a = two_products(w, v), b = two_products(square(DType::float32, 0.1001), transposed(v));
   EXPECT_EQ(paths_of_causes(blame(a, b, tolerances(0.1, 0.1))), Paths{"y"});

@@ -36,7 +36,7 @@ class BlameSentences : public testing::DumpTest {
 };
 
 // A's node leaves these values as they are: B without its own would do so, too.
-TEST_F(BlameSentences, ANodeThatStandsInAnothersPlaceIsNotInserted) {
+TEST_F(BlameSentences, ANodeThatReplacesAnotherIsNotInserted) {
   const auto scaled = [](const std::string& op) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("one", Tensor::scalar(1.0F));
@@ -71,7 +71,7 @@ TEST_F(BlameSentences, AnOperatorIsNamedBeforeConstantsThatMakeUpForIt) {
 }
 
 // The factor of a bias that is all zeros next to weights in steps; then of one that is not.
-TEST_F(BlameSentences, AnAttributeThatDoesNothingIsNotNamedBesideConstantsThatDo) {
+TEST_F(BlameSentences, AnAttributeWithoutEffectIsNotNamedWithConstantsThatHaveOne) {
   const auto product = [](bool is_in_steps, float beta, double bias) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("bias", sines({4}, bias, 0.9));
@@ -289,7 +289,7 @@ TEST_F(BlameSentences, WhatWasFoldedIntoAProductIsSaidToBeThat) {
 }
 
 // A node that only B has is before or after the node that the sentence names.
-TEST_F(BlameSentences, ANodeThatIsInsertedStandsBeforeOrBehind) {
+TEST_F(BlameSentences, AnInsertedNodeStandsBeforeOrAfter) {
   const auto graph = [](const std::string& before, const std::string& after) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").node("Tanh", {"x"}, {"bent"});

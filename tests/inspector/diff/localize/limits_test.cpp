@@ -234,7 +234,7 @@ std::shared_ptr<const Model> head(bool is_masked, float factor, bool is_folded =
   return finished_model(builder);
 }
 
-TEST_F(Limits, AnInsertedNodeShowsBesideLargerElements) {
+TEST_F(Limits, AnInsertedNodeShowsNextToLargerElements) {
   const Tensor x = sines(Shape{8, 16}, 1.0, 1.3);
   for (const bool is_masked : {true, false}) {
     const Comparison comparison = concluded(head(is_masked, 1), head(is_masked, 1.001F), x);
@@ -244,7 +244,7 @@ TEST_F(Limits, AnInsertedNodeShowsBesideLargerElements) {
   }
 }
 
-TEST_F(Limits, AFoldedFactorIsRoundingBesideLargerElements) {
+TEST_F(Limits, AFoldedFactorIsRoundingNextToLargerElements) {
   const Tensor x = sines(Shape{8, 16}, 1.0, 1.3);
   for (const bool is_masked : {true, false}) {
     const Comparison comparison = concluded(head(is_masked, 0.7F), head(is_masked, 0.7F, true), x);
@@ -282,7 +282,7 @@ std::shared_ptr<const Model> moved(MovedIn how, int64_t start, bool has_round_tr
   return builder.output("y"), finished_model(builder);
 }
 
-TEST_F(Limits, WhatIsMovedInHalvesIsRoundedToThem) {
+TEST_F(Limits, RoundsWhatIsMovedInHalfPrecision) {
   const Tensor x = sines(Shape{4, 8}, 1.0, 1.3);
   for (const MovedIn how : {MovedIn::float16s, MovedIn::blocked}) {
     const Comparison same = concluded(moved(MovedIn::floats, 1), moved(how, 1), x);
@@ -311,7 +311,7 @@ std::shared_ptr<const Model> index_of_largest(bool is_in_half) {
   return builder.output("y"), finished_model(builder);
 }
 
-TEST_F(Limits, WhatIsReadInHalvesIsRoundedToThemThoughNothingIsComputedInThem) {
+TEST_F(Limits, RoundsWhatIsReadInHalfPrecisionThoughNothingIsComputedInIt) {
   const Tensor x = sines(Shape{4, 8}, 1.0, 1.3);
   EXPECT_EQ(concluded(index_of_largest(false), index_of_largest(true), x).verdict, OverallVerdict::pass);
   EXPECT_EQ(concluded(index_of_largest(true), index_of_largest(false), x).verdict, OverallVerdict::pass);

@@ -118,7 +118,7 @@ TEST_F(Subnormals, ThatAreTakenAsZeroAreNamedWithTheInput) {
 }
 
 // Float16 has subnormal numbers of its own; compared with a double, float16 decides.
-TEST(SubnormalsOfHalves, AreFlushedInTheirOwnRange) {
+TEST(SubnormalsOfFloat16, AreFlushedInTheirOwnRange) {
   Tensor float16s = Tensor::allocate(DType::float16, Shape{2}).take();
   float16s.mutable_as<Float16>()[0] = Float16{float16_from_double(3e-5)};
   float16s.mutable_as<Float16>()[1] = Float16{float16_from_double(-1e-6)};

@@ -138,7 +138,7 @@ TEST_F(BlameModels, NamesTheNodeWithAnotherDefinition) {
   }
 }
 
-TEST_F(BlameModels, QuantizedInAnotherPlaceIsTheSame) {
+TEST_F(BlameModels, QuantizedAtAnotherNodeIsTheSame) {
   const Comparison comparison = blame({.rounds = true}, {.rounds = true, .rounds_early = true}, "");
   EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
   EXPECT_TRUE(comparison.causes.empty());
@@ -178,7 +178,7 @@ TEST_F(BlameModels, StatisticsNameTheFirstNode) {
 }
 
 // Two dumps without models, of an executor that folds and fuses: what is not in them is looked into as well.
-TEST_F(BlameModels, LooksIntoWhatWasFusedAway) {
+TEST_F(BlameModels, ExaminesWhatWasFusedAway) {
   const SmallNetwork wrong{.activation = "Relu", .swaps_constants = true};
   for (const char* stem : {"", "other_"}) {
     BlameRequest request;

@@ -205,7 +205,7 @@ TEST(Matching, AProductAndASumAgainstGemm) {
   EXPECT_FALSE(matched.pairs.contains("product"));
 }
 
-TEST(Matching, IdentitiesStandBesideWhatTheyPassOn) {
+TEST(Matching, IdentitiesStandNextToWhatTheyPassOn) {
   GraphBuilder a(17), b(17);
   a.input("x", "float32[4]").node("Exp", {"x"}, {"e"}).node("Neg", {"e"}, {"y"}).output("y");
   b.input("x", "float32[4]").node("Exp", {"x"}, {"e"}).node("Identity", {"e"}, {"same"}).node("Neg", {"same"}, {"y"});

@@ -37,7 +37,7 @@ def test_every_type_shares_memory_both_ways(dtype: torch.dtype) -> None:
     assert bytes(back.view(torch.uint8).numpy().tobytes()) == bytes(x.view(torch.uint8).numpy().tobytes())
 
 
-def test_gradients_are_left_behind() -> None:
+def test_gradients_are_not_kept() -> None:
     x = torch.ones(3, requires_grad=True)
     tensor = parallax.Tensor(x)
     assert tensor.address == x.data_ptr() and not tensor.torch().requires_grad
@@ -81,7 +81,7 @@ def test_torch_inputs_give_torch_outputs(dtype: int, executor: str) -> None:
     assert torch.equal(session.run([x])["y"], -x)
 
 
-def test_results_are_apart_from_inputs_and_each_other() -> None:
+def test_results_share_no_memory_with_inputs_and_each_other() -> None:
     model = build(
         [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Identity", ["x"], ["z"])],
         [value("x", TensorProto.FLOAT, [3])], [value("y", TensorProto.FLOAT, [3]), value("z", TensorProto.FLOAT, [3])],
@@ -100,7 +100,7 @@ def test_mixed_inputs_give_torch() -> None:
     assert isinstance(y, torch.Tensor) and y.tolist() == [2, 2]
 
 
-def test_strings_stay_numpys_beside_torch() -> None:
+def test_strings_stay_numpys_next_to_torch() -> None:
     model = build([helper.make_node("Identity", ["x"], ["y"])],
                   [value("x", TensorProto.STRING, [1])], [value("y", TensorProto.STRING, [1])])
     assert parallax.Session(model).run({"x": np.array(["a"])}, kind="torch")["y"].tolist() == ["a"]

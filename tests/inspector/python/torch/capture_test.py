@@ -328,7 +328,7 @@ def test_options_are_checked(tmp_path: Path) -> None:
         pt.restore(tmp_path / "b.plx")
 
 
-def test_what_no_file_can_hold_is_said_in_its_place() -> None:
+def test_what_no_file_can_hold_is_replaced_by_a_sentence() -> None:
     class Own:
         def __init__(self) -> None:
             self.weight = torch.ones(2)

@@ -50,7 +50,7 @@ def test_step_of_an_optimizer(frozen):
     equal_after(frozen, step)
 
 
-def test_another_tensor_behind_the_parameter(frozen):
+def test_another_tensor_of_the_parameter(frozen):
     def replace(model):
         model.layers[0].weight.data = torch.full((32, 10), 0.25)
 

@@ -31,12 +31,12 @@ parallax.set_threads(2)
 lost = 0
 for second in ("Relu", "Clip"):
     session = parallax.Session(conv(second))
-    for trial in range(6):
+    for number in range(6):
         x = np.ones((4, 16, 32, 32), np.float32)
-        image, row = divmod(trial * 7, 4)
+        image, row = divmod(number * 7, 4)
         x[image % 4, 3, 5 + row * 6, 9] = np.nan
         lost += int(np.isnan(session.run([x])["y"]).sum() == 0)
-        session = parallax.Session(conv(second)) if trial % 2 else session
+        session = parallax.Session(conv(second)) if number % 2 else session
 print("lost", lost, "own threads", _core.has_own_library_threads())
 """
 

@@ -47,7 +47,7 @@ TEST_P(BlocksTest, DecodesEveryHalf) {
 }
 
 // Every float16, the middle to the next one, and the numbers next to the middle: all ties and both directions.
-TEST_P(BlocksTest, RoundsToHalvesAsTheExactConversion) {
+TEST_P(BlocksTest, RoundsToHalfPrecisionAsTheExactConversion) {
   std::vector<float> values;
   for (uint16_t half : all_half_precision()) {
     const float value = float16_to_float(half);

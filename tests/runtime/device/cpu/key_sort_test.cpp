@@ -36,7 +36,7 @@ class KeySortOf : public testing::Test {};
 using Arithmetics = testing::Types<float, double, int64_t, uint64_t>;
 TYPED_TEST_SUITE(KeySortOf, Arithmetics);
 
-TYPED_TEST(KeySortOf, GivesThePlacesOfComparing) {
+TYPED_TEST(KeySortOf, GivesTheIndicesOfComparing) {
   for (const bool largest : {false, true}) {
     const TopFirst before{largest};
     KeySort<TypeParam> by_keys(before.number_order());
@@ -56,7 +56,7 @@ TYPED_TEST(KeySortOf, GivesThePlacesOfComparing) {
   }
 }
 
-TEST(KeySort, TakesRowsWhosePlacesFitBesideAKey) {
+TEST(KeySort, TakesRowsWhoseIndicesFitWithAKey) {
   EXPECT_TRUE(KeySort<float>::takes(int64_t{UINT32_MAX}));
   EXPECT_FALSE(KeySort<float>::takes(int64_t{UINT32_MAX} + 1));
   EXPECT_TRUE(KeySort<double>::takes(int64_t{UINT32_MAX} + 1));

@@ -167,7 +167,7 @@ TEST(FoldRows, HaveTheSameBitsForEveryWidthAndThreadCount) {
   set_thread_count(threads_before);
 }
 
-TEST(FoldRows, OfShortRowsBesideEachOtherHaveTheBitsOfEachAlone) {
+TEST(FoldRows, OfAdjacentShortRowsHaveTheBitsOfEachAlone) {
   for (const int64_t length : {1, 7, 49, 64, 100, 256}) {
     const auto values = random_values<float>(21 * length, 6);
     const auto sums = totals({21, length, 1}, values);
@@ -218,7 +218,7 @@ TEST(IndexMap, FillsWhereThereIsNoSource) {
   EXPECT_EQ(std::vector<float>(result.begin(), result.end()), (std::vector<float>{3, 4, 9, 9, 1, 2}));
 }
 
-TEST(Scatter, CombinesRepeatedPlacesInOrder) {
+TEST(Scatter, CombinesRepeatedIndicesInOrder) {
   Tensor out = tensor_of<float>({3}, {1, 1, 1});
   const Tensor updates = tensor_of<float>({3}, {2, 3, 4});
   const auto location = [](int64_t i) { return i == 2 ? 0 : 1; };

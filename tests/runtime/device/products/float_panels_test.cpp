@@ -90,7 +90,7 @@ TEST_F(FloatPanels, EqualSumsInDouble) {
   }
 }
 
-TEST_F(FloatPanels, NoBitDependsOnThreadsOrRowsBeside) {
+TEST_F(FloatPanels, NoBitDependsOnThreadsOrOtherRows) {
   constexpr int64_t kRows = 523, kColumns = 77, kDepth = 1500;
   const auto a = random_values<float>(kRows * kDepth, 1), b = random_values<float>(kDepth * kColumns, 2);
   const AlignedFloats panels = packed(kColumns, kDepth, b, false);
