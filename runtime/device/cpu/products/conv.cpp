@@ -314,9 +314,9 @@ struct ReadyConv {
   ConvProblem problem;
   const float* filters = nullptr;
   const float* bias = nullptr;
-  memory::desc source;                  // of what is handed in
-  ReadyPrimitive first;                 // as fast as it gets; may lose NaN
-  std::optional<ReadyPrimitive> sound;  // from the first NaN on that the other one has seen
+  memory::desc source;                      // of what is handed in
+  ReadyPrimitive first;                     // as fast as it gets; may lose NaN
+  std::optional<ReadyPrimitive> sound;      // from the first NaN on that the other one has seen
   std::shared_ptr<const PanelConv> panels;  // instead of both, where they serve better
 };
 
