@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/device/cpu/key_sort.h"
 #include "runtime/device/cpu/number_order.h"
 #include "runtime/device/cpu/rows.h"
 
@@ -54,12 +53,16 @@ class CompareSort {
   std::vector<Entry> entries_;
 };
 
-template <class C, class Sort>
-void sort_rows(const Sort& prototype, const RowLayout& layout, const TensorView& in, int64_t k,
+}  // namespace sort_detail
+
+// before(value a, index a, value b, index b) orders all elements of a row; `values` and `locations` (int64 indices)
+// have k along the row's axis.
+template <class C, class Before>
+void sort_rows(Queue<Cpu>&, const Before& before, const RowLayout& layout, const TensorView& in, int64_t k,
                const MutableView& values, const MutableView& locations) {
   const RowLayout out_layout{layout.outer, k, layout.inner};
   parallel_for(layout.row_count(), layout.length * 20, [&](int64_t begin, int64_t end) {
-    Sort sort = prototype;
+    sort_detail::CompareSort<C, Before> sort(before);
     std::vector<C> buffer;
     std::vector<C> best(static_cast<size_t>(k));
     std::vector<int64_t> order(static_cast<size_t>(k));
@@ -71,20 +74,6 @@ void sort_rows(const Sort& prototype, const RowLayout& layout, const TensorView&
       store_row<int64_t>(locations, out_layout, row, order.data());
     }
   });
-}
-
-}  // namespace sort_detail
-
-// before(value a, index a, value b, index b) orders all elements of a row; `values` and `places` (int64 indices) have k
-// along the row's axis.
-template <class C, class Before>
-void sort_rows(Queue<Cpu>&, const Before& before, const RowLayout& layout, const TensorView& in, int64_t k,
-               const MutableView& values, const MutableView& locations) {
-  if constexpr (gpu::OrdersNumbers<Before>) {
-    if (KeySort<C>::takes(layout.length))
-      return sort_detail::sort_rows<C>(KeySort<C>(before.number_order()), layout, in, k, values, locations);
-  }
-  sort_detail::sort_rows<C>(sort_detail::CompareSort<C, Before>(before), layout, in, k, values, locations);
 }
 
 }  // namespace parallax::runtime

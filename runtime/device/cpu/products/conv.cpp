@@ -10,9 +10,7 @@
 #include "runtime/device/cpu/library_threads.h"
 #include "runtime/device/cpu/products/conv_loops.h"
 #include "runtime/device/cpu/products/conv_plain.h"
-#include "runtime/device/cpu/products/depthwise_conv.h"
 #include "runtime/device/cpu/products/exact_products.h"
-#include "runtime/device/cpu/products/float_panels.h"
 #include "runtime/device/cpu/products/onednn.h"
 #include "runtime/device/cpu/products/panel_conv.h"
 #include "runtime/device/cpu/weight_cache.h"
@@ -316,12 +314,10 @@ struct ReadyConv {
   ConvProblem problem;
   const float* filters = nullptr;
   const float* bias = nullptr;
-  memory::desc source;                  // of what is handed in
-  ReadyPrimitive first;                 // as fast as it gets; may lose NaN
-  std::optional<ReadyPrimitive> sound;  // from the first NaN on that the other one has seen
-  // Instead of both, where they serve better:
-  std::shared_ptr<const PanelConv> panels;
-  std::shared_ptr<const DepthwiseConv> channels;
+  memory::desc source;                      // of what is handed in
+  ReadyPrimitive first;                     // as fast as it gets; may lose NaN
+  std::optional<ReadyPrimitive> sound;      // from the first NaN on that the other one has seen
+  std::shared_ptr<const PanelConv> panels;  // instead of both, where they serve better
 };
 
 // oneDNN has groups of several channels in a layout of its own.
@@ -338,7 +334,7 @@ bool gains_from_channels_last_copy(const ConvProblem& problem) {
   if (problem.in_channels < kFewest) return false;
   ConvProblem copied = problem;
   copied.x_channels_last = true;
-  return suits_panels(copied) || (is_depthwise(copied) && has_float_panels());
+  return suits_panels(copied);
 }
 
 namespace {
@@ -398,8 +394,7 @@ Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProbl
     ready->filters = filters;
     ready->bias = bias;
     ready->panels = make_panel_conv(queue, problem, filters, bias);
-    if (ready->panels == nullptr) ready->channels = make_depthwise_conv(queue, problem, filters, bias);
-    if (ready->panels != nullptr || ready->channels != nullptr) return;
+    if (ready->panels != nullptr) return;
     ready->source = laid_out(source_dims(problem), problem.x_channels_last);
     ready->first = make_primitive(queue, *ready, kInvalidTellsNan ? ConvEpilogue::any : ConvEpilogue::sound);
   }));
@@ -408,7 +403,6 @@ Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProbl
 
 Status conv(Queue<Cpu>& queue, ReadyConv& ready, const float* x, const Addend& addend, float* y) {
   if (ready.panels != nullptr) return run_panel_conv(queue, *ready.panels, x, addend, y);
-  if (ready.channels != nullptr) return run_depthwise_conv(*ready.channels, x, addend, y), Status{};
   PX_TRY(guard_onednn([&] {
     const LibraryThreads threads(library_thread_count(work_of(ready.problem)));
     if (!ready.sound.has_value()) {

@@ -22,15 +22,6 @@ struct ConvSwish {
   float operator()(float x) const { return is_in_fast_range(x) ? in_fast_range(x) : math::times_sigmoid(x, alpha * x); }
 };
 
-// x max(0, min(1, x / 6 + 1 / 2)); a NaN stays one in the product.
-struct ConvHardSwish {
-  float operator()(float x) const {
-    const float sum = x * (1.0F / 6.0F) + 0.5F;
-    const float positive = sum < 0.0F ? 0.0F : sum;
-    return x * (positive > 1.0F ? 1.0F : positive);
-  }
-};
-
 // A result is between them, or NaN.
 struct ActivationBounds {
   float lowest = -std::numeric_limits<float>::infinity();
@@ -45,11 +36,10 @@ inline std::optional<ActivationBounds> bounds_of(const Activation& activation) {
   return ActivationBounds{activation.alpha, activation.beta};
 }
 
-// visit_activation with these for their kinds.
+// visit_activation with this for its kind.
 template <class Visit>
 void visit_activation_of_conv(const Activation& activation, const Visit& visit) {
   if (activation.kind == Activation::Kind::swish) return visit(ConvSwish{activation.alpha});
-  if (activation.kind == Activation::Kind::hard_swish) return visit(ConvHardSwish{});
   visit_activation(activation, visit);
 }
 
