@@ -37,10 +37,11 @@ enum Call {
   kClose,
   kRead,
   kMakeFolder,
+  kStdio,
   kCallCount
 };
 constexpr std::array<const char*, kCallCount> kNames = {"write", "pwrite", "open",  "rename", "ftruncate", "fallocate",
-                                                        "mmap",  "fsync",  "close", "read",   "mkdir"};
+                                                        "mmap",  "fsync",  "close", "read",   "mkdir",     "stdio"};
 
 struct Setup {
   std::string folder;
@@ -175,12 +176,12 @@ ssize_t pwritev2(int file, const struct iovec* pieces, int count, off_t offset, 
 }
 
 size_t fwrite(const void* data, size_t size, size_t count, FILE* file) {
-  if (fails(kWrite, fileno(file)) && !is_short()) return 0;
+  if (fails(kStdio, fileno(file))) return 0;
   return NEXT(fwrite)(data, size, count, file);
 }
 
 int fflush(FILE* file) {
-  if (file != nullptr && fails(kWrite, fileno(file)) && !is_short()) return EOF;
+  if (file != nullptr && fails(kStdio, fileno(file))) return EOF;
   return NEXT(fflush)(file);
 }
 
@@ -202,12 +203,15 @@ int open64(const char* path, int flags, ...) {
   return NEXT(open64)(path, flags, mode);
 }
 
-FILE* fopen(const char* path, const char* mode) { return fails(kOpen, path) ? nullptr : NEXT(fopen)(path, mode); }
-FILE* fopen64(const char* path, const char* mode) { return fails(kOpen, path) ? nullptr : NEXT(fopen64)(path, mode); }
+FILE* fopen(const char* path, const char* mode) { return fails(kStdio, path) ? nullptr : NEXT(fopen)(path, mode); }
+FILE* fopen64(const char* path, const char* mode) { return fails(kStdio, path) ? nullptr : NEXT(fopen64)(path, mode); }
 int mkstemp(char* path) { return fails(kOpen, path) ? -1 : NEXT(mkstemp)(path); }
 int mkstemp64(char* path) { return fails(kOpen, path) ? -1 : NEXT(mkstemp64)(path); }
 
 int rename(const char* from, const char* to) { return fails(kRename, to) ? -1 : NEXT(rename)(from, to); }
+int linkat(int from_folder, const char* from, int to_folder, const char* to, int flags) {
+  return fails(kRename, to) ? -1 : NEXT(linkat)(from_folder, from, to_folder, to, flags);
+}
 int ftruncate(int file, off_t size) { return fails(kTruncate, file) ? -1 : NEXT(ftruncate)(file, size); }
 int ftruncate64(int file, off64_t size) { return fails(kTruncate, file) ? -1 : NEXT(ftruncate64)(file, size); }
 
@@ -247,7 +251,7 @@ int close(int file) {
 }
 
 int fclose(FILE* file) {
-  const bool failing = fails(kClose, fileno(file));
+  const bool failing = fails(kStdio, fileno(file));
   const int error = errno;
   const int result = NEXT(fclose)(file);
   if (!failing) return result;

@@ -16,14 +16,14 @@ import time
 import judge
 import writers
 
-CALLS = ("write", "pwrite", "open", "rename", "ftruncate", "fallocate", "mmap", "fsync", "close", "read", "mkdir")
+CALLS = ("write", "pwrite", "open", "rename", "ftruncate", "fallocate", "mmap", "fsync", "close", "read", "mkdir", "stdio")
 SHORT = 0
 DISK = (errno.EIO, errno.ENOSPC)
 ERRORS = {"write": (*DISK, errno.EINTR, SHORT), "pwrite": (*DISK, errno.EINTR, SHORT),
           "open": (errno.EIO, errno.EMFILE, errno.EINTR), "rename": DISK, "ftruncate": (*DISK, errno.EINTR),
-          "fallocate": (*DISK, errno.EINTR, errno.EOPNOTSUPP), "mmap": (errno.ENOMEM,), "fsync": DISK, "close": DISK,
-          "read": (errno.EIO, errno.EINTR, SHORT), "mkdir": DISK}
-ABSORBED = (SHORT, errno.EINTR, errno.EOPNOTSUPP)  # the run must do without the call
+          "fallocate": (*DISK, errno.EINTR), "mmap": (errno.ENOMEM,), "fsync": DISK, "close": DISK,
+          "read": (errno.EIO, errno.EINTR, SHORT), "mkdir": DISK, "stdio": DISK}
+ABSORBED = (SHORT, errno.EINTR)  # the run must do without the call
 FULL_DISK = ("write", "pwrite", "fallocate")  # once full, a disk stays full
 FOREVER = 1 << 40
 

@@ -234,7 +234,8 @@ class Mutants:
 
 def kind_of(problem):
     """A fault without what depends on the input, so that equal defects are listed once."""
-    return re.sub(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"", "#", problem)[:160]
+    text = re.sub(r"'[^']*'|\"[^\"]*\"|/\S+|0x[0-9a-f]+|\d+", "#", problem)
+    return re.sub(r"(^|\n)(?!parallax: )[^\n]*\n(?=parallax: )", r"\1", text)[:160]
 
 
 def attack(program, seed, first, count, seconds, keep, jobs):
