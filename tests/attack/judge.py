@@ -35,13 +35,18 @@ class Answer(NamedTuple):
     stdout: bytes
     stderr: bytes
     seconds: float
-    late: bool  # it did not end within HANG_SECONDS and was sent SIGINT
+    late: bool  # it did not end within HANG_SECONDS of an idle machine, and was sent SIGINT
     deaf: bool  # nor did it end after that
 
 
 def limit_memory():
     """Bounds the address space of this process and its children; a program under AddressSanitizer needs all of it."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def seconds_to_wait():
+    """The seconds after which a run hangs: more where more programs than processors want to run."""
+    return HANG_SECONDS * max(1, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def run(command, folder, environment=None, **options):
@@ -51,12 +56,12 @@ def run(command, folder, environment=None, **options):
                           **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}) as process:
         late = deaf = False
         try:
-            stdout, stderr = process.communicate(timeout=HANG_SECONDS)
+            stdout, stderr = process.communicate(timeout=seconds_to_wait())
         except subprocess.TimeoutExpired:
             late = True
             process.send_signal(signal.SIGINT)
             try:
-                stdout, stderr = process.communicate(timeout=5)
+                stdout, stderr = process.communicate(timeout=seconds_to_wait() / 4)
             except subprocess.TimeoutExpired:
                 deaf = True
                 process.kill()
