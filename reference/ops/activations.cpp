@@ -7,10 +7,11 @@
 #include <numbers>
 
 #include "reference/kernels/elementary.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
+namespace {
 
 Status op_relu(OpContext& op) {
   return map_numbers(op, [](auto x) { return x < decltype(x){0} ? decltype(x){0} : x; });  // NaN stays NaN
@@ -79,8 +80,6 @@ Status op_shrink(OpContext& op) {
   });
 }
 
-namespace {
-
 // x gate(inner(x))
 template <class Inner>
 Status gated(OpContext& op, void (*gate)(std::span<double>), const Inner& inner) {
@@ -102,8 +101,6 @@ void half_and_half_erf_each(std::span<double> values) {
   for (size_t index = 0; index < values.size(); ++index)
     values[index] = given[index] < kFar ? 0.5 * std::erfc(-given[index]) : 0.5 * (1.0 + values[index]);
 }
-
-}  // namespace
 
 // Gelu-20: 0.5 x (1 + erf(x / sqrt 2)), or its approximation by tanh, for which (1 + tanh(u)) / 2 = sigmoid(2 u).
 Status op_gelu(OpContext& op) {
@@ -164,8 +161,6 @@ Status op_prelu(OpContext& op) {
   });
 }
 
-namespace {
-
 template <class T>
 Status clip_to(OpContext& op, T low, T high) {
   // min first, then max: where min > max every element becomes max (stated since version 13).
@@ -188,8 +183,6 @@ Result<T> bound_of(const OpContext& op, size_t index, std::string_view attribute
   return bound;
 }
 
-}  // namespace
-
 Status op_clip(OpContext& op) {
   return with_number_type(op.input(0).dtype(), [&](auto number) -> Status {
     using T = decltype(number);
@@ -199,5 +192,30 @@ Status op_clip(OpContext& op) {
     return clip_to<T>(op, PX_TRY(bound_of<T>(op, 1, "min", lowest)), PX_TRY(bound_of<T>(op, 2, "max", highest)));
   });
 }
+
+constexpr OpRow kActivationsRows[] = {
+    {"Celu", kOnnx, 12, 28, op_celu},
+    {"Clip", kOnnx, 1, 13, op_clip},
+    {"Elu", kOnnx, 1, 22, op_elu},
+    {"Gelu", kOnnx, 20, 20, op_gelu},
+    {"HardSigmoid", kOnnx, 1, 22, op_hard_sigmoid},
+    {"HardSwish", kOnnx, 14, 22, op_hard_swish},
+    {"LeakyRelu", kOnnx, 1, 16, op_leaky_relu},
+    {"Mish", kOnnx, 18, 22, op_mish},
+    {"PRelu", kOnnx, 1, 16, op_prelu},
+    {"Relu", kOnnx, 1, 14, op_relu},
+    {"Selu", kOnnx, 1, 22, op_selu},
+    {"Shrink", kOnnx, 9, 9, op_shrink},
+    {"Sigmoid", kOnnx, 1, 13, op_sigmoid},
+    {"Softplus", kOnnx, 1, 22, op_softplus},
+    {"Softsign", kOnnx, 1, 22, op_softsign},
+    {"SwiGLU", kOnnx, 28, 28, op_swiglu},
+    {"Swish", kOnnx, 24, 24, op_swish},
+    {"ThresholdedRelu", kOnnx, 10, 22, op_thresholded_relu},
+};
+
+}  // namespace
+
+OpRows activations_rows() { return kActivationsRows; }
 
 }  // namespace parallax::reference

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/matrix.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -185,8 +185,6 @@ Status set_attention_outputs(OpContext& op, const Heads& answer, const Heads& ke
   return op.set_output(0, dtype, shape, std::span<const double>(joined));
 }
 
-}  // namespace
-
 // softmax(softcap(scale * Q K^T) + mask) V for each head; keys and values are shared by groups of query heads.
 Status op_attention(OpContext& op) {
   const Heads queries = PX_TRY(read_heads(op, 0, "q_num_heads"));
@@ -231,8 +229,6 @@ Status op_attention(OpContext& op) {
   return op.set_output(3, op.input(0).dtype(), score_shape, std::span<const double>(shown));
 }
 
-namespace {
-
 struct RotaryLayout {
   int64_t batch, heads, sequence, size;
   bool heads_inside;  // [batch, sequence, heads * size] instead of [batch, heads, sequence, size]
@@ -275,8 +271,6 @@ Result<std::vector<int64_t>> rotary_rows(const OpContext& op, const RotaryLayout
   return rows;
 }
 
-}  // namespace
-
 // Pairs (x1, x2) of each head are rotated: (cos x1 - sin x2, sin x1 + cos x2). Pairs are neighbors when interleaved,
 // else the halves of the first rotary_embedding_dim elements; the elements after them stay.
 Status op_rotary_embedding(OpContext& op) {
@@ -308,5 +302,14 @@ Status op_rotary_embedding(OpContext& op) {
   }
   return op.set_output(0, op.input(0).dtype(), op.input(0).shape(), std::span<const double>(results));
 }
+
+constexpr OpRow kAttentionRows[] = {
+    {"Attention", kOnnx, 23, 25, op_attention},
+    {"RotaryEmbedding", kOnnx, 23, 23, op_rotary_embedding},
+};
+
+}  // namespace
+
+OpRows attention_rows() { return kAttentionRows; }
 
 }  // namespace parallax::reference

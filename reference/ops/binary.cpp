@@ -2,8 +2,8 @@
 // Elementwise functions of two inputs: arithmetic, comparison, logic, bits.
 #include <cmath>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -124,8 +124,6 @@ Status compare_strings(OpContext& op) {
   }
   return op.set_output(0, std::move(output));
 }
-
-}  // namespace
 
 Status op_add(OpContext& op) {
   return arithmetic(op, [](auto a, auto b) { return wrapping_add(a, b); });
@@ -251,5 +249,31 @@ Status op_bit_shift(OpContext& op) {
     return static_cast<uint64_t>(b) >= width ? sign_fill : a >> b;
   });
 }
+
+constexpr OpRow kBinaryRows[] = {
+    {"Add", kOnnx, 1, 14, op_add},
+    {"And", kOnnx, 1, 7, op_and},
+    {"BitShift", kOnnx, 11, 28, op_bit_shift},
+    {"BitwiseAnd", kOnnx, 18, 18, op_bitwise_and},
+    {"BitwiseOr", kOnnx, 18, 18, op_bitwise_or},
+    {"BitwiseXor", kOnnx, 18, 18, op_bitwise_xor},
+    {"Div", kOnnx, 1, 14, op_div},
+    {"Equal", kOnnx, 1, 19, op_equal},
+    {"Greater", kOnnx, 1, 13, op_greater},
+    {"GreaterOrEqual", kOnnx, 12, 16, op_greater_or_equal},
+    {"Less", kOnnx, 1, 13, op_less},
+    {"LessOrEqual", kOnnx, 12, 16, op_less_or_equal},
+    {"Mod", kOnnx, 10, 13, op_mod_13},
+    {"Mod", kOnnx, 28, 28, op_mod},
+    {"Mul", kOnnx, 1, 14, op_mul},
+    {"Or", kOnnx, 1, 7, op_or},
+    {"Pow", kOnnx, 1, 15, op_pow},
+    {"Sub", kOnnx, 1, 14, op_sub},
+    {"Xor", kOnnx, 1, 7, op_xor},
+};
+
+}  // namespace
+
+OpRows binary_rows() { return kBinaryRows; }
 
 }  // namespace parallax::reference

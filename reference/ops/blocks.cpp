@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Col2Im and CenterCropPad: a feature map assembled from blocks, a feature map cut or widened around its center.
+#include "reference/ops/families.h"
 #include "reference/ops/linear_map.h"
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/window.h"
 
 namespace parallax::reference {
@@ -30,8 +30,6 @@ std::vector<Number> add_blocks(const Window& window, int64_t planes, std::span<c
   }
   return feature_maps;
 }
-
-}  // namespace
 
 // [N, C * block elements, blocks] as a feature map [N, C, ...]; blocks are numbered in row-major order.
 Status op_col2im(OpContext& op) {
@@ -101,5 +99,14 @@ Status op_center_crop_pad(OpContext& op) {
       &fill);
   return op.set_output(0, std::move(output));
 }
+
+constexpr OpRow kBlocksRows[] = {
+    {"CenterCropPad", kOnnx, 18, 18, op_center_crop_pad},
+    {"Col2Im", kOnnx, 18, 18, op_col2im},
+};
+
+}  // namespace
+
+OpRows blocks_rows() { return kBlocksRows; }
 
 }  // namespace parallax::reference

@@ -10,8 +10,8 @@
 #include "inspector/base/text.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -171,8 +171,6 @@ Result<CastRules> rules_of(const OpContext& op, DType to) {
   return rules;
 }
 
-}  // namespace
-
 Status op_cast(OpContext& op) {
   if (op.since_version() < 6) {  // the type stood as text
     const auto named = dtype_from_name(lower_case(op.string_attribute("to")));
@@ -208,5 +206,15 @@ Status op_bit_cast(OpContext& op) {
   const Tensor same_bits = Tensor::wrap(*to, input.shape(), input.storage());
   return op.set_output(0, PX_TRY(op.carry(same_bits)));
 }
+
+constexpr OpRow kCastRows[] = {
+    {"BitCast", kOnnx, 26, 26, op_bit_cast},
+    {"Cast", kOnnx, 1, 28, op_cast},
+    {"CastLike", kOnnx, 15, 25, op_cast_like},
+};
+
+}  // namespace
+
+OpRows cast_rows() { return kCastRows; }
 
 }  // namespace parallax::reference

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "inspector/tensor/elements.h"
+#include "reference/ops/families.h"
 #include "reference/ops/indexing.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/stack.h"
 
 namespace parallax::reference {
@@ -38,8 +38,6 @@ Result<Tensor> empty_scan(const OpContext& op, const Graph& body, size_t output,
   const Shape shape = PX_TRY(Shape::create(dims));
   return op.allocate(type.dtype, shape);
 }
-
-}  // namespace
 
 Status op_if(OpContext& op) {
   const bool condition = PX_TRY(truth(op.value(0), "cond"));
@@ -83,8 +81,6 @@ Status op_loop(OpContext& op) {
   }
   return {};
 }
-
-namespace {
 
 struct ScanAxis {
   size_t axis = 0;
@@ -144,8 +140,6 @@ Result<Tensor> stack_scanned(const OpContext& op, std::vector<Value> items, size
   return stack(op, items, PX_TRY(normalize_axis(axis, items[0].tensor().shape().rank() + 1)));
 }
 
-}  // namespace
-
 Status op_scan(OpContext& op) {
   const int64_t scan_input_count = op.int_attribute("num_scan_inputs");
   if (scan_input_count < 1 || scan_input_count > static_cast<int64_t>(op.input_count())) {
@@ -182,8 +176,6 @@ Status op_scan(OpContext& op) {
   return {};
 }
 
-namespace {
-
 // sequence_lens: how many steps each sample of a Scan-8 takes; all of them where it is not given.
 Result<std::vector<int64_t>> scan_lengths(const OpContext& op, int64_t batch_count, int64_t longest) {
   if (!op.has_input(0)) return std::vector<int64_t>(static_cast<size_t>(batch_count), longest);
@@ -205,8 +197,6 @@ Result<Tensor> pad_sequence(const OpContext& op, const Tensor& sequence, int64_t
   copy_run(sequence, 0, padded, 0, sequence.element_count());
   return padded;
 }
-
-}  // namespace
 
 // Scan-8 has a batch axis 0 everywhere and the sequence on axis 1; batches run one after the other, their steps
 // numbered on. A shorter sequence is scanned within its own length, also backwards; the text leaves open the rest of
@@ -260,5 +250,16 @@ Status op_scan_8(OpContext& op) {
   }
   return {};
 }
+
+constexpr OpRow kControlFlowRows[] = {
+    {"If", kOnnx, 1, 25, op_if},
+    {"Loop", kOnnx, 1, 25, op_loop},
+    {"Scan", kOnnx, 8, 8, op_scan_8},
+    {"Scan", kOnnx, 9, 25, op_scan},
+};
+
+}  // namespace
+
+OpRows control_flow_rows() { return kControlFlowRows; }
 
 }  // namespace parallax::reference

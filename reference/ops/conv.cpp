@@ -6,9 +6,9 @@
 
 #include "reference/kernels/products_kernel.h"
 #include "reference/ops/conv_input.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/matrix.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/quantized.h"
 
 namespace parallax::reference {
@@ -292,8 +292,6 @@ Result<std::vector<uint64_t>> less_zero_point(const Tensor& tensor, const Tensor
   return values;
 }
 
-}  // namespace
-
 Status op_conv(OpContext& op) { return convolve_floats(op, false); }
 Status op_conv_transpose(OpContext& op) { return convolve_floats(op, true); }
 
@@ -333,5 +331,16 @@ Status op_qlinear_conv(OpContext& op) {
   }
   return op.set_output(0, dtype, plan.result, std::span<const int64_t>(results));
 }
+
+constexpr OpRow kConvRows[] = {
+    {"Conv", kOnnx, 1, 22, op_conv},
+    {"ConvInteger", kOnnx, 10, 10, op_conv_integer},
+    {"ConvTranspose", kOnnx, 1, 22, op_conv_transpose},
+    {"QLinearConv", kOnnx, 10, 10, op_qlinear_conv},
+};
+
+}  // namespace
+
+OpRows conv_rows() { return kConvRows; }
 
 }  // namespace parallax::reference

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "reference/kernels/products.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/window.h"
 
 namespace parallax::reference {
@@ -147,8 +147,6 @@ class Sampler {
   std::optional<Numbers<double>> mask_;
 };
 
-}  // namespace
-
 Status op_deform_conv(OpContext& op) {
   const DeformPlan plan = PX_TRY(plan_deform(op));
   const Sampler sampler(op, plan);
@@ -181,5 +179,13 @@ Status op_deform_conv(OpContext& op) {
   }
   return op.set_output(0, op.input(0).dtype(), plan.result, std::span<const double>(results));
 }
+
+constexpr OpRow kDeformConvRows[] = {
+    {"DeformConv", kOnnx, 19, 22, op_deform_conv},
+};
+
+}  // namespace
+
+OpRows deform_conv_rows() { return kDeformConvRows; }
 
 }  // namespace parallax::reference

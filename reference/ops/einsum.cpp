@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -168,8 +168,6 @@ double determinant(std::vector<double> matrix, size_t size) {
   return result;
 }
 
-}  // namespace
-
 Status op_einsum(OpContext& op) {
   const Equation equation = PX_TRY(parse_equation(op));
   const LabelSpace space = PX_TRY(plan_labels(op, equation));
@@ -192,5 +190,14 @@ Status op_det(OpContext& op) {
   }
   return op.set_output(0, op.input(0).dtype(), result, std::span<const double>(results));
 }
+
+constexpr OpRow kEinsumRows[] = {
+    {"Det", kOnnx, 11, 22, op_det},
+    {"Einsum", kOnnx, 12, 28, op_einsum},
+};
+
+}  // namespace
+
+OpRows einsum_rows() { return kEinsumRows; }
 
 }  // namespace parallax::reference

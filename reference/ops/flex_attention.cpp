@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/matrix.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -76,8 +76,6 @@ Matrix<double> matrix_at(std::span<const double> numbers, int64_t index, int64_t
   return {numbers.subspan(static_cast<size_t>(index) * size, size), rows, columns, columns, 1};
 }
 
-}  // namespace
-
 // Y = prob_mod(Softmax(score_mod(Q K^T * scale))) V for each head; K and V are shared by groups of query heads. The
 // bodies' frames are numbered 0 (score_mod) and 1 (prob_mod).
 Status op_flex_attention(OpContext& op) {
@@ -109,5 +107,13 @@ Status op_flex_attention(OpContext& op) {
   }
   return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(results));
 }
+
+constexpr OpRow kFlexAttentionRows[] = {
+    {"FlexAttention", kPreview, 1, 1, op_flex_attention},
+};
+
+}  // namespace
+
+OpRows flex_attention_rows() { return kFlexAttentionRows; }
 
 }  // namespace parallax::reference

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather, GatherElements, GatherND: elements chosen by indices held in a tensor. Negative indices count from the back.
+#include "reference/ops/families.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -17,8 +17,6 @@ Result<std::vector<int64_t>> resolve_indices(const Tensor& indices, int64_t dim)
   }
   return positions;
 }
-
-}  // namespace
 
 Status op_gather(OpContext& op) {
   const Tensor& data = op.input(0);
@@ -108,5 +106,16 @@ Status op_gather_nd(OpContext& op) {
   }
   return op.set_output(0, std::move(output));
 }
+
+constexpr OpRow kGatherRows[] = {
+    {"Gather", kOnnx, 1, 13, op_gather},
+    {"GatherElements", kOnnx, 11, 13, op_gather_elements},
+    {"GatherND", kOnnx, 11, 13, op_gather_nd},
+    {"GatherND", kMicrosoft, 1, 1, op_gather_nd},
+};
+
+}  // namespace
+
+OpRows gather_rows() { return kGatherRows; }
 
 }  // namespace parallax::reference

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ImageDecoder: an encoded image file as pixels.
 #include "reference/images/image.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -11,8 +11,6 @@ namespace {
 uint8_t luma(const uint8_t* rgb) {
   return static_cast<uint8_t>((19595U * rgb[0] + 38470U * rgb[1] + 7471U * rgb[2] + 0x8000U) >> 16U);
 }
-
-}  // namespace
 
 // [height, width, channels]; what cannot be decoded gives no pixels, [0, 0, channels].
 Status op_image_decoder(OpContext& op) {
@@ -38,5 +36,13 @@ Status op_image_decoder(OpContext& op) {
   }
   return op.set_output(0, std::move(output));
 }
+
+constexpr OpRow kImageDecoderRows[] = {
+    {"ImageDecoder", kOnnx, 20, 20, op_image_decoder},
+};
+
+}  // namespace
+
+OpRows image_decoder_rows() { return kImageDecoderRows; }
 
 }  // namespace parallax::reference

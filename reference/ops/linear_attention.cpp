@@ -3,8 +3,8 @@
 // stays in double over the whole sequence; only what is given out is rounded.
 #include <cmath>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -122,8 +122,6 @@ void answer_queries(const LinearAttention& plan, const LinearInputs& in, int64_t
   }
 }
 
-}  // namespace
-
 // LinearAttention-27: the recurrence of its page, token by token; chunk_size is a hint that changes nothing.
 Status op_linear_attention(OpContext& op) {
   const LinearAttention plan = PX_TRY(plan_linear_attention(op));
@@ -193,5 +191,14 @@ Status op_causal_conv_with_state(OpContext& op) {
   PX_TRY(op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(results)));
   return op.set_output(1, op.input(0).dtype(), state_shape, std::span<const double>(state));
 }
+
+constexpr OpRow kLinearAttentionRows[] = {
+    {"CausalConvWithState", kOnnx, 27, 27, op_causal_conv_with_state},
+    {"LinearAttention", kOnnx, 27, 27, op_linear_attention},
+};
+
+}  // namespace
+
+OpRows linear_attention_rows() { return kLinearAttentionRows; }
 
 }  // namespace parallax::reference

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -55,8 +55,6 @@ Status expect_classes(const Shape& shape) {
   return execution_error(fmt::format("the input must be [N, C, ...], its shape is {}", shape.to_string()));
 }
 
-}  // namespace
-
 Status op_negative_log_likelihood_loss(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   PX_TRY(expect_classes(shape));
@@ -84,5 +82,14 @@ Status op_softmax_cross_entropy_loss(OpContext& op) {
   PX_TRY(op.set_output(1, op.input(0).dtype(), shape, std::span<const double>(logs)));
   return reduce_losses(op, logs, shape, 2);
 }
+
+constexpr OpRow kLossRows[] = {
+    {"NegativeLogLikelihoodLoss", kOnnx, 12, 22, op_negative_log_likelihood_loss},
+    {"SoftmaxCrossEntropyLoss", kOnnx, 12, 13, op_softmax_cross_entropy_loss},
+};
+
+}  // namespace
+
+OpRows loss_rows() { return kLossRows; }
 
 }  // namespace parallax::reference

@@ -2,9 +2,9 @@
 // Matrix products: MatMul, Gemm, and the products of quantized matrices.
 #include <cmath>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/matrix.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/quantized.h"
 
 namespace parallax::reference {
@@ -127,8 +127,6 @@ Result<std::vector<double>> quantized_sums(const OpContext& op, const MatMulShap
   return sums;
 }
 
-}  // namespace
-
 Status op_matmul(OpContext& op) {
   const MatMulShapes plan = PX_TRY(plan_matmul(op.input(0).shape(), op.input(1).shape()));
   const DType dtype = op.input(0).dtype();
@@ -170,8 +168,6 @@ Status op_qlinear_matmul(OpContext& op) {
   return op.set_output(0, dtype, plan.result, std::span<const int64_t>(integers));
 }
 
-namespace {
-
 // Y = alpha * A' * B' + beta * C, each of the three added as written, then rounded once.
 template <class Number>
 Status gemm(OpContext& op, Number alpha, Number beta) {
@@ -206,7 +202,15 @@ Status gemm(OpContext& op, Number alpha, Number beta) {
   return op.set_output(0, op.input(0).dtype(), shape, std::span<const Number>(results));
 }
 
-}  // namespace
+Status op_gemm(OpContext& op) {
+  const double alpha = op.float_attribute("alpha");
+  const double beta = op.float_attribute("beta");
+  if (is_floating(op.input(0).dtype())) return gemm<double>(op, alpha, beta);
+  if (alpha != std::trunc(alpha) || beta != std::trunc(beta))
+    return unsupported("integers with a fractional alpha or beta");
+  return gemm<uint64_t>(op, static_cast<uint64_t>(truncate_to_int64(alpha)),
+                        static_cast<uint64_t>(truncate_to_int64(beta)));
+}
 
 // Until version 6 C is only broadcast where the attribute asks for it.
 Status op_gemm_1(OpContext& op) {
@@ -222,14 +226,16 @@ Status op_gemm_1(OpContext& op) {
   return op_gemm(op);
 }
 
-Status op_gemm(OpContext& op) {
-  const double alpha = op.float_attribute("alpha");
-  const double beta = op.float_attribute("beta");
-  if (is_floating(op.input(0).dtype())) return gemm<double>(op, alpha, beta);
-  if (alpha != std::trunc(alpha) || beta != std::trunc(beta))
-    return unsupported("integers with a fractional alpha or beta");
-  return gemm<uint64_t>(op, static_cast<uint64_t>(truncate_to_int64(alpha)),
-                        static_cast<uint64_t>(truncate_to_int64(beta)));
-}
+constexpr OpRow kMatmulRows[] = {
+    {"Gemm", kOnnx, 1, 6, op_gemm_1},
+    {"Gemm", kOnnx, 7, 13, op_gemm},
+    {"MatMul", kOnnx, 1, 13, op_matmul},
+    {"MatMulInteger", kOnnx, 10, 10, op_matmul_integer},
+    {"QLinearMatMul", kOnnx, 10, 21, op_qlinear_matmul},
+};
+
+}  // namespace
+
+OpRows matmul_rows() { return kMatmulRows; }
 
 }  // namespace parallax::reference

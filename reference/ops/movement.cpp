@@ -4,8 +4,8 @@
 
 #include "inspector/base/checked_math.h"
 #include "reference/ops/axes.h"
+#include "reference/ops/families.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -52,8 +52,6 @@ Result<SliceArguments> slice_arguments(const OpContext& op) {
   }
   return arguments;
 }
-
-}  // namespace
 
 Status op_transpose(OpContext& op) {
   const Tensor& data = op.input(0);
@@ -129,8 +127,6 @@ Status op_concat(OpContext& op) {
   return op.set_output(0, std::move(output));
 }
 
-namespace {
-
 // The lengths of the parts: an attribute; since version 13 an input; in version 1 either, the input then of the data's
 // type.
 Result<std::vector<int64_t>> split_lengths(const OpContext& op) {
@@ -144,8 +140,6 @@ Result<std::vector<int64_t>> split_lengths(const OpContext& op) {
   for (double number : numbers.span()) lengths.push_back(truncate_to_int64(number));
   return lengths;
 }
-
-}  // namespace
 
 Status op_split(OpContext& op) {
   const Tensor& input = op.input(0);
@@ -188,8 +182,6 @@ Status op_split(OpContext& op) {
   return {};
 }
 
-namespace {
-
 Status tile(OpContext& op, const std::vector<int64_t>& repeats) {
   const Tensor& input = op.input(0);
   const size_t rank = input.shape().rank();
@@ -212,8 +204,6 @@ Status tile(OpContext& op, const std::vector<int64_t>& repeats) {
   });
   return op.set_output(0, std::move(output));
 }
-
-}  // namespace
 
 Status op_tile(OpContext& op) { return tile(op, PX_TRY(op.int64s_of_input(1))); }
 
@@ -275,5 +265,15 @@ Status op_trilu(OpContext& op) {
       &fill);
   return op.set_output(0, std::move(output));
 }
+
+constexpr OpRow kMovementRows[] = {
+    {"Concat", kOnnx, 1, 13, op_concat}, {"Slice", kOnnx, 1, 13, op_slice}, {"Split", kOnnx, 1, 18, op_split},
+    {"Tile", kOnnx, 1, 1, op_tile_1},    {"Tile", kOnnx, 6, 13, op_tile},   {"Transpose", kOnnx, 1, 25, op_transpose},
+    {"Trilu", kOnnx, 14, 14, op_trilu},  {"Where", kOnnx, 9, 16, op_where}, {"Trilu", kMicrosoft, 1, 1, op_trilu},
+};
+
+}  // namespace
+
+OpRows movement_rows() { return kMovementRows; }
 
 }  // namespace parallax::reference

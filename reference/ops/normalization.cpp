@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -75,8 +75,6 @@ Status expect_channels(const OpContext& op, size_t first, size_t last, int64_t c
   return {};
 }
 
-}  // namespace
-
 // LayerNormalization-17 over the axes from `axis` on. The stash type only says in which type Mean and InvStdDev are
 // given: all steps between are exact to double.
 Status op_layer_normalization(OpContext& op) {
@@ -138,8 +136,6 @@ Status op_rms_normalization(OpContext& op) {
   });
   return op.set_output(0, std::move(output));
 }
-
-namespace {
 
 // How one version normalizes: over the batch's own moments or the given ones, by channel or by element of a sample.
 struct BatchPlan {
@@ -213,8 +209,6 @@ Status normalize_batch(OpContext& op, const BatchPlan& plan) {
   return plan.training ? set_moments(op, op.input(3).shape(), moments) : Status{};
 }
 
-}  // namespace
-
 // Version 14 and 15.
 Status op_batch_normalization(OpContext& op) {
   return normalize_batch(op, {.training = op.int_attribute("training_mode") != 0});
@@ -230,8 +224,6 @@ Status op_batch_normalization_1(OpContext& op) {
   return normalize_batch(
       op, {.training = op.int_attribute("is_test") == 0, .by_element = op.int_attribute("spatial") == 0});
 }
-
-namespace {
 
 // Groups of `group` channels of one sample are normalized together. `scale_of` and `bias_of` give the factors of a
 // channel.
@@ -259,8 +251,6 @@ Status normalize_groups(OpContext& op, int64_t group, const Factor& scale_of, co
   });
   return op.set_output(0, x.dtype(), shape, std::span<const double>(results));
 }
-
-}  // namespace
 
 Status op_instance_normalization(OpContext& op) {
   const Shape& shape = op.input(0).shape();
@@ -382,5 +372,22 @@ Status op_lrn(OpContext& op) {
   });
   return op.set_output(0, x.dtype(), shape, std::span<const double>(results));
 }
+
+constexpr OpRow kNormalizationRows[] = {
+    {"BatchNormalization", kOnnx, 1, 6, op_batch_normalization_1},
+    {"BatchNormalization", kOnnx, 7, 9, op_batch_normalization_7},
+    {"BatchNormalization", kOnnx, 14, 15, op_batch_normalization},
+    {"GroupNormalization", kOnnx, 18, 21, op_group_normalization},
+    {"InstanceNormalization", kOnnx, 1, 22, op_instance_normalization},
+    {"LRN", kOnnx, 1, 13, op_lrn},
+    {"LayerNormalization", kOnnx, 1, 17, op_layer_normalization},
+    {"LpNormalization", kOnnx, 1, 22, op_lp_normalization},
+    {"MeanVarianceNormalization", kOnnx, 9, 13, op_mean_variance_normalization},
+    {"RMSNormalization", kOnnx, 23, 23, op_rms_normalization},
+};
+
+}  // namespace
+
+OpRows normalization_rows() { return kNormalizationRows; }
 
 }  // namespace parallax::reference

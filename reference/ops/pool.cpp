@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "reference/ops/conv_input.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/quantized.h"
 #include "reference/ops/window.h"
 
@@ -124,8 +124,6 @@ double power_mean_root(double sum, double p) { return std::pow(sum, 1.0 / p); }
 double power_of(const OpContext& op) {
   return op.since_version() == 1 ? op.float_attribute("p") : static_cast<double>(op.int_attribute("p"));
 }
-
-}  // namespace
 
 // Padding never wins. Indices count in the whole of X, row-major, or column-major within a plane with storage_order
 // = 1.
@@ -272,8 +270,6 @@ Status op_max_unpool(OpContext& op) {
   return op.set_output(0, x.dtype(), shape, std::span<const double>(results));
 }
 
-namespace {
-
 // The elements of one bin along one axis: [begin, end), possibly none.
 struct Bin {
   int64_t begin, end;
@@ -287,8 +283,6 @@ Bin bin_of(double first, double last, int64_t index, int64_t count, int64_t leng
   const auto limit = static_cast<double>(length);
   return {static_cast<int64_t>(std::clamp(begin, 0.0, limit)), static_cast<int64_t>(std::clamp(end, 0.0, limit))};
 }
-
-}  // namespace
 
 // The greatest element of each bin of each region [batch, x1, y1, x2, y2]. The specification leaves the bins open; they
 // are those of the paper that names the operator (Fast R-CNN, 2015) and of its first implementation: corners rounded,
@@ -331,5 +325,20 @@ Status op_max_roi_pool(OpContext& op) {
   }
   return op.set_output(0, op.input(0).dtype(), result, std::span<const double>(values));
 }
+
+constexpr OpRow kPoolRows[] = {
+    {"AveragePool", kOnnx, 1, 22, op_average_pool},
+    {"GlobalAveragePool", kOnnx, 1, 22, op_global_average_pool},
+    {"GlobalLpPool", kOnnx, 1, 22, op_global_lp_pool},
+    {"GlobalMaxPool", kOnnx, 1, 22, op_global_max_pool},
+    {"LpPool", kOnnx, 1, 22, op_lp_pool},
+    {"MaxPool", kOnnx, 1, 22, op_max_pool},
+    {"MaxRoiPool", kOnnx, 1, 22, op_max_roi_pool},
+    {"MaxUnpool", kOnnx, 9, 22, op_max_unpool},
+};
+
+}  // namespace
+
+OpRows pool_rows() { return kPoolRows; }
 
 }  // namespace parallax::reference

@@ -4,11 +4,12 @@
 #include <cmath>
 
 #include "inspector/tensor/float_formats.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/quantized.h"
 
 namespace parallax::reference {
+namespace {
 
 std::pair<int64_t, int64_t> integer_limits(DType dtype) {
   const int bits = bits_of(dtype);
@@ -30,8 +31,6 @@ int64_t quantize_number(double scaled, int64_t zero_point, DType dtype) {
   const double sum = round_half_even(scaled) + static_cast<double>(zero_point);
   return static_cast<int64_t>(std::clamp(sum, static_cast<double>(low), static_cast<double>(high)));
 }
-
-namespace {
 
 // Which element of the scale belongs to element i of x: one for all, one for each slice of `axis`, or (since 21) one
 // for each block of `block_size` along `axis`.
@@ -104,8 +103,6 @@ Result<std::vector<int64_t>> zero_points(const OpContext& op, DType dtype, int64
   if (is_floating(dtype)) return std::vector<int64_t>(static_cast<size_t>(count), 0);
   return to_int64s(op.input(2));
 }
-
-}  // namespace
 
 // y = saturate(round(x / y_scale) + y_zero_point). The quotient is rounded to the type of the division: it decides
 // where ties are. For floating y, which uses no zero point, the rounding is the one of Cast to that type.
@@ -187,5 +184,17 @@ Status op_dynamic_quantize_linear(OpContext& op) {
   PX_TRY(op.set_output(1, DType::float32, Shape{}, std::span<const double>(&scale, 1)));
   return op.set_output(2, DType::uint8, Shape{}, std::span<const int64_t>(&zero_point, 1));
 }
+
+constexpr OpRow kQuantizeRows[] = {
+    {"DequantizeLinear", kOnnx, 10, 28, op_dequantize_linear},
+    {"DynamicQuantizeLinear", kOnnx, 11, 11, op_dynamic_quantize_linear},
+    {"QuantizeLinear", kOnnx, 10, 28, op_quantize_linear},
+    {"DequantizeLinear", kMicrosoft, 1, 1, op_dequantize_linear},
+    {"QuantizeLinear", kMicrosoft, 1, 1, op_quantize_linear},
+};
+
+}  // namespace
+
+OpRows quantize_rows() { return kQuantizeRows; }
 
 }  // namespace parallax::reference

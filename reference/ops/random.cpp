@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random operators: RandomNormal, RandomUniform (and Like), Bernoulli, Multinomial, Dropout. What they draw is stated
-// in random.h; the specification leaves it open.
-#include "reference/ops/random.h"
-
+// Random operators: RandomNormal, RandomUniform (and Like), Bernoulli, Multinomial, Dropout. The specification leaves
+// the generator open. This one is stated, so that a run can be repeated anywhere: MT19937 (Matsumoto and Nishimura,
+// 1998) started by its init_genrand from 32 bits, std::mt19937. Uniform numbers are its genrand_res53; normal ones come
+// from them by Marsaglia's polar method. numpy's RandomState does the same, so that numbers with a seed are those of
+// onnx's own evaluator.
 #include <algorithm>
 #include <cmath>
+#include <random>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
+
+class RandomSource {
+ public:
+  // From the attribute `seed`, cut to a whole number modulo 2^32; where it is not given, from the path of the node, so
+  // that every run draws the same. In a body or step the frames are mixed in: each iteration draws anew.
+  static RandomSource of(const OpContext& op);
+  explicit RandomSource(uint32_t seed) : engine_(seed) {}
+
+  double uniform();  // [0, 1), a multiple of 2^-53
+  double normal();   // mean 0, deviation 1
+
+ private:
+  std::mt19937 engine_;
+  double second_normal_ = 0;
+  bool has_second_ = false;
+};
 
 // FNV-1a, 32 bits.
 uint32_t hash_of(std::string_view text) {
@@ -18,8 +36,6 @@ uint32_t hash_of(std::string_view text) {
   for (char character : text) hash = (hash ^ static_cast<unsigned char>(character)) * 16777619U;
   return hash;
 }
-
-}  // namespace
 
 RandomSource RandomSource::of(const OpContext& op) {
   const std::string frames = op.frames();
@@ -59,8 +75,6 @@ double RandomSource::normal() {
   has_second_ = true;
   return factor * y;
 }
-
-namespace {
 
 // The attribute dtype; where it is not given, `otherwise`.
 Result<DType> type_asked(const OpContext& op, DType otherwise) {
@@ -106,8 +120,6 @@ Result<Shape> shape_attribute(const OpContext& op) {
   const std::vector<int64_t> dims = op.find_ints("shape").value_or(std::vector<int64_t>{});
   return Shape::create(dims);
 }
-
-}  // namespace
 
 Status op_random_uniform(OpContext& op) {
   const Shape shape = PX_TRY(shape_attribute(op));
@@ -179,8 +191,6 @@ Status op_multinomial(OpContext& op) {
   return op.set_output(0, std::move(output));
 }
 
-namespace {
-
 // The mask as the version has it: of type bool since version 10, before of the data's type.
 Status set_mask(OpContext& op, const std::vector<int64_t>& kept) {
   if (!op.wants_output(1)) return {};
@@ -213,8 +223,6 @@ Status drop(OpContext& op, double ratio) {
   return set_mask(op, kept);
 }
 
-}  // namespace
-
 // Since version 12 the ratio and training_mode are inputs.
 Status op_dropout(OpContext& op) {
   const bool training = op.has_input(2) && PX_TRY(op.int64_of_input(2)) != 0;
@@ -229,5 +237,21 @@ Status op_dropout_7(OpContext& op) { return keep_all(op); }
 Status op_dropout_1(OpContext& op) {
   return op.int_attribute("is_test") != 0 ? keep_all(op) : drop(op, op.float_attribute("ratio"));
 }
+
+constexpr OpRow kRandomRows[] = {
+    {"Bernoulli", kOnnx, 15, 22, op_bernoulli},
+    {"Dropout", kOnnx, 1, 6, op_dropout_1},
+    {"Dropout", kOnnx, 7, 10, op_dropout_7},
+    {"Dropout", kOnnx, 12, 22, op_dropout},
+    {"Multinomial", kOnnx, 7, 22, op_multinomial},
+    {"RandomNormal", kOnnx, 1, 22, op_random_normal},
+    {"RandomNormalLike", kOnnx, 1, 22, op_random_normal_like},
+    {"RandomUniform", kOnnx, 1, 22, op_random_uniform},
+    {"RandomUniformLike", kOnnx, 1, 22, op_random_uniform_like},
+};
+
+}  // namespace
+
+OpRows random_rows() { return kRandomRows; }
 
 }  // namespace parallax::reference

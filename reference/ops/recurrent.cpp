@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "reference/kernels/lanes.h"
-#include "reference/ops/ops.h"
+#include "reference/ops/families.h"
 
 namespace parallax::reference {
 namespace {
@@ -19,8 +19,6 @@ void for_going(const Step& step, const Each& each) {
     if (step.times[index] >= 0) each(static_cast<int64_t>(index), step.times[index]);
   }
 }
-
-}  // namespace
 
 // Ht = f(Xt W^T + Ht-1 R^T + Wb + Rb)
 Status op_rnn(OpContext& op) {
@@ -38,8 +36,6 @@ Status op_rnn(OpContext& op) {
     }};
   });
 }
-
-namespace {
 
 // Some samples of one direction. `resets` is theirs, [count, hidden], and serves all units' shares.
 class GruCell {
@@ -91,8 +87,6 @@ class GruCell {
   std::vector<double> zr_ = share_.rows(2), candidates_ = share_.rows();
 };
 
-}  // namespace
-
 // Gates z, r, h. zt = f(..), rt = f(..); ht = g(Xt Wh^T + (rt . Ht-1) Rh^T + Rbh + Wbh), or with linear_before_reset
 // g(Xt Wh^T + rt . (Ht-1 Rh^T + Rbh) + Wbh); Ht = (1 - zt) . ht + zt . Ht-1.
 Status op_gru(OpContext& op) {
@@ -105,8 +99,6 @@ Status op_gru(OpContext& op) {
             [=](const Step& step, auto before, auto after) { cell->candidate(step, before, after); }};
   });
 }
-
-namespace {
 
 // values[i] += weights[i] * cell[i].
 void add_peephole(std::span<const double> weights, std::span<const double> cell, std::span<double> values) {
@@ -186,8 +178,6 @@ class LstmCell {
   std::vector<double> sums_ = share_.rows(kAll.count());
 };
 
-}  // namespace
-
 // Gates i, o, f, c with peepholes P for i, o, f. it = f(.. + Pi . Ct-1), ft = f(.. + Pf . Ct-1), ct = g(..),
 // Ct = ft . Ct-1 + it . ct, ot = f(.. + Po . Ct), Ht = ot . h(Ct). With input_forget, ft = 1 - it.
 Status op_lstm(OpContext& op) {
@@ -211,5 +201,15 @@ Status op_lstm(OpContext& op) {
   }));
   return set_state(op, 2, plan, cells);
 }
+
+constexpr OpRow kRecurrentRows[] = {
+    {"GRU", kOnnx, 1, 22, op_gru},
+    {"LSTM", kOnnx, 1, 22, op_lstm},
+    {"RNN", kOnnx, 1, 22, op_rnn},
+};
+
+}  // namespace
+
+OpRows recurrent_rows() { return kRecurrentRows; }
 
 }  // namespace parallax::reference

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "reference/ops/axes.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/quantized.h"
 
 namespace parallax::reference {
@@ -120,8 +120,6 @@ Status reduce_choice(OpContext& op, bool empty_is_least, Better better) {
   });
 }
 
-}  // namespace
-
 Status op_reduce_sum(OpContext& op) {
   const Reduction plan = PX_TRY(plan_reduction(op, 13));
   if (plan.nothing) return op.set_output(0, op.input(0));
@@ -200,5 +198,17 @@ Status op_reduce_max(OpContext& op) {
 Status op_reduce_min(OpContext& op) {
   return reduce_choice(op, false, [](auto best, auto x) { return is_nan(best) || best <= x ? best : x; });
 }
+
+constexpr OpRow kReduceRows[] = {
+    {"ReduceL1", kOnnx, 1, 18, op_reduce_l1},          {"ReduceL2", kOnnx, 1, 18, op_reduce_l2},
+    {"ReduceLogSum", kOnnx, 1, 28, op_reduce_log_sum}, {"ReduceLogSumExp", kOnnx, 1, 28, op_reduce_log_sum_exp},
+    {"ReduceMax", kOnnx, 1, 20, op_reduce_max},        {"ReduceMean", kOnnx, 1, 18, op_reduce_mean},
+    {"ReduceMin", kOnnx, 1, 20, op_reduce_min},        {"ReduceProd", kOnnx, 1, 18, op_reduce_prod},
+    {"ReduceSum", kOnnx, 1, 13, op_reduce_sum},        {"ReduceSumSquare", kOnnx, 1, 18, op_reduce_sum_square},
+};
+
+}  // namespace
+
+OpRows reduce_rows() { return kReduceRows; }
 
 }  // namespace parallax::reference

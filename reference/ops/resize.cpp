@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "reference/ops/axes.h"
+#include "reference/ops/families.h"
 #include "reference/ops/linear_map.h"
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -285,8 +285,6 @@ Result<std::vector<ResizeAxis>> plan_axes(const OpContext& op) {
   return axes;
 }
 
-}  // namespace
-
 Status op_resize(OpContext& op) {
   ResizeOptions options;
   options.mode = op.string_attribute("mode");
@@ -301,8 +299,6 @@ Status op_resize(OpContext& op) {
   const std::vector<ResizeAxis> axes = PX_TRY(plan_axes(op));
   return resize(op, options, axes);
 }
-
-namespace {
 
 // Positions x / scale, the nearest below.
 Status upsample(OpContext& op, const std::vector<double>& scales) {
@@ -324,8 +320,6 @@ Status upsample(OpContext& op, const std::vector<double>& scales) {
   return resize(op, options, axes);
 }
 
-}  // namespace
-
 // Upsample-9 and Resize-10: scales are an input.
 Status op_upsample(OpContext& op) { return upsample(op, PX_TRY(doubles_of_input(op, 1))); }
 
@@ -336,5 +330,15 @@ Status op_upsample_7(OpContext& op) { return upsample(op, op.find_floats("scales
 Status op_upsample_1(OpContext& op) {
   return upsample(op, {1, 1, op.float_attribute("height_scale"), op.float_attribute("width_scale")});
 }
+
+constexpr OpRow kResizeRows[] = {
+    {"Resize", kOnnx, 10, 10, op_upsample},   {"Resize", kOnnx, 11, 19, op_resize},
+    {"Upsample", kOnnx, 1, 1, op_upsample_1}, {"Upsample", kOnnx, 7, 7, op_upsample_7},
+    {"Upsample", kOnnx, 9, 10, op_upsample},
+};
+
+}  // namespace
+
+OpRows resize_rows() { return kResizeRows; }
 
 }  // namespace parallax::reference

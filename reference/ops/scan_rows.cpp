@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -99,8 +99,6 @@ std::vector<int64_t> top_of(int64_t length, int64_t k, bool largest, const Read&
   return order;
 }
 
-}  // namespace
-
 Status op_cum_sum(OpContext& op) {
   return accumulate(op, 0, [](auto sum, auto x) { return wrapping_add(sum, x); });
 }
@@ -146,5 +144,15 @@ Status op_top_k(OpContext& op) {
   }));
   return op.set_output(1, DType::int64, shape, std::span<const int64_t>(indices));
 }
+
+constexpr OpRow kAlongAxisRows[] = {
+    {"ArgMax", kOnnx, 1, 13, op_arg_max},    {"ArgMin", kOnnx, 1, 13, op_arg_min},
+    {"CumProd", kOnnx, 26, 26, op_cum_prod}, {"CumSum", kOnnx, 11, 14, op_cum_sum},
+    {"TopK", kOnnx, 1, 24, op_top_k},
+};
+
+}  // namespace
+
+OpRows along_axis_rows() { return kAlongAxisRows; }
 
 }  // namespace parallax::reference

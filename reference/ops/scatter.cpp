@@ -4,9 +4,9 @@
 #include <cmath>
 #include <complex>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -74,8 +74,6 @@ Status apply_updates(OpContext& op, const Tensor& data, const Tensor& updates, c
 Error out_of_range(int64_t index, int64_t dim) {
   return execution_error(fmt::format("index {} is out of range for a dimension of {}", index, dim));
 }
-
-}  // namespace
 
 // output[index with `axis` replaced by indices[index]] = updates[index]. Also Scatter, its earlier name.
 Status op_scatter_elements(OpContext& op) {
@@ -204,5 +202,17 @@ Status op_one_hot(OpContext& op) {
   });
   return op.set_output(0, std::move(output));
 }
+
+constexpr OpRow kScatterRows[] = {
+    {"OneHot", kOnnx, 9, 28, op_one_hot},
+    {"Scatter", kOnnx, 9, 11, op_scatter_elements},
+    {"ScatterElements", kOnnx, 11, 18, op_scatter_elements},
+    {"ScatterND", kOnnx, 11, 18, op_scatter_nd},
+    {"TensorScatter", kOnnx, 24, 24, op_tensor_scatter},
+};
+
+}  // namespace
+
+OpRows scatter_rows() { return kScatterRows; }
 
 }  // namespace parallax::reference

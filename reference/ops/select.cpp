@@ -5,9 +5,9 @@
 #include <complex>
 #include <numeric>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -31,8 +31,6 @@ Result<Tensor> take_slices(const OpContext& op, const Tensor& tensor, size_t axi
   }
   return output;
 }
-
-}  // namespace
 
 // [rank, count]: the multi-indices of all elements that are not zero, in row-major order.
 Status op_non_zero(OpContext& op) {
@@ -68,8 +66,6 @@ Status op_compress(OpContext& op) {
   return op.set_output(0, PX_TRY(take_slices(op, input, axis, chosen)));
 }
 
-namespace {
-
 // NaN comes last, and all NaN are one: the specification is silent, and so does numpy.unique.
 int compare_floats(double a, double b) {
   if (a != a || b != b) return static_cast<int>(a != a) - static_cast<int>(b != b);
@@ -97,8 +93,6 @@ int compare_elements(const Tensor& tensor, int64_t a, int64_t b) {
   }
   return static_cast<int>(left > right) - static_cast<int>(left < right);
 }
-
-}  // namespace
 
 // Unique elements, or slices of an axis: their first occurrences, the inverse, and how often each is there.
 Status op_unique(OpContext& op) {
@@ -139,8 +133,6 @@ Status op_unique(OpContext& op) {
   PX_TRY(op.set_output(2, DType::int64, Shape{length}, std::span<const int64_t>(inverse)));
   return op.set_output(3, DType::int64, shape, std::span<const int64_t>(counts));
 }
-
-namespace {
 
 struct PadArguments {
   std::vector<int64_t> begin, end;  // by axis
@@ -188,8 +180,6 @@ int64_t source_in(const std::string& mode, int64_t position, int64_t dim) {
   return within < dim ? within : period - within;
 }
 
-}  // namespace
-
 // Negative pads cut away.
 Status op_pad(OpContext& op) {
   const Tensor& data = op.input(0);
@@ -221,8 +211,6 @@ Status op_pad(OpContext& op) {
   return op.set_output(0, std::move(output));
 }
 
-namespace {
-
 // The input seen under `dims`, its axes put in the order `perm`, and the result seen under `result`.
 Status rearrange(OpContext& op, std::span<const int64_t> dims, std::span<const size_t> perm,
                  std::span<const int64_t> result) {
@@ -247,8 +235,6 @@ Result<std::array<int64_t, 5>> im2col_and_block(const OpContext& op) {
     return execution_error(fmt::format("input {} with blocksize {}", shape.to_string(), block));
   return std::array<int64_t, 5>{shape[0], shape[1], shape[2], shape[3], block};
 }
-
-}  // namespace
 
 Status op_depth_to_space(OpContext& op) {
   const auto [n, c, h, w, b] = PX_TRY(im2col_and_block(op));
@@ -303,5 +289,19 @@ Status op_reverse_sequence(OpContext& op) {
   });
   return op.set_output(0, std::move(output));
 }
+
+constexpr OpRow kSelectRows[] = {
+    {"Compress", kOnnx, 9, 28, op_compress},
+    {"DepthToSpace", kOnnx, 1, 28, op_depth_to_space},
+    {"NonZero", kOnnx, 9, 13, op_non_zero},
+    {"Pad", kOnnx, 1, 25, op_pad},
+    {"ReverseSequence", kOnnx, 10, 28, op_reverse_sequence},
+    {"SpaceToDepth", kOnnx, 1, 28, op_space_to_depth},
+    {"Unique", kOnnx, 11, 28, op_unique},
+};
+
+}  // namespace
+
+OpRows select_rows() { return kSelectRows; }
 
 }  // namespace parallax::reference

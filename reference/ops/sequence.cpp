@@ -2,8 +2,8 @@
 // Sequences and optionals: values that hold values.
 #include <numeric>
 
+#include "reference/ops/families.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/stack.h"
 
 namespace parallax::reference {
@@ -44,8 +44,6 @@ Result<Tensor> slice_range(const OpContext& op, const Tensor& tensor, size_t axi
   }
   return part;
 }
-
-}  // namespace
 
 Status op_sequence_construct(OpContext& op) {
   SequenceValue sequence{element_type_of(op.value(0)), {}};
@@ -202,5 +200,24 @@ Status op_optional_get_element(OpContext& op) {
   if (op.value(0).optional().item.empty()) return execution_error("the optional has no element");
   return op.set_output(0, op.value(0).optional().item[0]);
 }
+
+constexpr OpRow kSequenceRows[] = {
+    {"ConcatFromSequence", kOnnx, 11, 11, op_concat_from_sequence},
+    {"Optional", kOnnx, 15, 28, op_optional},
+    {"OptionalGetElement", kOnnx, 15, 28, op_optional_get_element},
+    {"OptionalHasElement", kOnnx, 15, 28, op_optional_has_element},
+    {"SequenceAt", kOnnx, 11, 11, op_sequence_at},
+    {"SequenceConstruct", kOnnx, 11, 11, op_sequence_construct},
+    {"SequenceEmpty", kOnnx, 11, 11, op_sequence_empty},
+    {"SequenceErase", kOnnx, 11, 11, op_sequence_erase},
+    {"SequenceInsert", kOnnx, 11, 11, op_sequence_insert},
+    {"SequenceLength", kOnnx, 11, 11, op_sequence_length},
+    {"SequenceMap", kOnnx, 17, 17, op_sequence_map},
+    {"SplitToSequence", kOnnx, 11, 24, op_split_to_sequence},
+};
+
+}  // namespace
+
+OpRows sequence_rows() { return kSequenceRows; }
 
 }  // namespace parallax::reference

@@ -6,8 +6,8 @@
 
 #include "inspector/base/checked_math.h"
 #include "reference/ops/axes.h"
+#include "reference/ops/families.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/sparse.h"
 
 namespace parallax::reference {
@@ -55,8 +55,6 @@ Result<std::vector<int64_t>> resolve_dims(const Shape& input, std::vector<int64_
   dims[static_cast<size_t>(open)] = input.element_count() / *known;
   return dims;
 }
-
-}  // namespace
 
 Status op_identity(OpContext& op) { return op.set_output(0, op.value(0)); }
 
@@ -239,5 +237,18 @@ Status op_eye_like(OpContext& op) {
   return op.set_output(0, *dtype, input.shape(),
                        std::span<const double>(std::vector<double>(values.begin(), values.end())));
 }
+
+constexpr OpRow kShapeOpsRows[] = {
+    {"Constant", kOnnx, 1, 25, op_constant}, {"ConstantOfShape", kOnnx, 9, 25, op_constant_of_shape},
+    {"Expand", kOnnx, 8, 13, op_expand},     {"EyeLike", kOnnx, 9, 22, op_eye_like},
+    {"Flatten", kOnnx, 1, 25, op_flatten},   {"Identity", kOnnx, 1, 25, op_identity},
+    {"Range", kOnnx, 11, 27, op_range},      {"Reshape", kOnnx, 1, 25, op_reshape},
+    {"Shape", kOnnx, 1, 25, op_shape},       {"Size", kOnnx, 1, 25, op_size},
+    {"Squeeze", kOnnx, 1, 25, op_squeeze},   {"Unsqueeze", kOnnx, 1, 25, op_unsqueeze},
+};
+
+}  // namespace
+
+OpRows shape_ops_rows() { return kShapeOpsRows; }
 
 }  // namespace parallax::reference

@@ -4,8 +4,8 @@
 #include <complex>
 #include <numbers>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -55,8 +55,6 @@ void complete_spectrum(std::vector<std::complex<double>>& half, int64_t length) 
   half.resize(static_cast<size_t>(length / 2 + 1));
   for (int64_t k = length / 2 + 1; k < length; ++k) half.push_back(std::conj(half[static_cast<size_t>(length - k)]));
 }
-
-}  // namespace
 
 // Along one axis of [batch, ..., 1 or 2].
 Status op_dft(OpContext& op) {
@@ -141,8 +139,6 @@ Status op_stft(OpContext& op) {
   return op.set_output(0, signal.dtype(), result, std::span<const double>(values));
 }
 
-namespace {
-
 Result<DType> float_type_attribute(const OpContext& op, std::string_view name) {
   const auto dtype = dtype_from_number(op.int_attribute(name));
   if (!dtype.has_value() || *dtype == DType::string || is_complex(*dtype))
@@ -178,8 +174,6 @@ Status cosine_window(OpContext& op, double a0, double a1, double a2) {
   });
   return op.set_output(0, std::move(output));
 }
-
-}  // namespace
 
 Status op_hann_window(OpContext& op) { return cosine_window(op, 0.5, 0.5, 0.0); }
 
@@ -226,5 +220,15 @@ Status op_mel_weight_matrix(OpContext& op) {
   }
   return set_as(op, dtype, shape, values);
 }
+
+constexpr OpRow kSignalRows[] = {
+    {"BlackmanWindow", kOnnx, 17, 17, op_blackman_window},    {"DFT", kOnnx, 17, 20, op_dft},
+    {"HammingWindow", kOnnx, 17, 17, op_hamming_window},      {"HannWindow", kOnnx, 17, 17, op_hann_window},
+    {"MelWeightMatrix", kOnnx, 17, 17, op_mel_weight_matrix}, {"STFT", kOnnx, 17, 17, op_stft},
+};
+
+}  // namespace
+
+OpRows signal_rows() { return kSignalRows; }
 
 }  // namespace parallax::reference

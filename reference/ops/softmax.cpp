@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "reference/kernels/elementary.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -82,8 +82,6 @@ double sum_of(std::span<const double> row) {
   return sum;
 }
 
-}  // namespace
-
 // exp(x - max) / sum(exp(x - max)). A row of -inf alone is NaN, as the formula says.
 Status op_softmax(OpContext& op) {
   return for_rows(op, [](std::span<double> row) {
@@ -115,5 +113,15 @@ Status op_hardmax(OpContext& op) {
     for (size_t k = 0; k < row.size(); ++k) row[k] = k == best ? 1.0 : 0.0;
   });
 }
+
+constexpr OpRow kSoftmaxRows[] = {
+    {"Hardmax", kOnnx, 1, 13, op_hardmax},
+    {"LogSoftmax", kOnnx, 1, 13, op_log_softmax},
+    {"Softmax", kOnnx, 1, 13, op_softmax},
+};
+
+}  // namespace
+
+OpRows softmax_rows() { return kSoftmaxRows; }
 
 }  // namespace parallax::reference

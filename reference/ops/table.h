@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of operators: which function of the reference stands for which versions of which operator.
+// The table of operators: which function of the reference stands for which versions of which operator. A version
+// without a row is unsupported until someone has read what it changed.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,9 @@ struct OpRow {
   OpFunction function;
 };
 
-std::span<const OpRow> op_rows();
+using OpRows = std::span<const OpRow>;
+
+OpRows op_rows();
 
 // The row for a node whose schema is known, or null.
 const OpRow* find_row(const Node& node);

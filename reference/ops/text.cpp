@@ -10,8 +10,8 @@
 #include <locale.h>
 #include <re2/re2.h>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -62,8 +62,6 @@ class CaseRules {
   locale_t rules_;
   locale_t previous_;
 };
-
-}  // namespace
 
 // Stop words are taken out first, then the case is changed. Nothing left gives one empty string.
 Status op_string_normalizer(OpContext& op) {
@@ -123,8 +121,6 @@ Status op_string_concat(OpContext& op) {
   return op.set_output(0, std::move(output));
 }
 
-namespace {
-
 // Without a delimiter runs of white space separate, and none stands at the ends. At most `limit` cuts (-1: no limit).
 std::vector<std::string> split_text(const std::string& text, const std::string& delimiter, int64_t limit) {
   std::vector<std::string> parts;
@@ -154,8 +150,6 @@ std::vector<std::string> split_text(const std::string& text, const std::string& 
   return parts;
 }
 
-}  // namespace
-
 // Y has one more axis, as long as the longest split; shorter ones are filled with empty strings. Z counts the parts.
 Status op_string_split(OpContext& op) {
   const Tensor& x = op.input(0);
@@ -179,8 +173,6 @@ Status op_string_split(OpContext& op) {
   PX_TRY(op.set_output(0, std::move(output)));
   return op.set_output(1, DType::int64, x.shape(), std::span<const int64_t>(counts));
 }
-
-namespace {
 
 // The pool of n-grams: for each, its words (as text) and the output position and weight.
 struct Gram {
@@ -215,8 +207,6 @@ Result<std::vector<Gram>> read_grams(const OpContext& op) {
   }
   return grams;
 }
-
-}  // namespace
 
 // Counts the n-grams of the pool in each row, words at distances up to max_skip_count. One-grams are counted once, not
 // for each skip.
@@ -267,5 +257,15 @@ Status op_tf_idf_vectorizer(OpContext& op) {
   }
   return op.set_output(0, DType::float32, result, std::span<const double>(values));
 }
+
+constexpr OpRow kTextRows[] = {
+    {"RegexFullMatch", kOnnx, 20, 20, op_regex_full_match},    {"StringConcat", kOnnx, 20, 20, op_string_concat},
+    {"StringNormalizer", kOnnx, 10, 10, op_string_normalizer}, {"StringSplit", kOnnx, 20, 20, op_string_split},
+    {"TfIdfVectorizer", kOnnx, 9, 9, op_tf_idf_vectorizer},
+};
+
+}  // namespace
+
+OpRows text_rows() { return kTextRows; }
 
 }  // namespace parallax::reference

@@ -3,8 +3,8 @@
 // gradients, then each kind of state; the outputs are the new X and the new states in the same order.
 #include <cmath>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -40,8 +40,6 @@ Status update_elements(OpContext& op, size_t kinds, const Update& update) {
   }
   return {};
 }
-
-}  // namespace
 
 Status op_adagrad(OpContext& op) {
   const double rate = PX_TRY(op.double_of_input(0));
@@ -89,5 +87,15 @@ Status op_momentum(OpContext& op) {
     v[0] -= rate * (nesterov ? gradient + alpha * v[2] : v[2]);
   });
 }
+
+constexpr OpRow kTrainingRows[] = {
+    {"Adagrad", kTraining, 1, 1, op_adagrad},
+    {"Adam", kTraining, 1, 1, op_adam},
+    {"Momentum", kTraining, 1, 1, op_momentum},
+};
+
+}  // namespace
+
+OpRows training_rows() { return kTrainingRows; }
 
 }  // namespace parallax::reference

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "reference/kernels/elementary.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/quantized.h"
 
 namespace parallax::reference {
@@ -13,8 +13,6 @@ namespace {
 Status test_floats(OpContext& op, bool (*test)(double)) {
   return map_one<double>(op, op.input(0), DType::bool_, 2, test);
 }
-
-}  // namespace
 
 Status op_abs(OpContext& op) {
   return map_numbers(op, [](auto x) {
@@ -123,5 +121,26 @@ Status op_is_inf(OpContext& op) {
   return map_one<double>(op, op.input(0), DType::bool_, 2,
                          [=](double x) { return std::isinf(x) && (x > 0 ? positive : negative); });
 }
+
+constexpr OpRow kUnaryRows[] = {
+    {"Abs", kOnnx, 1, 13, op_abs},       {"Acos", kOnnx, 7, 22, op_acos},
+    {"Acosh", kOnnx, 9, 22, op_acosh},   {"Asin", kOnnx, 7, 22, op_asin},
+    {"Asinh", kOnnx, 9, 22, op_asinh},   {"Atan", kOnnx, 7, 22, op_atan},
+    {"Atanh", kOnnx, 9, 22, op_atanh},   {"BitwiseNot", kOnnx, 18, 18, op_bitwise_not},
+    {"Ceil", kOnnx, 1, 13, op_ceil},     {"Cos", kOnnx, 7, 22, op_cos},
+    {"Cosh", kOnnx, 9, 22, op_cosh},     {"Erf", kOnnx, 9, 13, op_erf},
+    {"Exp", kOnnx, 1, 13, op_exp},       {"Floor", kOnnx, 1, 13, op_floor},
+    {"IsInf", kOnnx, 10, 20, op_is_inf}, {"IsNaN", kOnnx, 9, 20, op_is_nan},
+    {"Log", kOnnx, 1, 13, op_log},       {"Neg", kOnnx, 1, 13, op_neg},
+    {"Not", kOnnx, 1, 1, op_not},        {"Reciprocal", kOnnx, 1, 13, op_reciprocal},
+    {"Round", kOnnx, 11, 22, op_round},  {"Sign", kOnnx, 9, 13, op_sign},
+    {"Sin", kOnnx, 7, 22, op_sin},       {"Sinh", kOnnx, 9, 22, op_sinh},
+    {"Sqrt", kOnnx, 1, 13, op_sqrt},     {"Tan", kOnnx, 7, 22, op_tan},
+    {"Tanh", kOnnx, 1, 13, op_tanh},
+};
+
+}  // namespace
+
+OpRows unary_rows() { return kUnaryRows; }
 
 }  // namespace parallax::reference

@@ -2,8 +2,8 @@
 // Elementwise functions of any number of inputs: Max, Min, Sum, Mean.
 #include <cmath>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -39,8 +39,6 @@ Status fold_inputs(OpContext& op, F f, Finish finish) {
 
 constexpr auto kAsItIs = [](auto value) { return value; };
 
-}  // namespace
-
 // NaN in any input gives NaN. The specification is silent; a maximum that hides a NaN would hide a fault.
 Status op_max(OpContext& op) {
   return fold_inputs(
@@ -63,5 +61,16 @@ Status op_mean(OpContext& op) {
       op, [](auto a, auto b) { return wrapping_add(a, b); },
       [=](auto sum) { return static_cast<decltype(sum)>(static_cast<double>(sum) / count); });
 }
+
+constexpr OpRow kVariadicRows[] = {
+    {"Max", kOnnx, 1, 13, op_max},
+    {"Mean", kOnnx, 1, 13, op_mean},
+    {"Min", kOnnx, 1, 13, op_min},
+    {"Sum", kOnnx, 1, 13, op_sum},
+};
+
+}  // namespace
+
+OpRows variadic_rows() { return kVariadicRows; }
 
 }  // namespace parallax::reference

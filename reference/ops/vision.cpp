@@ -4,10 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "reference/ops/families.h"
 #include "reference/ops/linear_map.h"
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -102,10 +102,6 @@ Result<GridOptions> grid_options(const OpContext& op) {
   return options;
 }
 
-}  // namespace
-
-namespace {
-
 // The samples of one call: the taps of each output position of each sample.
 class GridPositions {
  public:
@@ -160,8 +156,6 @@ Status take_nearest(OpContext& op, const GridPositions& where, const Shape& resu
       &fill);
   return op.set_output(0, std::move(output));
 }
-
-}  // namespace
 
 // Y[n, c, position] = X[n, c] at the coordinates grid[n, position].
 Status op_grid_sample(OpContext& op) {
@@ -233,8 +227,6 @@ Status op_affine_grid(OpContext& op) {
   return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(values));
 }
 
-namespace {
-
 // One corner pixel of a bilinear sample.
 struct Corner {
   int64_t y, x;
@@ -300,8 +292,6 @@ Result<RoiOptions> roi_options(const OpContext& op) {
   return options;
 }
 
-}  // namespace
-
 // Each bin of a region is the mean (mode avg) or maximum of bilinear samples on a grid; in mode max, of the weighted
 // corners, as the specification's version 10 and 16 both compute it.
 Status op_roi_align(OpContext& op) {
@@ -362,8 +352,6 @@ Status op_roi_align(OpContext& op) {
   return op.set_output(0, op.input(0).dtype(), result, std::span<const double>(values));
 }
 
-namespace {
-
 struct Box {
   double y1, x1, y2, x2;
   double area() const { return (y2 - y1) * (x2 - x1); }
@@ -383,8 +371,6 @@ double overlap(const Box& a, const Box& b) {
   const double shared = height * width;
   return shared / (a.area() + b.area() - shared);
 }
-
-}  // namespace
 
 // For each sample and class: boxes by falling score (the lower index first among equals), each kept unless it overlaps
 // a kept one by more than iou_threshold.
@@ -427,5 +413,16 @@ Status op_non_max_suppression(OpContext& op) {
   return op.set_output(0, DType::int64, Shape{static_cast<int64_t>(selected.size() / 3), 3},
                        std::span<const int64_t>(selected));
 }
+
+constexpr OpRow kVisionRows[] = {
+    {"AffineGrid", kOnnx, 20, 20, op_affine_grid},
+    {"GridSample", kOnnx, 16, 22, op_grid_sample},
+    {"NonMaxSuppression", kOnnx, 10, 11, op_non_max_suppression},
+    {"RoiAlign", kOnnx, 10, 22, op_roi_align},
+};
+
+}  // namespace
+
+OpRows vision_rows() { return kVisionRows; }
 
 }  // namespace parallax::reference

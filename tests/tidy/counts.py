@@ -24,9 +24,9 @@ import words
 
 # The largest count of each measure and word that passes. A limit falls with its count and never rises.
 LIMITS: dict[str, int] = {
-    "bare openings": 25,
-    "crowded folders": 111,
-    "long files": 41,
+    "bare openings": 24,
+    "crowded folders": 109,
+    "long files": 39,
     "verdict writes": 0,
     "cpu dispatch": 2,
     "thresholds": 12,
@@ -54,7 +54,7 @@ LIMITS: dict[str, int] = {
     "apart": 64,
     "rounds, looks, patience": 37,
     "laced, strips, tame": 2,
-    "ms_*": 1,
+    "ms_*": 0,
     "doings, glass, stage": 2,
     "stage": 69,
     "behind": 40,

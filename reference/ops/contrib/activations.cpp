@@ -2,9 +2,9 @@
 // com.microsoft's activations, with what is fused in front of them: Gelu, BiasGelu, FastGelu, QuickGelu, BiasSplitGelu,
 // and the sums and softmax with a bias: BiasAdd, BiasSoftmax, BiasDropout.
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -21,8 +21,6 @@ Status map_biased(OpContext& op, const F& f) {
   }
   return map_two<double>(op, op.input(0), op.input(1), dtype, [&](double value, double add) { return f(value + add); });
 }
-
-}  // namespace
 
 // ContribOperators.md, com.microsoft.Gelu: x * Phi(x) with the error function.
 Status op_contrib_gelu(OpContext& op) { return map_floats(op, gelu_exact); }
@@ -113,5 +111,20 @@ Status op_contrib_bias_dropout(OpContext& op) {
   PX_TRY(op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(sums)));
   return op.set_output(1, DType::bool_, shape, std::span<const int64_t>(mask));
 }
+
+constexpr OpRow kContribActivationsRows[] = {
+    {"BiasAdd", kMicrosoft, 1, 1, op_contrib_bias_add},
+    {"BiasDropout", kMicrosoft, 1, 1, op_contrib_bias_dropout},
+    {"BiasGelu", kMicrosoft, 1, 1, op_contrib_bias_gelu},
+    {"BiasSoftmax", kMicrosoft, 1, 1, op_contrib_bias_softmax},
+    {"BiasSplitGelu", kMicrosoft, 1, 1, op_contrib_bias_split_gelu},
+    {"FastGelu", kMicrosoft, 1, 1, op_contrib_fast_gelu},
+    {"Gelu", kMicrosoft, 1, 1, op_contrib_gelu},
+    {"QuickGelu", kMicrosoft, 1, 1, op_contrib_quick_gelu},
+};
+
+}  // namespace
+
+OpRows contrib_activations_rows() { return kContribActivationsRows; }
 
 }  // namespace parallax::reference

@@ -6,9 +6,9 @@
 
 #include "reference/ops/contrib/heads.h"
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -227,8 +227,6 @@ Status attend(OpContext& op, const ProjectedInputs& inputs, bool unidirectional)
   return op.set_output(3, dtype, scores, std::span<const double>(answer.scores));
 }
 
-}  // namespace
-
 // ContribOperators.md, com.microsoft.Attention. Masked keys get mask_filter_value (-10000) added to their score; keys
 // after a unidirectional query are not seen at all, as in onnxruntime.
 Status op_contrib_attention(OpContext& op) {
@@ -259,5 +257,16 @@ Status op_contrib_decoder_masked_multi_head_attention(OpContext& op) {
   }
   return attend(op, {10, 5, 6, {3, 4}}, false);
 }
+
+constexpr OpRow kContribAttentionRows[] = {
+    {"Attention", kMicrosoft, 1, 1, op_contrib_attention},
+    {"DecoderMaskedMultiHeadAttention", kMicrosoft, 1, 1, op_contrib_decoder_masked_multi_head_attention},
+    {"MultiHeadAttention", kMicrosoft, 1, 1, op_contrib_multi_head_attention},
+    {"QAttention", kMicrosoft, 1, 1, op_contrib_q_attention},
+};
+
+}  // namespace
+
+OpRows contrib_attention_rows() { return kContribAttentionRows; }
 
 }  // namespace parallax::reference

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -39,8 +39,6 @@ struct Plane {
            dy * ((1 - dx) * at(bottom, left) + dx * at(bottom, right));
   }
 };
-
-}  // namespace
 
 // ContribOperators.md, com.microsoft.Pad: pads may also be [1, 2 * rank].
 Status op_contrib_pad(OpContext& op) {
@@ -169,5 +167,19 @@ Status op_contrib_crop_and_resize(OpContext& op) {
 
 // com.microsoft.SampleOp: the identity.
 Status op_contrib_sample_op(OpContext& op) { return op.set_output(0, op.value(0)); }
+
+constexpr OpRow kContribBorrowedRows[] = {
+    {"CropAndResize", kMicrosoft, 1, 1, op_contrib_crop_and_resize},
+    {"GridSample", kMicrosoft, 1, 1, op_contrib_grid_sample},
+    {"Pad", kMicrosoft, 1, 1, op_contrib_pad},
+    {"Range", kMicrosoft, 1, 1, op_contrib_range},
+    {"ReduceSumInteger", kMicrosoft, 1, 1, op_contrib_reduce_sum_integer},
+    {"SampleOp", kMicrosoft, 1, 1, op_contrib_sample_op},
+    {"UnfoldTensor", kMicrosoft, 1, 1, op_contrib_unfold_tensor},
+};
+
+}  // namespace
+
+OpRows contrib_borrowed_rows() { return kContribBorrowedRows; }
 
 }  // namespace parallax::reference

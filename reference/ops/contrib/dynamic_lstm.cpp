@@ -7,8 +7,8 @@
 
 #include "inspector/tensor/elements.h"
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -168,8 +168,6 @@ Status run_direction(OpContext& op, const Sizes& sizes, const Tensor& x, int64_t
   return {};
 }
 
-}  // namespace
-
 Status op_contrib_dynamic_quantize_lstm(OpContext& op) {
   const Sizes sizes = PX_TRY(read_sizes(op));
   const Tensor x = sizes.steps == 0 ? op.input(0) : PX_TRY(requantized(op, op.input(0)));
@@ -193,5 +191,13 @@ Status op_contrib_dynamic_quantize_lstm(OpContext& op) {
   if (op.wants_output(1)) PX_TRY(op.set_output(1, dtype, of_state, last[0]));
   return op.wants_output(2) ? op.set_output(2, dtype, of_state, last[1]) : Status();
 }
+
+constexpr OpRow kContribDynamicLstmRows[] = {
+    {"DynamicQuantizeLSTM", kMicrosoft, 1, 1, op_contrib_dynamic_quantize_lstm},
+};
+
+}  // namespace
+
+OpRows contrib_dynamic_lstm_rows() { return kContribDynamicLstmRows; }
 
 }  // namespace parallax::reference

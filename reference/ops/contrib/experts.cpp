@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -140,8 +140,6 @@ std::vector<Choice> choose(std::span<const double> row, size_t k, bool normalize
   return chosen;
 }
 
-}  // namespace
-
 // ContribOperators.md, com.microsoft.MoE. The page calls the router's input probabilities; the kernels take it for
 // logits and apply a softmax before they choose. fc3, where it is given without SwiGLU, multiplies the activated fc1.
 // "gelu" is com.microsoft.Gelu; onnxruntime's kernels take its tanh approximation.
@@ -172,5 +170,13 @@ Status op_contrib_moe(OpContext& op) {
   });
   return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(results));
 }
+
+constexpr OpRow kContribExpertsRows[] = {
+    {"MoE", kMicrosoft, 1, 1, op_contrib_moe},
+};
+
+}  // namespace
+
+OpRows contrib_experts_rows() { return kContribExpertsRows; }
 
 }  // namespace parallax::reference

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -93,8 +93,6 @@ Status nhwc_convolution(OpContext& op) {
   return set_rounded(op, 0, op.input(0).dtype(), PX_TRY(activate_convolution(op, y)));
 }
 
-}  // namespace
-
 // ContribOperators.md, com.microsoft.FusedMatMul (and its older name TransposeMatMul): alpha * A' * B'.
 Status op_contrib_fused_matmul(OpContext& op) {
   return set_rounded(op, 0, op.input(0).dtype(), PX_TRY(fused_matmul(op)));
@@ -152,5 +150,21 @@ Status op_contrib_conv_transpose_with_dynamic_pads(OpContext& op) {
   const Tensor y = PX_TRY(run_inner(op, {"ConvTranspose", kOpset, std::move(attributes)}, std::move(inputs)));
   return set_rounded(op, 0, op.input(0).dtype(), y);
 }
+
+constexpr OpRow kContribFusedRows[] = {
+    {"ConvTransposeWithDynamicPads", kMicrosoft, 1, 1, op_contrib_conv_transpose_with_dynamic_pads},
+    {"FusedConv", kMicrosoft, 1, 1, op_contrib_fused_conv},
+    {"FusedGemm", kMicrosoft, 1, 1, op_contrib_fused_gemm},
+    {"FusedMatMul", kMicrosoft, 1, 1, op_contrib_fused_matmul},
+    {"FusedMatMulActivation", kMicrosoft, 1, 1, op_contrib_fused_matmul_activation},
+    {"GemmFastGelu", kMicrosoft, 1, 1, op_contrib_gemm_fast_gelu},
+    {"NhwcConv", kMicrosoft, 1, 1, op_contrib_nhwc_conv},
+    {"NhwcFusedConv", kMicrosoft, 1, 1, op_contrib_nhwc_conv},
+    {"TransposeMatMul", kMicrosoft, 1, 1, op_contrib_fused_matmul},
+};
+
+}  // namespace
+
+OpRows contrib_fused_rows() { return kContribFusedRows; }
 
 }  // namespace parallax::reference

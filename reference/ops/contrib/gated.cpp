@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -62,8 +62,6 @@ Result<Tensor> project(const OpContext& op, const Tensor& a, size_t first, int64
   if (op.has_input(first + 2)) inputs.insert(inputs.end(), {Value(), Value(), op.value(first + 2)});
   return run_inner(op, matmul, std::move(inputs));
 }
-
-}  // namespace
 
 // ContribOperators.md, com.microsoft.GatedAdd: X + Y * gate, the product rounded before the sum, as the page has it.
 Status op_contrib_gated_add(OpContext& op) {
@@ -157,5 +155,18 @@ Status op_contrib_matmul_nbits_qkv(OpContext& op) {
   }
   return {};
 }
+
+constexpr OpRow kContribGatedRows[] = {
+    {"BranchwiseRMSNorm", kMicrosoft, 1, 1, op_contrib_branchwise_rms_norm},
+    {"GatedAdd", kMicrosoft, 1, 1, op_contrib_gated_add},
+    {"GatedRMSNorm", kMicrosoft, 1, 1, op_contrib_gated_rms_norm},
+    {"MatMulNBitsMlp", kMicrosoft, 1, 1, op_contrib_matmul_nbits_mlp},
+    {"MatMulNBitsQkv", kMicrosoft, 1, 1, op_contrib_matmul_nbits_qkv},
+    {"ScaledSiLU", kMicrosoft, 1, 1, op_contrib_scaled_silu},
+};
+
+}  // namespace
+
+OpRows contrib_gated_rows() { return kContribGatedRows; }
 
 }  // namespace parallax::reference

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -110,8 +110,6 @@ Result<QuantizedTable> read_table(const OpContext& op) {
   return table;
 }
 
-}  // namespace
-
 // ContribOperators.md, com.microsoft.GatherBlockQuantized: Gather, then (number - zero point) * scale of its block. An
 // index out of range gives zeros, as the page has it; negative ones count from the end.
 Status op_contrib_gather_block_quantized(OpContext& op) {
@@ -140,5 +138,13 @@ Status op_contrib_gather_block_quantized(OpContext& op) {
   }
   return op.set_output(0, op.input(2).dtype(), shape, std::span<const double>(results));
 }
+
+constexpr OpRow kContribGatherQuantizedRows[] = {
+    {"GatherBlockQuantized", kMicrosoft, 1, 1, op_contrib_gather_block_quantized},
+};
+
+}  // namespace
+
+OpRows contrib_gather_quantized_rows() { return kContribGatherQuantizedRows; }
 
 }  // namespace parallax::reference

@@ -10,8 +10,8 @@
 #include "reference/ops/contrib/heads.h"
 #include "reference/ops/contrib/rotary.h"
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -182,8 +182,6 @@ Result<Weighing> plan_weighing(const OpContext& op, const std::vector<Location>&
   return how;
 }
 
-}  // namespace
-
 // ContribOperators.md, com.microsoft.GroupQueryAttention, with full-length caches. As in onnxruntime's CPU kernel: the
 // first prompt is recognized by sequence_length equal to total_sequence_length and takes nothing from the past; present
 // has max(total_sequence_length, past length) rows, those after a sample's last being zeros; smooth_softmax is a
@@ -236,5 +234,13 @@ Status op_contrib_group_query_attention(OpContext& op) {
   const Shape full{tokens.queries.batch, heads, sequence, capacity};
   return op.set_output(3, dtype, full, std::span<const double>(shown == 1 ? answer.scores : answer.weights));
 }
+
+constexpr OpRow kContribGroupQueryAttentionRows[] = {
+    {"GroupQueryAttention", kMicrosoft, 1, 1, op_contrib_group_query_attention},
+};
+
+}  // namespace
+
+OpRows contrib_group_query_attention_rows() { return kContribGroupQueryAttentionRows; }
 
 }  // namespace parallax::reference

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -123,8 +123,6 @@ Result<Tensor> sums_tensor(const Shape& shape, std::span<const double> values) {
   store<double>(tensor, 0, values);
   return tensor;
 }
-
-}  // namespace
 
 // ContribOperators.md, com.microsoft.SkipLayerNormalization.
 Status op_contrib_skip_layer_normalization(OpContext& op) { return skip_normalize(op, {.centered = true}, 3, 4); }
@@ -243,5 +241,18 @@ Status op_contrib_skip_group_norm(OpContext& op) {
   PX_TRY(set_rounded(op, 1, op.input(0).dtype(), total));
   return set_group_norm(op, total);
 }
+
+constexpr OpRow kContribNormalizationRows[] = {
+    {"EmbedLayerNormalization", kMicrosoft, 1, 1, op_contrib_embed_layer_normalization},
+    {"GroupNorm", kMicrosoft, 1, 1, op_contrib_group_norm},
+    {"SimplifiedLayerNormalization", kOnnx, 1, 1, op_contrib_simplified_layer_normalization},
+    {"SkipGroupNorm", kMicrosoft, 1, 1, op_contrib_skip_group_norm},
+    {"SkipLayerNormalization", kMicrosoft, 1, 1, op_contrib_skip_layer_normalization},
+    {"SkipSimplifiedLayerNormalization", kMicrosoft, 1, 1, op_contrib_skip_simplified_layer_normalization},
+};
+
+}  // namespace
+
+OpRows contrib_normalization_rows() { return kContribNormalizationRows; }
 
 }  // namespace parallax::reference

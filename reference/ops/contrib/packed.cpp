@@ -7,10 +7,10 @@
 
 #include "reference/ops/contrib/heads.h"
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -83,8 +83,6 @@ void add_bias(HeadBlock& block, std::span<const double> bias) {
     block.numbers[at] += bias[static_cast<size_t>(head * block.size + position % block.size)];
   }
 }
-
-}  // namespace
 
 // ContribOperators.md, com.microsoft.RemovePadding: the first sequence_token_count tokens of each sequence, and where
 // they came from: the offsets of the tokens kept, then those of the padding.
@@ -206,5 +204,16 @@ Status op_contrib_packed_multi_head_attention(OpContext& op) {
   in.begins = PX_TRY(read_begins(op, 5, in.queries.sequence));
   return attend_packed(op, in, 4, 6);
 }
+
+constexpr OpRow kContribPackedRows[] = {
+    {"PackedAttention", kMicrosoft, 1, 1, op_contrib_packed_attention},
+    {"PackedMultiHeadAttention", kMicrosoft, 1, 1, op_contrib_packed_multi_head_attention},
+    {"RemovePadding", kMicrosoft, 1, 1, op_contrib_remove_padding},
+    {"RestorePadding", kMicrosoft, 1, 1, op_contrib_restore_padding},
+};
+
+}  // namespace
+
+OpRows contrib_packed_rows() { return kContribPackedRows; }
 
 }  // namespace parallax::reference

@@ -9,9 +9,9 @@
 
 #include "reference/ops/contrib/quantized.h"
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -42,8 +42,6 @@ Result<Value> real_input(const OpContext& op, size_t numbers, size_t scale, size
   if (op.input(scale).element_count() != 1) return execution_error("a scale must be one number");
   return Value(PX_TRY(dequantize(op, {numbers, scale, zero_point})));
 }
-
-}  // namespace
 
 // ContribOperators.md, com.microsoft.RelativePositionBias: [1, heads, queries, keys] from the table, whose page says
 // column-major: the buckets of a head are adjacent.
@@ -147,5 +145,16 @@ Status op_contrib_q_embed_layer_normalization(OpContext& op) {
   PX_TRY(op.set_output(1, made[1]));
   return set_rounded(op, 0, DType::float32, made[0].tensor());
 }
+
+constexpr OpRow kContribPositionsRows[] = {
+    {"GatedRelativePositionBias", kMicrosoft, 1, 1, op_contrib_gated_relative_position_bias},
+    {"NGramRepeatBlock", kMicrosoft, 1, 1, op_contrib_ngram_repeat_block},
+    {"QEmbedLayerNormalization", kMicrosoft, 1, 1, op_contrib_q_embed_layer_normalization},
+    {"RelativePositionBias", kMicrosoft, 1, 1, op_contrib_relative_position_bias},
+};
+
+}  // namespace
+
+OpRows contrib_positions_rows() { return kContribPositionsRows; }
 
 }  // namespace parallax::reference

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/quantized.h"
 
 namespace parallax::reference {
@@ -55,39 +55,6 @@ Status combine(OpContext& op, const char* name) {
   const Tensor a = PX_TRY(dequantize(op, {0, 1, 2}));
   const Tensor b = PX_TRY(dequantize(op, {3, 4, 5}));
   return set_quantized(op, PX_TRY(run_inner(op, {name, 13}, {a, b})), 6, 7, op.input(0).dtype());
-}
-
-}  // namespace
-
-Result<Tensor> less_zero_point(const OpContext& op, size_t values, size_t zero_point) {
-  const Tensor& x = op.input(values);
-  Tensor result = PX_TRY(Tensor::allocate(DType::float64, x.shape()));
-  const auto numbers = result.mutable_as<double>();
-  load_doubles(x, 0, numbers);
-  if (!op.has_input(zero_point)) return result;
-  const int64_t period = PX_TRY(period_of(x.shape(), op.input(zero_point)));
-  const Numbers<double> zeros(op.input(zero_point));
-  for (size_t at = 0; at < numbers.size(); ++at) numbers[at] -= zeros[static_cast<int64_t>(at) % period];
-  return result;
-}
-
-Result<Tensor> dequantize(const OpContext& op, const QuantizedInput& input) {
-  Tensor result = PX_TRY(less_zero_point(op, input.values, input.zero_point));
-  const int64_t period = PX_TRY(period_of(result.shape(), op.input(input.scale)));
-  const Numbers<double> scales(op.input(input.scale));
-  const auto numbers = result.mutable_as<double>();
-  for (size_t at = 0; at < numbers.size(); ++at) numbers[at] *= scales[static_cast<int64_t>(at) % period];
-  return result;
-}
-
-Status set_quantized(OpContext& op, const Tensor& y, size_t scale, size_t zero_point, DType dtype) {
-  const double step = PX_TRY(op.double_of_input(scale));
-  const int64_t zero = op.has_input(zero_point) ? PX_TRY(op.int64_of_input(zero_point)) : 0;
-  std::vector<int64_t> results;
-  results.reserve(static_cast<size_t>(y.element_count()));
-  const Numbers<double> numbers(y);
-  for (double value : numbers.span()) results.push_back(quantize_number(value / step, zero, dtype));
-  return op.set_output(0, dtype, y.shape(), std::span<const int64_t>(results));
 }
 
 // ContribOperators.md, com.microsoft.QLinearAdd, QLinearMul.
@@ -190,5 +157,56 @@ Status op_contrib_mul_integer(OpContext& op) {
   for (double value : numbers.span()) results.push_back(static_cast<int64_t>(value));
   return op.set_output(0, DType::int32, product.shape(), std::span<const int64_t>(results));
 }
+
+constexpr OpRow kContribQuantizedRows[] = {
+    {"MulInteger", kMicrosoft, 1, 1, op_contrib_mul_integer},
+    {"NhwcMaxPool", kMicrosoft, 1, 1, op_contrib_nhwc_max_pool},
+    {"QLinearAdd", kMicrosoft, 1, 1, op_contrib_qlinear_add},
+    {"QLinearAveragePool", kMicrosoft, 1, 1, op_contrib_qlinear_average_pool},
+    {"QLinearConcat", kMicrosoft, 1, 1, op_contrib_qlinear_concat},
+    {"QLinearConv", kMicrosoft, 1, 1, op_contrib_qlinear_conv},
+    {"QLinearGlobalAveragePool", kMicrosoft, 1, 1, op_contrib_qlinear_global_average_pool},
+    {"QLinearLeakyRelu", kMicrosoft, 1, 1, op_contrib_qlinear_leaky_relu},
+    {"QLinearMul", kMicrosoft, 1, 1, op_contrib_qlinear_mul},
+    {"QLinearReduceMean", kMicrosoft, 1, 1, op_contrib_qlinear_reduce_mean},
+    {"QLinearSigmoid", kMicrosoft, 1, 1, op_contrib_qlinear_sigmoid},
+    {"QLinearSoftmax", kMicrosoft, 1, 1, op_contrib_qlinear_softmax},
+    {"QLinearWhere", kMicrosoft, 1, 1, op_contrib_qlinear_where},
+};
+
+}  // namespace
+
+Result<Tensor> less_zero_point(const OpContext& op, size_t values, size_t zero_point) {
+  const Tensor& x = op.input(values);
+  Tensor result = PX_TRY(Tensor::allocate(DType::float64, x.shape()));
+  const auto numbers = result.mutable_as<double>();
+  load_doubles(x, 0, numbers);
+  if (!op.has_input(zero_point)) return result;
+  const int64_t period = PX_TRY(period_of(x.shape(), op.input(zero_point)));
+  const Numbers<double> zeros(op.input(zero_point));
+  for (size_t at = 0; at < numbers.size(); ++at) numbers[at] -= zeros[static_cast<int64_t>(at) % period];
+  return result;
+}
+
+Result<Tensor> dequantize(const OpContext& op, const QuantizedInput& input) {
+  Tensor result = PX_TRY(less_zero_point(op, input.values, input.zero_point));
+  const int64_t period = PX_TRY(period_of(result.shape(), op.input(input.scale)));
+  const Numbers<double> scales(op.input(input.scale));
+  const auto numbers = result.mutable_as<double>();
+  for (size_t at = 0; at < numbers.size(); ++at) numbers[at] *= scales[static_cast<int64_t>(at) % period];
+  return result;
+}
+
+Status set_quantized(OpContext& op, const Tensor& y, size_t scale, size_t zero_point, DType dtype) {
+  const double step = PX_TRY(op.double_of_input(scale));
+  const int64_t zero = op.has_input(zero_point) ? PX_TRY(op.int64_of_input(zero_point)) : 0;
+  std::vector<int64_t> results;
+  results.reserve(static_cast<size_t>(y.element_count()));
+  const Numbers<double> numbers(y);
+  for (double value : numbers.span()) results.push_back(quantize_number(value / step, zero, dtype));
+  return op.set_output(0, dtype, y.shape(), std::span<const int64_t>(results));
+}
+
+OpRows contrib_quantized_rows() { return kContribQuantizedRows; }
 
 }  // namespace parallax::reference

@@ -10,10 +10,10 @@
 #include "inspector/tensor/float_formats.h"
 #include "reference/ops/contrib/quantized.h"
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/map.h"
 #include "reference/ops/matrix.h"
-#include "reference/ops/ops.h"
 #include "reference/ops/quantized.h"
 
 namespace parallax::reference {
@@ -164,8 +164,6 @@ constexpr std::array<double, 16> kNf4 = {-1.0,
                                          0.7229568362236023,
                                          1.0};
 
-}  // namespace
-
 // ContribOperators.md, com.microsoft.MatMulNBits. accuracy_level allows a kernel to round A and changes nothing here.
 // The page calls g_idx deprecated and says no more; as GPTQ defines it, it names the block whose scale and zero point
 // belong to each k.
@@ -285,5 +283,18 @@ Status op_contrib_q_gemm(OpContext& op) {
   if (!op.has_input(7)) return set_rounded(op, 0, DType::float32, y);
   return set_quantized(op, y, 7, 8, op.has_input(8) ? op.input(8).dtype() : op.input(0).dtype());
 }
+
+constexpr OpRow kContribQuantizedMatmulRows[] = {
+    {"DynamicQuantizeMatMul", kMicrosoft, 1, 1, op_contrib_dynamic_quantize_matmul},
+    {"MatMulBnb4", kMicrosoft, 1, 1, op_contrib_matmul_bnb4},
+    {"MatMulInteger16", kMicrosoft, 1, 1, op_contrib_matmul_integer16},
+    {"MatMulIntegerToFloat", kMicrosoft, 1, 1, op_contrib_matmul_integer_to_float},
+    {"MatMulNBits", kMicrosoft, 1, 1, op_contrib_matmul_nbits},
+    {"QGemm", kMicrosoft, 1, 1, op_contrib_q_gemm},
+};
+
+}  // namespace
+
+OpRows contrib_quantized_matmul_rows() { return kContribQuantizedMatmulRows; }
 
 }  // namespace parallax::reference

@@ -4,10 +4,67 @@
 
 #include <fmt/format.h>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
+namespace {
+
+// The number of heads of input [batch, sequence, hidden]. Without num_heads the caches' width gives the head size.
+Result<int64_t> heads_of(const OpContext& op, int64_t hidden, int64_t pairs) {
+  int64_t heads = op.find_int("num_heads").value_or(0);
+  if (heads == 0 && pairs > 0) heads = hidden / (2 * pairs);
+  if (heads > 0 && hidden % heads == 0) return heads;
+  return execution_error(fmt::format("{} elements of a token cannot be split into {} heads", hidden, heads));
+}
+
+// One number is the first token's position, else there is one for each token.
+Result<std::vector<int64_t>> rows_of(const OpContext& op, int64_t batch, int64_t sequence) {
+  std::vector<int64_t> ids = to_int64s(op.input(1));
+  if (op.input(1).shape().rank() == 1 && ids.size() == 1) {
+    const int64_t first = ids[0];
+    ids.clear();
+    for (int64_t token = 0; token < batch * sequence; ++token) {
+      ids.push_back(wrapping_add(first, token % sequence));
+    }
+    return ids;
+  }
+  if (op.input(1).shape() == Shape{batch, sequence}) return ids;
+  return execution_error(fmt::format("position_ids has shape {}, it must be [1] or [{}, {}]",
+                                     op.input(1).shape().to_string(), batch, sequence));
+}
+
+// ContribOperators.md, com.microsoft.RotaryEmbedding. The page has an attribute `scale` that no kernel of onnxruntime
+// reads; another value than 1 is refused. is_packed_batching changes only which shapes onnxruntime lets through.
+Status op_contrib_rotary_embedding(OpContext& op) {
+  const Shape& shape = op.input(0).shape();
+  if (op.find_float("scale").value_or(1.0) != 1.0) return unsupported("a scale: the page does not say what it scales");
+  const Rotation rotation = PX_TRY(Rotation::create(op, 2, 3, op.find_int("interleaved").value_or(0) != 0));
+  const int64_t asked = op.find_int("rotary_embedding_dim").value_or(0);
+  if (asked != 0 && asked != 2 * rotation.pairs) {
+    return execution_error(fmt::format("rotary_embedding_dim is {}, the caches turn {}", asked, 2 * rotation.pairs));
+  }
+  const Numbers<double> numbers(op.input(0));
+  HeadBlock block;
+  if (shape.rank() == 4) {
+    block = PX_TRY(read_head_block(op, 0));
+  } else if (shape.rank() == 3) {
+    const int64_t heads = PX_TRY(heads_of(op, shape[2], rotation.pairs));
+    block = PX_TRY(split_heads(numbers.span(), shape[0], shape[1], shape[2], 0, heads, shape[2] / heads));
+  } else {
+    return execution_error(fmt::format("the input has shape {}", shape.to_string()));
+  }
+  const std::vector<int64_t> rows = PX_TRY(rows_of(op, block.batch, block.sequence));
+  PX_TRY(rotation.apply(block, rows));
+  return op.set_output(0, op.input(0).dtype(), shape,
+                       std::span<const double>(shape.rank() == 4 ? block.numbers : join_heads(block)));
+}
+
+constexpr OpRow kContribRotaryRows[] = {
+    {"RotaryEmbedding", kMicrosoft, 1, 1, op_contrib_rotary_embedding},
+};
+
+}  // namespace
 
 Result<Rotation> Rotation::create(const OpContext& op, size_t cos_cache, size_t sin_cache, bool interleaved) {
   const Shape& shape = op.input(cos_cache).shape();
@@ -48,58 +105,6 @@ Status Rotation::apply(HeadBlock& block, const std::vector<int64_t>& rows) const
   return {};
 }
 
-namespace {
-
-// The number of heads of input [batch, sequence, hidden]. Without num_heads the caches' width gives the head size.
-Result<int64_t> heads_of(const OpContext& op, int64_t hidden, int64_t pairs) {
-  int64_t heads = op.find_int("num_heads").value_or(0);
-  if (heads == 0 && pairs > 0) heads = hidden / (2 * pairs);
-  if (heads > 0 && hidden % heads == 0) return heads;
-  return execution_error(fmt::format("{} elements of a token cannot be split into {} heads", hidden, heads));
-}
-
-// One number is the first token's position, else there is one for each token.
-Result<std::vector<int64_t>> rows_of(const OpContext& op, int64_t batch, int64_t sequence) {
-  std::vector<int64_t> ids = to_int64s(op.input(1));
-  if (op.input(1).shape().rank() == 1 && ids.size() == 1) {
-    const int64_t first = ids[0];
-    ids.clear();
-    for (int64_t token = 0; token < batch * sequence; ++token) {
-      ids.push_back(wrapping_add(first, token % sequence));
-    }
-    return ids;
-  }
-  if (op.input(1).shape() == Shape{batch, sequence}) return ids;
-  return execution_error(fmt::format("position_ids has shape {}, it must be [1] or [{}, {}]",
-                                     op.input(1).shape().to_string(), batch, sequence));
-}
-
-}  // namespace
-
-// ContribOperators.md, com.microsoft.RotaryEmbedding. The page has an attribute `scale` that no kernel of onnxruntime
-// reads; another value than 1 is refused. is_packed_batching changes only which shapes onnxruntime lets through.
-Status op_contrib_rotary_embedding(OpContext& op) {
-  const Shape& shape = op.input(0).shape();
-  if (op.find_float("scale").value_or(1.0) != 1.0) return unsupported("a scale: the page does not say what it scales");
-  const Rotation rotation = PX_TRY(Rotation::create(op, 2, 3, op.find_int("interleaved").value_or(0) != 0));
-  const int64_t asked = op.find_int("rotary_embedding_dim").value_or(0);
-  if (asked != 0 && asked != 2 * rotation.pairs) {
-    return execution_error(fmt::format("rotary_embedding_dim is {}, the caches rotate {}", asked, 2 * rotation.pairs));
-  }
-  const Numbers<double> numbers(op.input(0));
-  HeadBlock block;
-  if (shape.rank() == 4) {
-    block = PX_TRY(read_head_block(op, 0));
-  } else if (shape.rank() == 3) {
-    const int64_t heads = PX_TRY(heads_of(op, shape[2], rotation.pairs));
-    block = PX_TRY(split_heads(numbers.span(), shape[0], shape[1], shape[2], 0, heads, shape[2] / heads));
-  } else {
-    return execution_error(fmt::format("the input has shape {}", shape.to_string()));
-  }
-  const std::vector<int64_t> rows = PX_TRY(rows_of(op, block.batch, block.sequence));
-  PX_TRY(rotation.apply(block, rows));
-  return op.set_output(0, op.input(0).dtype(), shape,
-                       std::span<const double>(shape.rank() == 4 ? block.numbers : join_heads(block)));
-}
+OpRows contrib_rotary_rows() { return kContribRotaryRows; }
 
 }  // namespace parallax::reference

@@ -3,8 +3,8 @@
 // LinearAttention.
 #include <fmt/format.h>
 
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -22,8 +22,6 @@ Status run_as_standard(OpContext& op, const InnerOp& inner, DType state) {
   PX_TRY(set_rounded(op, 0, op.input(0).dtype(), made[0].tensor()));
   return set_rounded(op, 1, state, made[1].tensor());
 }
-
-}  // namespace
 
 // ContribOperators.md, com.microsoft.CausalConvWithState: that of ai.onnx 27, which has one dimension, channels first,
 // no dilation, and the last state alone.
@@ -47,5 +45,14 @@ Status op_contrib_linear_attention(OpContext& op) {
                            string_attribute("update_rule", op.string_attribute("update_rule"))}};
   return run_as_standard(op, attention, op.has_input(3) ? op.input(3).dtype() : op.input(0).dtype());
 }
+
+constexpr OpRow kContribStateRows[] = {
+    {"CausalConvWithState", kMicrosoft, 1, 1, op_contrib_causal_conv_with_state},
+    {"LinearAttention", kMicrosoft, 1, 1, op_contrib_linear_attention},
+};
+
+}  // namespace
+
+OpRows contrib_state_rows() { return kContribStateRows; }
 
 }  // namespace parallax::reference

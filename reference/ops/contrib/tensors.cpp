@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "reference/ops/contrib/shared.h"
+#include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/map.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -128,8 +128,6 @@ Status multiply_complex(OpContext& op, double sign) {
   }
   return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(results));
 }
-
-}  // namespace
 
 // ContribOperators.md, com.microsoft.CDist: the distance of every row of A to every row of B.
 Status op_contrib_cdist(OpContext& op) {
@@ -266,5 +264,22 @@ Status op_contrib_unique(OpContext& op) {
   PX_TRY(op.set_output(1, found[2]));
   return op.set_output(2, found[3]);
 }
+
+constexpr OpRow kContribTensorsRows[] = {
+    {"CDist", kMicrosoft, 1, 1, op_contrib_cdist},
+    {"ComplexMul", kMicrosoft, 1, 1, op_contrib_complex_mul},
+    {"ComplexMulConj", kMicrosoft, 1, 1, op_contrib_complex_mul_conj},
+    {"ExpandDims", kMicrosoft, 1, 1, op_contrib_expand_dims},
+    {"Inverse", kMicrosoft, 1, 1, op_contrib_inverse},
+    {"Irfft", kMicrosoft, 1, 1, op_contrib_irfft},
+    {"IsAllFinite", kMicrosoft, 1, 1, op_contrib_is_all_finite},
+    {"Rfft", kMicrosoft, 1, 1, op_contrib_rfft},
+    {"TorchEmbedding", kMicrosoft, 1, 1, op_contrib_torch_embedding},
+    {"Unique", kMicrosoft, 1, 1, op_contrib_unique},
+};
+
+}  // namespace
+
+OpRows contrib_tensors_rows() { return kContribTensorsRows; }
 
 }  // namespace parallax::reference

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "reference/ops/families.h"
 #include "reference/ops/ml/shared.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -109,8 +109,6 @@ Status map_categories(OpContext& op, const std::vector<std::string>& texts, cons
              : map_elements(op, integers(numbers), strings(texts), strings({op.string_attribute("default_string")}));
 }
 
-}  // namespace
-
 // ai.onnx.ml LabelEncoder-1: strings to their positions in classes_strings, or positions to strings.
 Status op_ml_label_encoder_1(OpContext& op) {
   const std::vector<std::string> classes = strings_or_empty(op, "classes_strings");
@@ -163,5 +161,16 @@ Status op_ml_one_hot_encoder(OpContext& op) {
   }
   return op.set_output(0, DType::float32, shape, std::span<const double>(results));
 }
+
+constexpr OpRow kMlEncodersRows[] = {
+    {"CategoryMapper", kMl, 1, 1, op_ml_category_mapper},
+    {"LabelEncoder", kMl, 1, 1, op_ml_label_encoder_1},
+    {"LabelEncoder", kMl, 2, 4, op_ml_label_encoder},
+    {"OneHotEncoder", kMl, 1, 1, op_ml_one_hot_encoder},
+};
+
+}  // namespace
+
+OpRows ml_encoders_rows() { return kMlEncodersRows; }
 
 }  // namespace parallax::reference

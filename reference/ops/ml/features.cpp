@@ -6,12 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ml/shared.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
+namespace {
 
 // ai.onnx.ml ArrayFeatureExtractor-1: columns of the last axis, chosen by all indices in order. A vector gives [1,
 // indices], as both peers have it.
@@ -144,5 +145,18 @@ Status op_ml_scaler(OpContext& op) {
   }
   return op.set_output(0, DType::float32, x.shape(), std::span<const double>(results));
 }
+
+constexpr OpRow kMlFeaturesRows[] = {
+    {"ArrayFeatureExtractor", kMl, 1, 1, op_ml_array_feature_extractor},
+    {"Binarizer", kMl, 1, 1, op_ml_binarizer},
+    {"FeatureVectorizer", kMl, 1, 1, op_ml_feature_vectorizer},
+    {"Imputer", kMl, 1, 1, op_ml_imputer},
+    {"Normalizer", kMl, 1, 1, op_ml_normalizer},
+    {"Scaler", kMl, 1, 1, op_ml_scaler},
+};
+
+}  // namespace
+
+OpRows ml_features_rows() { return kMlFeaturesRows; }
 
 }  // namespace parallax::reference

@@ -2,9 +2,9 @@
 // ai.onnx.ml's linear models: LinearClassifier, LinearRegressor.
 #include <fmt/format.h>
 
+#include "reference/ops/families.h"
 #include "reference/ops/matrix.h"
 #include "reference/ops/ml/shared.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -23,8 +23,6 @@ Result<std::vector<double>> linear_scores(const Features& x, const std::vector<d
   for (size_t at = 0; !intercepts.empty() && at < scores.size(); ++at) scores[at] += intercepts[at % intercepts.size()];
   return scores;
 }
-
-}  // namespace
 
 // ai.onnx.ml LinearClassifier-1. One set of coefficients for two labels gives the second class's score s: (-s, s) where
 // a logistic or a softmax follows, else (1 - s, s); the second label where s > 0. The page is silent here; onnxruntime
@@ -76,5 +74,14 @@ Status op_ml_linear_regressor(OpContext& op) {
   }
   return op.set_output(0, DType::float32, Shape{x.rows, targets}, std::span<const double>(scores));
 }
+
+constexpr OpRow kMlLinearRows[] = {
+    {"LinearClassifier", kMl, 1, 1, op_ml_linear_classifier},
+    {"LinearRegressor", kMl, 1, 1, op_ml_linear_regressor},
+};
+
+}  // namespace
+
+OpRows ml_linear_rows() { return kMlLinearRows; }
 
 }  // namespace parallax::reference

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "reference/ops/families.h"
 #include "reference/ops/ml/shared.h"
 #include "reference/ops/move.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -63,8 +63,6 @@ Result<DType> target_of(const std::string& cast_to) {
   if (cast_to == "TO_STRING") return DType::string;
   return invalid_model(fmt::format("cast_to is '{}'", cast_to));
 }
-
-}  // namespace
 
 // ai.onnx.ml CastMap-1: the values by ascending key, or with map_form SPARSE each at its key's position.
 Status op_ml_cast_map(OpContext& op) {
@@ -143,5 +141,15 @@ Status op_ml_zip_map(OpContext& op) {
   }
   return op.set_output(0, Value(std::move(maps)));
 }
+
+constexpr OpRow kMlMapsRows[] = {
+    {"CastMap", kMl, 1, 1, op_ml_cast_map},
+    {"DictVectorizer", kMl, 1, 1, op_ml_dict_vectorizer},
+    {"ZipMap", kMl, 1, 1, op_ml_zip_map},
+};
+
+}  // namespace
+
+OpRows ml_maps_rows() { return kMlMapsRows; }
 
 }  // namespace parallax::reference

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "reference/ops/families.h"
 #include "reference/ops/ml/shared.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -218,8 +218,6 @@ Result<std::vector<Decision>> decide_linearly(const OpContext& op, const Feature
   return decisions;
 }
 
-}  // namespace
-
 // ai.onnx.ml SVMClassifier-1. The label is the class with most votes (the first of equals), also where probabilities
 // are given. Scores: probabilities of the classes with prob_a and prob_b; else (-d, d) for two classes, as the peers
 // have it; else the decision values of the pairs, for which the page promises one a class.
@@ -276,5 +274,14 @@ Status op_ml_svm_regressor(OpContext& op) {
   }
   return op.set_output(0, DType::float32, Shape{x.rows, 1}, std::span<const double>(results));
 }
+
+constexpr OpRow kMlSvmRows[] = {
+    {"SVMClassifier", kMl, 1, 1, op_ml_svm_classifier},
+    {"SVMRegressor", kMl, 1, 1, op_ml_svm_regressor},
+};
+
+}  // namespace
+
+OpRows ml_svm_rows() { return kMlSvmRows; }
 
 }  // namespace parallax::reference

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "inspector/base/thread_pool.h"
+#include "reference/ops/families.h"
 #include "reference/ops/ml/forest.h"
-#include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
@@ -59,8 +59,6 @@ Status finish_rows(std::vector<double>& scores, int64_t targets, const std::vect
   }
   return {};
 }
-
-}  // namespace
 
 // ai.onnx.ml TreeEnsembleRegressor-1, -3, -5. A target no tree voted for is 0 before its base value is added, also
 // under MIN and MAX.
@@ -136,5 +134,15 @@ Status op_ml_tree_ensemble_classifier(OpContext& op) {
   }
   return set_classes(op, labels, chosen, results);
 }
+
+constexpr OpRow kMlTreeRows[] = {
+    {"TreeEnsemble", kMl, 5, 5, op_ml_tree_ensemble},
+    {"TreeEnsembleClassifier", kMl, 1, 5, op_ml_tree_ensemble_classifier},
+    {"TreeEnsembleRegressor", kMl, 1, 5, op_ml_tree_ensemble_regressor},
+};
+
+}  // namespace
+
+OpRows ml_tree_rows() { return kMlTreeRows; }
 
 }  // namespace parallax::reference

@@ -8,7 +8,7 @@
 #include <re2/re2.h>
 
 #include "inspector/model/io/check_report.h"
-#include "reference/ops/ops.h"
+#include "reference/ops/families.h"
 
 namespace parallax::reference {
 namespace {
@@ -118,8 +118,6 @@ Result<Tokenizer> read_tokenizer(const OpContext& op) {
   return tokenizer;
 }
 
-}  // namespace
-
 // X of shape [C] or [N, C] gains an axis as long as the most words of a text, its marks (2 and 3) included; `pad_value`
 // fills the others up. Where no text has a word that axis is 0 long, marks or not.
 Status op_contrib_tokenizer(OpContext& op) {
@@ -155,5 +153,13 @@ Status op_contrib_tokenizer(OpContext& op) {
   }
   return op.set_output(0, std::move(output));
 }
+
+constexpr OpRow kContribTokenizerRows[] = {
+    {"Tokenizer", kMicrosoft, 1, 1, op_contrib_tokenizer},
+};
+
+}  // namespace
+
+OpRows contrib_tokenizer_rows() { return kContribTokenizerRows; }
 
 }  // namespace parallax::reference
