@@ -114,7 +114,11 @@ class ReferenceExecutor final : public Executor {
     if (options.accumulate != Accumulate::default_)
       return usage_error("the reference sums in double: leave --accumulate at default");
     for (const auto& [pattern, on] : options.rewrite.changes) {
-      if (on) return usage_error(fmt::format("the reference rewrites nothing: it has no pattern '{}'", pattern));
+      if (on)
+        return usage_error(
+            fmt::format("rewrite pattern '{}' is asked for; the reference has no patterns. Ask for it on an executor "
+                        "of the runtime",
+                        pattern));
     }
     return {};
   }

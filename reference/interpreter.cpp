@@ -193,7 +193,7 @@ Result<Value> Interpreter::overridden(const ValueInfo& value_info, Value compute
   const bool fits = chosen.is_tensor() == computed.is_tensor() && chosen.is_sequence() == computed.is_sequence() &&
                     (!chosen.is_tensor() || chosen.tensor().dtype() == computed.tensor().dtype());
   if (fits) return chosen;
-  return usage_error(fmt::format("the override of '{}' is {}, the value it stands for is {}", found->first,
+  return usage_error(fmt::format("the override of '{}' is {}; it must be {}, as the value it stands for", found->first,
                                  to_string(type_of(chosen)), to_string(type_of(computed))));
 }
 

@@ -16,7 +16,9 @@ namespace {
 
 Result<const OpRow*> row_of(const Node& node) {
   if (node.function != nullptr) return static_cast<const OpRow*>(nullptr);
-  if (node.schema == nullptr) return unsupported(fmt::format("the operator is unknown (opset {})", node.opset_version));
+  if (node.schema == nullptr)
+    return unsupported(fmt::format(
+        "the operator is unknown at opset {}; import the domain that defines it, or register it", node.opset_version));
   const OpRow* row = find_row(node);
   if (row == nullptr) return unsupported("the reference has no function for this operator at this version");
   PX_TRY(check_node(node));

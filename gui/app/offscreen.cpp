@@ -94,7 +94,8 @@ Result<std::unique_ptr<RenderTarget>> make_offscreen_target(const RenderTargetOp
   ImGui::GetIO().IniFilename = nullptr;
   ui.scale = options.scale > 0 ? options.scale : 1;
   ui.fonts = bake_fonts(ui.scale);
-  if (!ImGui_ImplOpenGL3_Init("#version 330")) return unsupported("OpenGL 3.3 is not there");
+  if (!ImGui_ImplOpenGL3_Init("#version 330"))
+    return unsupported("OpenGL 3.3 is not there; a driver that has it is needed (Mesa: libegl1, libgl1-mesa-dri)");
   ui.make_texture = make_gl_texture;
   return std::unique_ptr<RenderTarget>(std::make_unique<Offscreen>(options, display, context));
 }

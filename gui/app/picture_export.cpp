@@ -29,7 +29,8 @@ void save_wanted_picture(RenderTarget& target, Ui& ui) {
   if (viewer.wanted_png.empty()) return;
   const std::string path = std::exchange(viewer.wanted_png, {});
   const auto graph = ui.widgets.find("graph");
-  if (graph == ui.widgets.end()) return viewer.fail(usage_error("the graph is not on the screen"));
+  if (graph == ui.widgets.end())
+    return viewer.fail(usage_error("the graph is not on the screen; show its panel first"));
   const Status written = write_png(path, part_of(target.picture(), graph->second));
   if (!written.ok()) return viewer.fail(written.error());
   viewer.note = "wrote " + path;

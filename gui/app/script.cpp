@@ -72,7 +72,8 @@ class ScriptRunner {
     return {};
   }
   Status select(const std::string& rest) {
-    if (!ui_.viewer->select_path(rest)) return usage_error(fmt::format("there is no value or node '{}'", rest));
+    if (!ui_.viewer->select_path(rest))
+      return usage_error(fmt::format("there is no value or node '{}'; it must be a path of the document", rest));
     frames();
     return {};
   }
@@ -86,7 +87,9 @@ class ScriptRunner {
   Status click_times(const std::string& name, int times) {
     frames(1);
     const auto found = ui_.widgets.find(name);
-    if (found == ui_.widgets.end()) return usage_error(fmt::format("no widget '{}' is on the screen", name));
+    if (found == ui_.widgets.end())
+      return usage_error(
+          fmt::format("no widget '{}' is on the screen; widgets go by the names that --state-out lists", name));
     mouse_ = {true, found->second.middle(), false};
     frames(2);
     for (int i = 0; i < times; ++i) {
@@ -109,7 +112,8 @@ class ScriptRunner {
   Status command(const std::string& rest) {
     const Command* found = find_command(rest);
     if (found == nullptr) return usage_error(fmt::format("there is no command '{}'", rest));
-    if (!found->run(*ui_.viewer)) return usage_error(fmt::format("'{}' had nothing to do", rest));
+    if (!found->run(*ui_.viewer))
+      return usage_error(fmt::format("'{}' had nothing to do; what it acts on must be selected", rest));
     frames();
     return {};
   }

@@ -153,7 +153,7 @@ Result<std::unique_ptr<Window>> make_window(const RenderTargetOptions& options, 
   GLFWwindow* window = glfwCreateWindow(options.width, options.height, "Parallax", nullptr, nullptr);
   if (window == nullptr) {
     glfwTerminate();
-    return unsupported("cannot open a window: OpenGL 3.3 is not there");
+    return unsupported("cannot open a window: OpenGL 3.3 is not there; a driver that has it is needed");
   }
   constexpr int kLeastWidth = 640, kLeastHeight = 400;  // below, panes have no room for words
   glfwSetWindowSizeLimits(window, std::min(kLeastWidth, options.width), std::min(kLeastHeight, options.height),

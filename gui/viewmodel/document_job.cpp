@@ -113,7 +113,8 @@ Result<RunRequest> request_to_time(const Document& document, const std::string& 
     request.model = document.model->path;
     request.executors = {otherwise};
   }
-  if (request.model.empty()) return usage_error("times cannot be measured: no model's file is known here");
+  if (request.model.empty())
+    return usage_error("times cannot be measured: no model's file is known here; open the model");
   return request;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "gui/viewmodel/view_state_names.h"
@@ -19,7 +20,7 @@ Result<size_t> index_in(const Names& names, const Json& value) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return i;
   }
-  return usage_error(fmt::format("it cannot be '{}'", name));
+  return usage_error(fmt::format("it cannot be '{}'; it must be one of {}", name, fmt::join(names, ", ")));
 }
 
 template <class Rows>
@@ -52,7 +53,8 @@ Status set_theme(Viewer& viewer, const Json& value) {
 }
 Status select(Viewer& viewer, const Json& value) {
   const auto path = value.get<std::string>();
-  if (!viewer.select_path(path)) return usage_error(fmt::format("there is no value or node '{}'", path));
+  if (!viewer.select_path(path))
+    return usage_error(fmt::format("there is no value or node '{}'; it must be a path of the document", path));
   return {};
 }
 Status set_mode(Viewer& viewer, const Json& value) {
@@ -77,7 +79,7 @@ Status set_list(Viewer& viewer, const Json& value) {
   return {};
 }
 Status set_slice(Viewer& viewer, const Json& value) {
-  if (!viewer.tensor().model.has_value()) return usage_error("no value with elements is selected");
+  if (!viewer.tensor().model.has_value()) return usage_error("no value with elements is selected; select one first");
   const auto index = value.get<std::vector<int64_t>>();
   for (size_t axis = 0; axis < index.size(); ++axis)
     viewer.tensor().model->set_index(static_cast<int>(axis), index[axis]);
@@ -85,9 +87,12 @@ Status set_slice(Viewer& viewer, const Json& value) {
   return {};
 }
 Status set_element(Viewer& viewer, const Json& value) {
-  if (!viewer.tensor().model.has_value()) return usage_error("no value with elements is selected");
+  if (!viewer.tensor().model.has_value()) return usage_error("no value with elements is selected; select one first");
   const int64_t element = viewer.tensor().model->element_of(value.get<std::vector<int64_t>>());
-  if (element < 0) return usage_error("it is not in the tensor");
+  if (element < 0)
+    return usage_error(fmt::format("[{}] is not in the tensor {}; it must be an index of it",
+                                   fmt::join(value.get<std::vector<int64_t>>(), ","),
+                                   viewer.tensor().model->shape().to_string()));
   viewer.select_element(element);
   return {};
 }
@@ -143,7 +148,7 @@ Status apply_key(Viewer& viewer, const std::string& key, const Json& value) {
   for (const KeyRow& row : kKeys) {
     if (row.key == key) return row.apply(viewer, value);
   }
-  return usage_error("there is no such key");
+  return usage_error("there is no such key; keys are those that --state-out writes");
 }
 
 }  // namespace

@@ -96,11 +96,11 @@ double exact_distance_of(const Tensor& a, const Tensor& b, int64_t element) {
 std::span<const TensorModeInfo> tensor_modes() { return kModes; }
 
 Result<TensorModel> TensorModel::make(Tensor a, Tensor b, Limit limit) {
-  if (a.dtype() == DType::string) return usage_error("strings have no numbers to look at");
-  if (b.defined() && !can_overlay(a, b)) {
-    return usage_error(fmt::format("A is {}{} and B is {}{}: they cannot be laid over each other", name_of(a.dtype()),
-                                   a.shape().to_string(), name_of(b.dtype()), b.shape().to_string()));
-  }
+  if (a.dtype() == DType::string) return usage_error("strings have no numbers to look at; select a value of numbers");
+  if (b.defined() && !can_overlay(a, b))
+    return usage_error(fmt::format("A is {}{} and B is {}{}; they must have one shape to be laid over each other",
+                                   name_of(a.dtype()), a.shape().to_string(), name_of(b.dtype()),
+                                   b.shape().to_string()));
   return TensorModel(std::move(a), std::move(b), limit);
 }
 

@@ -315,7 +315,7 @@ void Viewer::toggle_bookmark() {
 }
 
 Status Viewer::export_graph(const std::string& path) {
-  if (!graph.has_graph()) return usage_error("there is no graph to export");
+  if (!graph.has_graph()) return usage_error("there is no graph to export; open a model, or a dump with a graph");
   if (path.ends_with(".png")) {
     wanted_png = path;
     return {};

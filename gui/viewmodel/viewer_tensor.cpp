@@ -123,7 +123,7 @@ void Viewer::set_brush(std::optional<ValueRange> brush) {
 }
 
 Status Viewer::go_to_index(const std::string& text) {
-  if (!tensor_.model.has_value()) return usage_error("no value with elements is selected");
+  if (!tensor_.model.has_value()) return usage_error("no value with elements is selected; select one first");
   std::vector<int64_t> index;
   for (std::string_view part : split(text, ',')) {
     const size_t first = part.find_first_not_of(" [");

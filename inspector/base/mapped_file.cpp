@@ -75,7 +75,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   struct stat info {};
   if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor);
-    return io_error("'" + path + "' is not a regular file");
+    return io_error("'" + path + "' is not a regular file; name one");
   }
   const auto size = static_cast<size_t>(info.st_size);
   const std::byte* data = nullptr;
@@ -123,7 +123,8 @@ Status MappedFile::read(size_t begin, std::span<std::byte> target) const {
         ::pread(descriptor_, target.data() + done, target.size() - done, static_cast<off_t>(begin + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return system_error(path_, "read");
-    if (count == 0) return io_error("'" + path_ + "' has become shorter since it was opened");
+    if (count == 0)
+      return io_error("'" + path_ + "' has become shorter since it was opened; it must not change while it is read");
     done += static_cast<size_t>(count);
   }
   return {};

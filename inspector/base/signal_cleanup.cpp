@@ -88,13 +88,15 @@ Result<std::unique_ptr<TemporaryPath>> TemporaryPath::make_folder(std::string_vi
   constexpr int kMostTries = 1000;
   std::error_code error;
   const fs::path base = fs::temp_directory_path(error);
-  if (error) return io_error(fmt::format("no folder for temporary files: {}", error.message()));
+  if (error)
+    return io_error(fmt::format("no folder for temporary files: {}; set TMPDIR to one that is there", error.message()));
   for (int attempt = 0; attempt < kMostTries; ++attempt) {
     auto folder = std::make_unique<TemporaryPath>((base / fmt::format("{}-{}-{}", name, ::getpid(), attempt)).string());
     if (fs::create_directory(folder->path(), error)) return folder;
     folder->keep();  // another's
   }
-  return io_error(fmt::format("cannot create a folder in '{}'", base.string()));
+  return io_error(
+      fmt::format("cannot create a folder in '{}'; set TMPDIR to a folder that can be written", base.string()));
 }
 
 TemporaryPath::~TemporaryPath() {

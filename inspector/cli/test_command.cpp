@@ -52,7 +52,7 @@ class TestCommand final : public Command {
     for (const RewritePattern& pattern : list_rewrite_patterns()) {
       if (pattern.name == name) return {};
     }
-    return usage_error(fmt::format("there is no rewrite pattern '{}'", name));
+    return usage_error(fmt::format("there is no rewrite pattern '{}'; `parallax rewrite --list` names them", name));
   }
 
   BackendTestRequest request_;

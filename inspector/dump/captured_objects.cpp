@@ -97,7 +97,9 @@ Result<CapturedObjects> read_exact(std::string_view trees, std::span<const Named
   for (const NamedOutput& output : outputs) tensors[output.name] = &output.tensor;
   CapturedObjects result;
   const Json list = Json::parse(trees, nullptr, false);
-  const auto broken = [] { return corrupt_file("the metadata of the captured objects breaks its format"); };
+  const auto broken = [] {
+    return corrupt_file("the metadata of the captured objects breaks its format; it must be a list of objects in JSON");
+  };
   if (!list.is_array()) return broken();
   for (const Json& item : list) {
     if (!item.is_object() || !item.contains("tree") || !item.value("path", Json()).is_string() ||
@@ -228,7 +230,8 @@ class ModelBuilder {
   Status output(const std::string& name, Tensor tensor) {
     Graph& graph = model_.graph;
     if (!names_.insert(name).second)
-      return unsupported(fmt::format("two values of the captured objects would be the output '{}'", name));
+      return unsupported(fmt::format(
+          "two values of the captured objects would be the output '{}'; each output needs a name of its own", name));
     if (!is_known_to_opset_18(tensor.dtype())) model_.opset_imports = {{"", 25}};
     const auto next = static_cast<ValueId>(graph.values.size());
     ValueDef weight;
@@ -315,7 +318,8 @@ Status record_objects(const CapturedObjects& objects, TensorRecorder& recorder) 
 
 Status write_captured_objects(const CapturedObjects& objects, const std::string& path,
                               const CaptureExportOptions& options) {
-  if (objects.objects.empty()) return usage_error("there are no captured objects that '" + path + "' could hold");
+  if (objects.objects.empty())
+    return usage_error("there are no captured objects that '" + path + "' could hold; capture at least one");
   std::map<std::string, size_t> last;  // of the objects with one key
   std::vector<std::string> keys;
   for (const CapturedObject& object : objects.objects) {

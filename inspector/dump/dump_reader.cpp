@@ -329,7 +329,8 @@ Result<Reader::Payload> Reader::permuted_payload(const TypeInfo& type, const Pay
   const Shape shape = PX_TRY(captured_shape(type));
   const DType dtype = type.dtype;
   if (type.kind != TypeInfo::Kind::tensor || !can_be_channels_last(dtype, shape))
-    return corrupt_file(fmt::format("a payload of type {} cannot be channels last", to_string(type)));
+    return corrupt_file(fmt::format(
+        "a payload of type {} cannot be channels last; it must be a tensor of rank 3 or more", to_string(type)));
   const Tensor stored = PX_TRY(dump::read_tensor(dtype, shape, payload.bytes, payload.owner));
   const Tensor permuted = PX_TRY(read_row_major(Tensor::wrap(dtype, shape, stored.storage(), kChannelsLast)));
   return Payload{{permuted.view().data, permuted.size_bytes()}, permuted.storage()};
@@ -340,14 +341,16 @@ Result<Value> Reader::load_from(int32_t index, PayloadSource source) const {
   const DumpEntry& entry = entries_[static_cast<size_t>(index)];
   const Location& own = locations_[static_cast<size_t>(index)];
   const std::string context = fmt::format("value '{}'", entry.path);
-  if (entry.absence.has_value()) return usage_error(context + " did not exist in the executed plan");
-  if (entry.level < CaptureLevel::sample) return usage_error(context + " was captured without its elements");
-  if (own.payload_of != 0 && entry.alias_of < 0) {
-    return corrupt_file(fmt::format("'{}': {} shares the payload of a record that is lost", path(), context));
-  }
+  if (entry.absence.has_value())
+    return usage_error(context + " did not exist in the executed plan; --observe-all computes every value");
+  if (entry.level < CaptureLevel::sample)
+    return usage_error(context + " was captured without its elements; capture it with --capture all");
+  if (own.payload_of != 0 && entry.alias_of < 0)
+    return corrupt_file(
+        fmt::format("'{}': {} shares the payload of a record that is lost; capture the run again", path(), context));
   const auto holder = static_cast<size_t>(entry.alias_of >= 0 ? entry.alias_of : index);
   if (locations_[holder].payload_of != 0)
-    return corrupt_file(fmt::format("'{}': {} shares a payload that is lost", path(), context));
+    return corrupt_file(fmt::format("'{}': {} shares a payload that is lost; capture the run again", path(), context));
   Payload stored = PX_TRY_CONTEXT(context, (this->*source)(locations_[holder], checked_[holder]));
   const std::string in_file = fmt::format("'{}': {}", path(), context);
   if (own.order == ElementOrder::channels_last) stored = PX_TRY_CONTEXT(in_file, permuted_payload(entry.type, stored));

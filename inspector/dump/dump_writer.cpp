@@ -432,7 +432,10 @@ void DumpWriter::Impl::remember(const Observation& observation, const Stored& st
 
 Result<std::unique_ptr<DumpWriter>> DumpWriter::create(const std::string& path, const DumpWriterOptions& options) {
   if (options.sample_elements <= 0 || options.capture_limit_bytes < 0)
-    return usage_error("a dump needs a positive sample and limit");
+    return usage_error(
+        fmt::format("a dump is to keep samples of {} elements and values up to {} bytes; samples need 1 or more, the "
+                    "limit 0 or more",
+                    options.sample_elements, options.capture_limit_bytes));
   auto log = PX_TRY(RecordLog::create(path, {options.ring_bytes, options.sync}));
   return std::unique_ptr<DumpWriter>(new DumpWriter(std::make_unique<Impl>(std::move(log), options)));
 }

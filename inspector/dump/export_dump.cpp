@@ -221,7 +221,7 @@ Result<ExportReport> export_dump(const std::string& dump, const std::string& des
   ExportReport report;
   std::vector<Chosen> values = PX_TRY(choose(*reader, kind, report));
   if (values.empty() && !reader->is_complete() && reader->entries().empty())
-    return corrupt_file("'" + dump + "' breaks off before its first value");
+    return corrupt_file("'" + dump + "' breaks off before its first value; it must hold one to be exported");
   if (values.empty())
     return usage_error("'" + dump + "' holds no value that '" + destination + "' could hold" +
                        explain_nothing(*reader, kind, report));

@@ -69,7 +69,8 @@ Result<Tensor> zero_pages(const TypeInfo& type) {
   std::vector<int64_t> dims;
   for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.value);
   const Shape shape = PX_TRY(Shape::create(dims));
-  if (type.kind != TypeInfo::Kind::tensor || bits_of(type.dtype) == 0) return corrupt_file("a weight without a type");
+  if (type.kind != TypeInfo::Kind::tensor || bits_of(type.dtype) == 0)
+    return corrupt_file("a weight without a type; it must be a tensor of a numeric type");
   const size_t size = byte_size(type.dtype, shape.element_count());
   if (size == 0) return Tensor::allocate(type.dtype, shape);
   void* pages = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

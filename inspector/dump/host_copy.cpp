@@ -15,7 +15,8 @@ Result<Value> on_host(const Value& value, void* stream, const DeviceCopy& copy_f
   if (value.is_tensor()) {
     const Tensor& tensor = value.tensor();
     if (tensor.device().is_host() || is_channels_last(tensor)) return value;
-    if (!copy_from_device) return unsupported("it is on a device that this dump writer cannot read");
+    if (!copy_from_device)
+      return unsupported("it is on a device that this dump writer cannot read; copy it to the host first");
     Tensor copy = PX_TRY(Tensor::allocate(tensor.dtype(), tensor.shape()));
     PX_TRY(copy_from_device(tensor.view(), stream, copy.mutable_data()));
     return Value(std::move(copy));

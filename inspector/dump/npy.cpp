@@ -146,12 +146,12 @@ Result<Tensor> parse_npy(std::span<const std::byte> bytes, const std::shared_ptr
   if (header.dtype == DType::string) {
     // Elements of no bytes would let a small file ask for any number of strings.
     if (header.element_bytes == 0 && shape->element_count() > static_cast<int64_t>(bytes.size()))
-      return corrupt_file("its texts have no size");
+      return corrupt_file("its texts have no size; they must have one character or more");
     return read_text(header, *shape, data);
   }
   const bool is_bool = header.dtype == DType::bool_;
   if (is_bool && std::any_of(data, data + *size, [](std::byte element) { return std::to_integer<int>(element) > 1; })) {
-    return corrupt_file("a bool element is neither 0 nor 1");
+    return corrupt_file("a bool element is neither 0 nor 1; it must be one of them");
   }
   const bool is_aligned = reinterpret_cast<uintptr_t>(data) % header.element_bytes == 0;
   if (header.is_column_major || header.is_big_endian || !is_aligned) return read_reordered(header, *shape, data);

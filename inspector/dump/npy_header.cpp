@@ -115,7 +115,8 @@ Status parse_descr(Literal& literal, NpyHeader& header) {
   if (kind == 'V')
     return unsupported(
         fmt::format("its type '{}' does not say what its bytes are: save bfloat16 and float8 as .safetensors", *descr));
-  return unsupported(fmt::format("its element type '{}' has no counterpart in ONNX", *descr));
+  return unsupported(
+      fmt::format("its element type '{}' has no counterpart in ONNX; save it as a type that ONNX has", *descr));
 }
 
 Status parse_shape(Literal& literal, NpyHeader& header) {
@@ -123,7 +124,8 @@ Status parse_shape(Literal& literal, NpyHeader& header) {
   while (!literal.accept(')')) {
     const auto dim = literal.number();
     if (!dim.has_value() || *dim < 0) return broken("'shape' holds no size");
-    if (header.dims.size() == Shape::kMaxRank) return unsupported("it has more than 16 dimensions");
+    if (header.dims.size() == Shape::kMaxRank)
+      return unsupported("it has more than 16 dimensions; at most 16 can be held");
     header.dims.push_back(*dim);
     if (!literal.accept(',')) {
       if (!literal.accept(')')) return broken("'shape' is not closed");
@@ -171,7 +173,7 @@ std::span<const NpyType> npy_types() { return kTypes; }
 Result<NpyHeader> parse_npy_header(std::span<const std::byte> file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (!text.starts_with(kMagic) || text.size() < 10)
-    return corrupt_file("it is no .npy file: its first bytes are not those of one");
+    return corrupt_file("it is no .npy file: its first bytes are not those of one; numpy.save writes them");
   const auto version = static_cast<unsigned char>(text[6]);
   if (version < 1 || version > 3)
     return unsupported(fmt::format("it is a .npy file of version {}; versions 1 to 3 are read", version));

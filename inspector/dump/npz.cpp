@@ -31,7 +31,9 @@ Error zip_failure(const std::string& action, zip_error_t* error) {
 }
 
 Result<Archive> open_archive(std::span<const std::byte> bytes) {
-  if (bytes.empty()) return corrupt_file("it is empty");  // libzip would take it for an archive without entries
+  if (bytes.empty())
+    return corrupt_file(
+        "it is empty; it must be a .npz archive");  // libzip would take it for an archive without entries
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
@@ -59,20 +61,22 @@ Result<Tensor> read_entry(zip_t* archive, zip_uint64_t index, const zip_stat_t& 
     if (count < 0) return corrupt_file(zip_file_strerror(file.get()));
     if (count == 0) break;
     filled += static_cast<zip_uint64_t>(count);
-    if (filled > info.size) return corrupt_file("it is longer than the archive says");
+    if (filled > info.size) return corrupt_file("it is longer than the archive says; both sizes must agree");
   }
-  if (filled != info.size) return corrupt_file("it is shorter than the archive says");
+  if (filled != info.size) return corrupt_file("it is shorter than the archive says; both sizes must agree");
   return buffer;
 }
 
 Status check_entry(const zip_stat_t& info) {
   constexpr zip_uint64_t kNeeded =
       ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
-  if ((info.valid & kNeeded) != kNeeded) return corrupt_file("the archive does not describe it");
-  if (info.encryption_method != ZIP_EM_NONE) return unsupported("it is encrypted");
+  if ((info.valid & kNeeded) != kNeeded)
+    return corrupt_file("the archive does not describe it; it must give name, sizes and method of each entry");
+  if (info.encryption_method != ZIP_EM_NONE) return unsupported("it is encrypted; save it without a password");
   const bool is_deflated = info.comp_method == ZIP_CM_DEFLATE;
   if (!is_deflated && info.comp_method != ZIP_CM_STORE)
-    return unsupported(fmt::format("compression method {} is not one that numpy writes", info.comp_method));
+    return unsupported(fmt::format("compression method {} is not one that numpy writes; it must be stored or deflated",
+                                   info.comp_method));
   const zip_uint64_t most = is_deflated ? info.comp_size * kMaxDeflateRatio + 64 : info.comp_size;
   if (info.comp_size > (zip_uint64_t{1} << 50) || info.size > most)
     return corrupt_file("its size cannot come from its compressed bytes");
@@ -93,7 +97,8 @@ zip_source_t* source_of(zip_t* archive, dump::NpyFile& file) {
 Result<std::vector<NamedValue>> parse_npz(std::span<const std::byte> bytes) {
   const Archive archive = PX_TRY(open_archive(bytes));
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
-  if (count > kMaxEntries) return corrupt_file("it holds more than a million entries");
+  if (count > kMaxEntries)
+    return corrupt_file(fmt::format("it holds {} entries; it must hold at most {}", count, kMaxEntries));
   std::vector<NamedValue> values;
   std::set<std::string> names;
   for (zip_int64_t index = 0; index < count; ++index) {
@@ -104,9 +109,9 @@ Result<std::vector<NamedValue>> parse_npz(std::span<const std::byte> bytes) {
     PX_TRY_CONTEXT(fmt::format("entry {}", index), check_entry(info));
     std::string name = info.name;
     const std::string context = "entry '" + name + "'";
-    if (!name.ends_with(kEnding)) return corrupt_file(context + " is no .npy file");
+    if (!name.ends_with(kEnding)) return corrupt_file(context + " is no .npy file; all entries must be");
     name.resize(name.size() - kEnding.size());
-    if (!names.insert(name).second) return corrupt_file(context + " stands twice");
+    if (!names.insert(name).second) return corrupt_file(context + " stands twice; each name must stand once");
     const Tensor buffer = PX_TRY_CONTEXT(context, read_entry(archive.get(), static_cast<zip_uint64_t>(index), info));
     const std::span contents(static_cast<const std::byte*>(buffer.view().data), buffer.size_bytes());
     values.push_back({name, PX_TRY_CONTEXT(context, parse_npy(contents, buffer.storage()))});
@@ -123,7 +128,8 @@ Status write_npz(const std::string& path, std::span<const NamedValue> values) {
   const std::string context = "'" + path + "'";
   std::vector<dump::NpyFile> files;  // must live until the archive is closed
   for (const NamedValue& value : values) {
-    if (!value.value.is_tensor()) return unsupported(context + ": value '" + value.name + "' is no tensor");
+    if (!value.value.is_tensor())
+      return unsupported(context + ": value '" + value.name + "' is no tensor; only tensors can be written");
     files.push_back(PX_TRY_CONTEXT(context + ": value '" + value.name + "'", dump::make_npy(value.value.tensor())));
   }
   int error_number = 0;

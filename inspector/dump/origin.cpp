@@ -144,7 +144,8 @@ Result<Values> read_folder(const std::string& folder, const Graph* graph) {
     if (number_of(name, "output_") >= 0) outputs.push_back(number_of(name, "output_"));
     if (name.ends_with(".npy")) arrays.push_back(entry->path().string());
     if (arrays.size() > kMaxFiles || inputs.size() > kMaxFiles)
-      return usage_error("folder '" + folder + "' holds more than a million files");
+      return usage_error(fmt::format("folder '{}' holds more than {} files of tensors; it must hold at most so many",
+                                     folder, kMaxFiles));
   }
   if (error) return io_error("cannot read folder '" + folder + "': " + error.message());
   if (!inputs.empty() || !outputs.empty()) return read_data_set(folder, std::move(inputs), std::move(outputs), graph);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "inspector/dump/format.h"
 
 namespace parallax::dump {
@@ -28,18 +30,23 @@ void write_strings(std::span<const std::string> strings, std::byte* target) {
 Result<Tensor> read_strings(const Shape& shape, std::span<const std::byte> bytes) {
   const auto count = static_cast<uint64_t>(shape.element_count());
   if (count > bytes.size() / sizeof(uint64_t))
-    return corrupt_file("a tensor of strings is shorter than its shape says");
+    return corrupt_file(fmt::format("a tensor of strings has {} bytes; its shape {} needs 8 for each element",
+                                    bytes.size(), shape.to_string()));
   ByteReader ends(bytes.first(static_cast<size_t>(count * sizeof(uint64_t))));
   const auto characters = bytes.subspan(static_cast<size_t>(count * sizeof(uint64_t)));
   Tensor tensor = PX_TRY(Tensor::allocate(DType::string, shape));
   uint64_t begin = 0;
   for (std::string& text : tensor.mutable_as<std::string>()) {
     const auto end = ends.number<uint64_t>();
-    if (end < begin || end > characters.size()) return corrupt_file("a string ends outside of its tensor");
+    if (end < begin || end > characters.size())
+      return corrupt_file(fmt::format("a string ends at {}; it must end between {} and {}, within its tensor", end,
+                                      begin, characters.size()));
     text.assign(reinterpret_cast<const char*>(characters.data()) + begin, static_cast<size_t>(end - begin));
     begin = end;
   }
-  if (begin != characters.size()) return corrupt_file("a tensor of strings is longer than its strings");
+  if (begin != characters.size())
+    return corrupt_file(
+        fmt::format("a tensor of strings has {} characters; its strings have {}", characters.size(), begin));
   return tensor;
 }
 
@@ -209,12 +216,13 @@ void PayloadLayout::write(std::byte* target) const {
 Result<Tensor> read_tensor(DType dtype, const Shape& shape, std::span<const std::byte> bytes,
                            const std::shared_ptr<const void>& owner) {
   if (dtype == DType::string) return read_strings(shape, bytes);
-  if (dtype == DType::undefined) return corrupt_file("a tensor without an element type");
+  if (dtype == DType::undefined) return corrupt_file("a tensor without an element type; it must have one");
   if (bytes.size() != byte_size(dtype, shape.element_count()))
-    return corrupt_file("a tensor's size does not fit its shape");
+    return corrupt_file(fmt::format("a tensor {}{} has {} bytes; it must have {}", name_of(dtype), shape.to_string(),
+                                    bytes.size(), byte_size(dtype, shape.element_count())));
   if (dtype == DType::bool_ &&
       std::ranges::any_of(bytes, [](std::byte element) { return std::to_integer<int>(element) > 1; })) {
-    return corrupt_file("a bool element is neither 0 nor 1");
+    return corrupt_file("a bool element is neither 0 nor 1; it must be one of them");
   }
   return Tensor::wrap(dtype, shape, std::shared_ptr<const std::byte>(owner, bytes.data()));
 }

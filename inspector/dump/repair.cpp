@@ -64,7 +64,7 @@ class Repairer {
 Result<RepairReport> repair_dump(const std::string& path, const std::string& target) {
   std::error_code ignored;
   if (std::filesystem::equivalent(path, target, ignored))
-    return usage_error("'" + target + "' cannot be repaired onto itself");
+    return usage_error("'" + target + "' cannot be repaired onto itself; name another file with -o");
   const auto file = PX_TRY(MappedFile::open(path));
   PX_TRY_CONTEXT("'" + path + "'", dump::check_file_header(file->bytes()));
   const auto log = PX_TRY(dump::RecordLog::create(target, {}));

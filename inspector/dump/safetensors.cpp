@@ -54,20 +54,23 @@ Result<Extent> read_extent(const Json& tensor, uint64_t available) {
   const auto offsets = tensor.find("data_offsets");
   const bool is_pair = offsets != tensor.end() && offsets->is_array() && offsets->size() == 2 &&
                        (*offsets)[0].is_number_unsigned() && (*offsets)[1].is_number_unsigned();
-  if (!is_pair) return corrupt_file("'data_offsets' is no pair of numbers");
+  if (!is_pair) return corrupt_file("'data_offsets' is no pair of numbers; it must be [begin, end]");
   const Extent extent{(*offsets)[0].get<uint64_t>(), (*offsets)[1].get<uint64_t>()};
   if (extent.begin > extent.end || extent.end > available)
-    return corrupt_file(fmt::format("its offsets {} to {} are outside of the file", extent.begin, extent.end));
+    return corrupt_file(
+        fmt::format("its offsets {} to {} are outside of the file; they must ascend and end at {} at most",
+                    extent.begin, extent.end, available));
   return extent;
 }
 
 Result<Shape> read_shape(const Json& tensor) {
   const auto found = tensor.find("shape");
-  if (found == tensor.end() || !found->is_array()) return corrupt_file("'shape' is no list");
+  if (found == tensor.end() || !found->is_array())
+    return corrupt_file("'shape' is no list; it must be a list of sizes");
   std::vector<int64_t> dims;
   for (const Json& dim : *found) {
     if (!dim.is_number_unsigned() || dim.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
-      return corrupt_file("'shape' holds no size");
+      return corrupt_file("'shape' holds no size; each entry must be a whole number of 0 or more");
     dims.push_back(dim.get<int64_t>());
   }
   auto shape = Shape::create(dims);
@@ -77,22 +80,23 @@ Result<Shape> read_shape(const Json& tensor) {
 
 Result<DType> read_dtype(const Json& tensor) {
   const auto found = tensor.find("dtype");
-  if (found == tensor.end() || !found->is_string()) return corrupt_file("'dtype' is no text");
+  if (found == tensor.end() || !found->is_string())
+    return corrupt_file("'dtype' is no text; it must name an element type, as \"F32\"");
   const auto& name = found->get_ref<const std::string&>();
   for (const NamedType& type : kTypes) {
     if (type.name == name) return type.dtype;
   }
-  return unsupported("its element type '" + name.substr(0, 40) + "' is not known");
+  return unsupported("its element type '" + name.substr(0, 40) + "' is not known; save it as a type that ONNX has");
 }
 
 Result<Tensor> make_tensor(DType dtype, const Shape& shape, std::span<const std::byte> bytes,
                            const std::shared_ptr<const void>& owner) {
-  if (bytes.size() != byte_size(dtype, shape.element_count())) {
-    return corrupt_file(fmt::format("{} bytes do not make {}{}", bytes.size(), name_of(dtype), shape.to_string()));
-  }
+  if (bytes.size() != byte_size(dtype, shape.element_count()))
+    return corrupt_file(fmt::format("{} bytes do not make {}{}, which needs {}", bytes.size(), name_of(dtype),
+                                    shape.to_string(), byte_size(dtype, shape.element_count())));
   if (dtype == DType::bool_ &&
       std::ranges::any_of(bytes, [](std::byte element) { return std::to_integer<int>(element) > 1; })) {
-    return corrupt_file("a bool element is neither 0 nor 1");
+    return corrupt_file("a bool element is neither 0 nor 1; it must be one of them");
   }
   const auto alignment = static_cast<size_t>(std::max(bits_of(dtype) / 8, 1));
   if (reinterpret_cast<uintptr_t>(bytes.data()) % alignment == 0) {
@@ -108,13 +112,17 @@ Status check_cover(std::vector<Extent> extents, uint64_t available) {
       extents, [](const Extent& a, const Extent& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
   uint64_t position = 0;
   for (const Extent& extent : extents) {
-    if (extent.begin < position) return corrupt_file("two tensors share bytes");
+    if (extent.begin < position)
+      return corrupt_file(
+          fmt::format("two tensors share bytes {} to {}; each must have its own", extent.begin, position));
     if (extent.begin > position)
-      return corrupt_file(fmt::format("bytes {} to {} belong to no tensor", position, extent.begin));
+      return corrupt_file(fmt::format(
+          "bytes {} to {} belong to no tensor; tensors must follow one another without gaps", position, extent.begin));
     position = extent.end;
   }
   if (position != available)
-    return corrupt_file(fmt::format("bytes {} to {} belong to no tensor", position, available));
+    return corrupt_file(
+        fmt::format("bytes {} to {} belong to no tensor; the last one must end with the file", position, available));
   return {};
 }
 
@@ -130,7 +138,9 @@ std::string_view name_in_file(DType dtype) {
 Result<std::vector<NamedValue>> parse_safetensors(std::span<const std::byte> bytes,
                                                   const std::shared_ptr<const void>& owner) {
   uint64_t header_bytes = 0;
-  if (bytes.size() < sizeof header_bytes) return corrupt_file("it is too short for a .safetensors file");
+  if (bytes.size() < sizeof header_bytes)
+    return corrupt_file(fmt::format("it is too short for a .safetensors file: {} bytes, at least {} are needed",
+                                    bytes.size(), sizeof header_bytes));
   std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
   if (header_bytes > kMaxHeaderBytes || header_bytes > bytes.size() - sizeof header_bytes) {
     return corrupt_file("it is no .safetensors file: its header would be longer than the file or than 100 MB");
@@ -139,13 +149,14 @@ Result<std::vector<NamedValue>> parse_safetensors(std::span<const std::byte> byt
   const auto data = bytes.subspan(sizeof header_bytes + static_cast<size_t>(header_bytes));
   const auto* begin = reinterpret_cast<const char*>(text.data());
   const Json header = Json::parse(begin, begin + text.size(), nullptr, false);
-  if (!header.is_object()) return corrupt_file("its header is no JSON object");
+  if (!header.is_object()) return corrupt_file("its header is no JSON object; it must describe each tensor by name");
   std::vector<NamedValue> values;
   std::vector<Extent> extents;
   for (const auto& [name, tensor] : header.items()) {
     if (name == "__metadata__") continue;
     const std::string context = "tensor '" + name + "'";
-    if (!tensor.is_object()) return corrupt_file(context + " is not described by an object");
+    if (!tensor.is_object())
+      return corrupt_file(context + " is not described by an object; it must have dtype, shape and data_offsets");
     const DType dtype = PX_TRY_CONTEXT(context, read_dtype(tensor));
     const Shape shape = PX_TRY_CONTEXT(context, read_shape(tensor));
     const Extent extent = PX_TRY_CONTEXT(context, read_extent(tensor, data.size()));
@@ -174,7 +185,8 @@ Status write_safetensors(const std::string& path, std::span<const NamedValue> va
   // Wide elements first: then every payload is aligned to its element.
   std::vector<const NamedValue*> ordered;
   for (const NamedValue& value : values) {
-    if (!value.value.is_tensor()) return unsupported(context + ": value '" + value.name + "' is no tensor");
+    if (!value.value.is_tensor())
+      return unsupported(context + ": value '" + value.name + "' is no tensor; only tensors can be written");
     const std::string refusal = refusal_of_safetensors(value.value.tensor());
     if (!refusal.empty()) return unsupported(context + ": value '" + value.name + "': " + refusal);
     ordered.push_back(&value);
@@ -189,7 +201,8 @@ Status write_safetensors(const std::string& path, std::span<const NamedValue> va
     const uint64_t begin = end;
     end += tensor.size_bytes();
     pieces.emplace_back(reinterpret_cast<const char*>(tensor.view().data), tensor.size_bytes());
-    if (header.contains(value->name)) return usage_error(context + ": two values are named '" + value->name + "'");
+    if (header.contains(value->name))
+      return usage_error(context + ": two values are named '" + value->name + "'; each name must be there once");
     header[value->name] = {
         {"dtype", name_in_file(tensor.dtype())}, {"shape", tensor.shape().dims()}, {"data_offsets", {begin, end}}};
   }

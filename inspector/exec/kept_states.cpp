@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
+
 namespace parallax {
 namespace {
 
@@ -245,7 +247,8 @@ Status KeptStates::set(size_t index, const Value& value) {
 Result<Value> KeptStates::get(size_t index) const {
   PX_TRY(check_index(index));
   if (values_[index].is_absent())
-    return usage_error(fmt::format("the state of input '{}' has no value yet", bindings_[index].value->name));
+    return usage_error(fmt::format("the state of input '{}' has no value yet; run, reset or set the states first",
+                                   bindings_[index].value->name));
   return Value(PX_TRY(values_[index].tensor().clone()));
 }
 

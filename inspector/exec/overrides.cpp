@@ -39,7 +39,8 @@ Status check_override_paths(const ValueTable& value_infos, const std::map<std::s
   for (const auto& [text, value] : overrides) {
     const ValuePath path = PX_TRY(parse_value_path(text));
     if (!names_value(value_infos, path))
-      return usage_error(fmt::format("the override '{}' names no value of the model", text));
+      return usage_error(
+          fmt::format("the override '{}' names no value of the model; `parallax show` lists them", text));
   }
   return {};
 }

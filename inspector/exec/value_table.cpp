@@ -63,9 +63,10 @@ Result<std::vector<std::pair<ValueId, ValueId>>> GraphValues::outer_values(const
   for (ValueId value : graph->outer_values) {
     const std::string& name = graph->values[static_cast<size_t>(value)].name;
     const ValueId source = enclosing.find_value(name);
-    if (source == kNoValue) {
-      return invalid_model(fmt::format("a body reads '{}', which graph '{}' does not have", name, enclosing.name));
-    }
+    if (source == kNoValue)
+      return invalid_model(
+          fmt::format("a body reads '{}', which graph '{}' does not have; it must be a value of an enclosing graph",
+                      name, enclosing.name));
     pairs.emplace_back(value, source);
   }
   return pairs;

@@ -68,7 +68,8 @@ class CallSearch {
   Error report(const Function& function) const {
     std::string calls;
     for (auto at = std::ranges::find(path_, &function); at != path_.end(); ++at) calls += (*at)->name + " -> ";
-    return invalid_model("function '" + function.name + "' calls itself: " + calls + function.name);
+    return invalid_model("function '" + function.name + "' calls itself: " + calls + function.name +
+                         "; functions must not be recursive");
   }
 
   std::vector<const Function*> path_;

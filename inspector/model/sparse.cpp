@@ -31,18 +31,25 @@ Status check_sparse(const SparseTensor& sparse) {
   const Tensor& values = sparse.values.tensor;
   const Tensor& indices = sparse.indices.tensor;
   if (!values.defined() || values.shape().rank() != 1)
-    return invalid_model("the values of a sparse tensor must have rank 1");
-  if (indices.dtype() != DType::int64) return invalid_model("the indices of a sparse tensor must be int64");
+    return invalid_model("the values of a sparse tensor must have rank 1" +
+                         (values.defined() ? ", they have shape " + values.shape().to_string() : std::string()));
+  if (indices.dtype() != DType::int64)
+    return invalid_model("the indices of a sparse tensor must be int64, they are " +
+                         std::string(name_of(indices.dtype())));
   const int64_t count = values.element_count();
   const bool is_linear = indices.shape() == Shape{count};
   if (!is_linear && indices.shape() != Shape{count, static_cast<int64_t>(shape.rank())}) {
     return invalid_model("the indices of a sparse tensor of " + std::to_string(count) + " values and shape " +
-                         shape.to_string() + " have shape " + indices.shape().to_string());
+                         shape.to_string() + " have shape " + indices.shape().to_string() + "; it must be " +
+                         Shape{count}.to_string() + " or " +
+                         Shape{count, static_cast<int64_t>(shape.rank())}.to_string());
   }
   int64_t previous = -1;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t linear = linear_index(indices.as<int64_t>(), shape, is_linear, static_cast<size_t>(i));
-    if (linear < 0) return invalid_model("index " + std::to_string(i) + " of a sparse tensor is outside its shape");
+    if (linear < 0)
+      return invalid_model("index " + std::to_string(i) + " of a sparse tensor is outside its shape, " +
+                           shape.to_string());
     if (linear <= previous) return invalid_model("the indices of a sparse tensor must ascend without repeats");
     previous = linear;
   }
@@ -53,9 +60,9 @@ Result<Tensor> to_dense(const SparseTensor& sparse) {
   constexpr size_t kMostBytes = size_t{1} << 34;  // a few bytes of file can ask for any amount of zeros
   const Shape shape(sparse.dims);
   const Tensor& values = sparse.values.tensor;
-  if (byte_size(values.dtype(), shape.element_count()) > kMostBytes) {
-    return out_of_memory("a sparse tensor of shape " + shape.to_string() + " is too large to be expanded");
-  }
+  if (byte_size(values.dtype(), shape.element_count()) > kMostBytes)
+    return out_of_memory("a sparse tensor of shape " + shape.to_string() + " is too large to be expanded: more than " +
+                         std::to_string(kMostBytes) + " bytes");
   const auto indices = sparse.indices.tensor.as<int64_t>();
   const bool is_linear = sparse.indices.tensor.shape().rank() == 1;
   Tensor dense = PX_TRY(Tensor::zeros(values.dtype(), shape));

@@ -15,11 +15,13 @@ Result<Shape> Shape::create(std::span<const int64_t> dims) {
                        " dimensions are supported)");
   }
   for (int64_t dim : dims) {
-    if (dim < 0) return execution_error("negative dimension " + std::to_string(dim) + " in a tensor's shape");
+    if (dim < 0)
+      return execution_error("dimension " + std::to_string(dim) +
+                             " of a tensor's shape is negative; it must be 0 or more");
   }
   const auto count = checked_product(dims);
   if (!count.has_value() || *count > kMaxElements)
-    return out_of_memory("the product of a tensor's dimensions is too large");
+    return out_of_memory("the product of a tensor's dimensions is too large; it must be at most 2^56");
   Shape shape;
   std::copy(dims.begin(), dims.end(), shape.dims_.begin());
   shape.rank_ = dims.size();

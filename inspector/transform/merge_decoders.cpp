@@ -165,7 +165,8 @@ class Merger {
     for (const ValueId id : first_.graph.outputs) {
       const ValueDef& output = value_at(first_.graph, id);
       if (!seen.insert(output.name).second)
-        return unsupported(fmt::format("'{}' lists its output '{}' twice", first_.path, output.name));
+        return unsupported(
+            fmt::format("'{}' lists its output '{}' twice; each must be listed once", first_.path, output.name));
       if (input_of(later_.graph, output.name) != nullptr || input_of(first_.graph, output.name) != nullptr)
         return unsupported(
             fmt::format("'{}' is an input and an output of the decoders; an If needs two names", output.name));
@@ -179,9 +180,9 @@ class Merger {
     if (other == nullptr) {
       const std::string past = past_of(later_.graph, output.name);
       if (past.empty())
-        return unsupported(
-            fmt::format("'{}' lacks the output '{}' of '{}', and none of its inputs is named as its past", later_.path,
-                        output.name, first_.path));
+        return unsupported(fmt::format(
+            "'{}' lacks the output '{}' of '{}', and none of its inputs is named as its past; it must have one of them",
+            later_.path, output.name, first_.path));
       passed_[output.name] = past;
       result_.passed_through.push_back(output.name);
       other = input_of(later_.graph, past);
@@ -283,8 +284,9 @@ class Merger {
         WeightPool pool;
         pool.add(*known->second, value.type, kUsedByLater);
         if (pool.add(stored, value.type, kUsedByFirst) != 0)
-          return unsupported(fmt::format("input '{}' has one default in '{}' and another in '{}'", value.name,
-                                         later_.path, first_.path));
+          return unsupported(
+              fmt::format("input '{}' has one default in '{}' and another in '{}'; both decoders must have the same",
+                          value.name, later_.path, first_.path));
         if (!is_new) continue;
         graph.initializers.push_back(stored);
         graph.initializer_values.push_back(graph.find_value(value.name));

@@ -81,7 +81,7 @@ Status check_dependence(const Graph& graph, const std::vector<std::string>& from
   const Cone uncut = cone_of(graph, to_ids, {});
   for (size_t index = 0; index < from_ids.size(); ++index) {
     if (std::ranges::find(to_ids, from_ids[index]) != to_ids.end())
-      return usage_error(fmt::format("'{}' is both --from and --to", from[index]));
+      return usage_error(fmt::format("'{}' is both --from and --to; it must be one of them", from[index]));
     if (reaches(all, from_ids[index])) continue;
     if (reaches(uncut, from_ids[index])) {
       return usage_error(fmt::format(

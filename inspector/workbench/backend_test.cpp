@@ -56,7 +56,8 @@ void add_case(const fs::path& folder, const fs::path& root, std::vector<Case>& c
 
 Result<std::vector<Case>> find_cases(const std::string& root) {
   std::error_code error;
-  if (!fs::is_directory(root, error)) return io_error(fmt::format("'{}' is not a folder", root));
+  if (!fs::is_directory(root, error))
+    return io_error(fmt::format("'{}' is not a folder; name one that holds backend tests", root));
   std::vector<Case> cases;
   add_case(root, root, cases);
   for (fs::recursive_directory_iterator entry(root, fs::directory_options::skip_permission_denied, error), end;
@@ -251,7 +252,9 @@ Result<BackendTestResult> run_backend_tests(const BackendTestRequest& request, c
   }
   if (!request.glob.empty())
     std::erase_if(cases, [&](const Case& test) { return !glob_matches(request.glob, test.name); });
-  if (cases.empty()) return usage_error(fmt::format("no case matches '{}'", request.glob));
+  if (cases.empty())
+    return usage_error(
+        fmt::format("no case matches '{}'; names are those of the folders with model.onnx", request.glob));
   BackendTestResult result;
   for (const Case& test : cases) {
     if (request.cancel.is_cancelled()) return make_error(ErrorCode::cancelled, "the tests were cancelled");

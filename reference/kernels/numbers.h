@@ -114,7 +114,8 @@ Status with_number_type(DType dtype, F f) {
   if (is_floating(dtype)) return f(double{});
   if (dtype == DType::uint64) return f(uint64_t{});
   if (is_integer(dtype) || dtype == DType::bool_) return f(int64_t{});
-  return unsupported(fmt::format("element type {}", name_of(dtype)));
+  return unsupported(
+      fmt::format("the element type is {}; only numbers have a function in the reference", name_of(dtype)));
 }
 
 // For distances between two int64.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numbers>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/kernels/elementary.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
@@ -109,8 +110,7 @@ Status op_gelu(OpContext& op) {
     return gated(op, sigmoid_each,
                  [](double x) { return 2.0 * std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x); });
   }
-  if (approximate != "none")
-    return execution_error("attribute approximate is '" + approximate + "'; it is none or tanh");
+  if (approximate != "none") return wrong_attribute("approximate", approximate, "be none or tanh");
   return gated(op, half_and_half_erf_each, [](double x) { return x / std::numbers::sqrt2; });
 }
 
@@ -132,10 +132,7 @@ Status op_swiglu(OpContext& op) {
   const Tensor& gate = op.input(0);
   const Tensor& value = op.input(1);
   const double alpha = op.float_attribute("alpha");
-  if (!(gate.shape() == value.shape())) {
-    return execution_error(
-        fmt::format("A {} and B {} must have one shape", gate.shape().to_string(), value.shape().to_string()));
-  }
+  if (!(gate.shape() == value.shape())) return wrong_input(op, 1, "have the shape of A, {}", gate.shape().to_string());
   return map_two<double>(op, gate, value, gate.dtype(),
                          [=](double a, double b) { return a / (1.0 + std::exp(-alpha * a)) * b; });
 }
@@ -150,10 +147,8 @@ Status op_prelu(OpContext& op) {
     dims[0] = slope.element_count();
     aligned = slope.reshaped(Shape(dims));
   }
-  if (!broadcasts_to(aligned.shape(), op.input(0).shape())) {
-    return execution_error(
-        fmt::format("slope {} does not broadcast to X {}", slope.shape().to_string(), op.input(0).shape().to_string()));
-  }
+  if (!broadcasts_to(aligned.shape(), op.input(0).shape()))
+    return wrong_input(op, 1, "broadcast to the shape of X, {}", op.input(0).shape().to_string());
   return with_number_type(op.input(0).dtype(), [&](auto number) {
     using T = decltype(number);
     return map_two<T>(op, op.input(0), aligned, op.input(0).dtype(),
@@ -174,10 +169,7 @@ template <class T>
 Result<T> bound_of(const OpContext& op, size_t index, std::string_view attribute, T otherwise) {
   if (op.since_version() < 11) return static_cast<T>(op.find_float(attribute).value_or(static_cast<double>(otherwise)));
   if (!op.has_input(index)) return otherwise;
-  if (op.input(index).element_count() != 1) {
-    return execution_error(
-        fmt::format("{} must be one number, its shape is {}", attribute, op.input(index).shape().to_string()));
-  }
+  if (op.input(index).element_count() != 1) return wrong_input(op, index, "be one number");
   T bound{};
   load<T>(op.input(index), 0, std::span(&bound, 1));
   return bound;

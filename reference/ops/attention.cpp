@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/matrix.h"
@@ -32,11 +33,9 @@ Result<Heads> read_heads(const OpContext& op, size_t index, std::string_view hea
     return Heads{{numbers.span().begin(), numbers.span().end()}, shape[0], shape[1], shape[2], shape[3]};
   }
   const int64_t count = op.find_int(heads_attribute).value_or(0);
-  if (shape.rank() != 3 || count <= 0 || shape[2] % count != 0) {
-    return execution_error(
-        fmt::format("input {} has shape {}: it must have 4 axes, or 3 with attribute {} dividing the last", index,
-                    shape.to_string(), heads_attribute));
-  }
+  if (shape.rank() != 3 || count <= 0 || shape[2] % count != 0)
+    return wrong_input(op, index, "have rank 4, or rank 3 with a last axis that '{}' ({}) divides", heads_attribute,
+                       count);
   Heads heads{std::vector<double>(static_cast<size_t>(numbers.size())), shape[0], count, shape[1], shape[2] / count};
   for (int64_t at = 0; at < numbers.size(); ++at) {
     const int64_t within = at % heads.size;
@@ -52,10 +51,9 @@ Result<Heads> read_heads(const OpContext& op, size_t index, std::string_view hea
 Result<Heads> with_past(const OpContext& op, size_t index, Heads heads) {
   if (!op.has_input(index)) return heads;
   const Shape& shape = op.input(index).shape();
-  if (shape.rank() != 4 || shape[0] != heads.batch || shape[1] != heads.heads || shape[3] != heads.size) {
-    return execution_error(
-        fmt::format("past of shape {} does not fit {}", shape.to_string(), heads.shape().to_string()));
-  }
+  if (shape.rank() != 4 || shape[0] != heads.batch || shape[1] != heads.heads || shape[3] != heads.size)
+    return wrong_input(op, index, "be [{},{},past length,{}], to be joined with the new tokens", heads.batch,
+                       heads.heads, heads.size);
   const Numbers<double> past(op.input(index));
   Heads joined{{}, heads.batch, heads.heads, shape[2] + heads.sequence, heads.size};
   const int64_t past_run = shape[2] * shape[3];
@@ -83,7 +81,7 @@ class ScoreBias {
     if (op.has_input(6)) {
       bias.lengths_ = to_int64s(op.input(6));
       if (static_cast<int64_t>(bias.lengths_.size()) != scores[0])
-        return execution_error("nonpad_kv_seqlen needs one length for each sample");
+        return wrong_input(op, 6, "have {} elements, one length for each batch entry", scores[0]);
     }
     if (op.has_input(3)) PX_TRY(bias.read_mask(op.input(3)));
     return bias;
@@ -105,16 +103,13 @@ class ScoreBias {
  private:
   Status read_mask(const Tensor& mask) {
     const Shape& given = mask.shape();
-    if (given.rank() < 1 || given.rank() > 4)
-      return execution_error(fmt::format("attn_mask has shape {}", given.to_string()));
+    if (given.rank() < 1 || given.rank() > 4) return wrong_shape("attn_mask", given, "have rank 1 to 4");
     const int64_t last = given[given.rank() - 1];
     mask_keys_ = last == 1 ? shape_[3] : last;
     mask_keys_ = std::min(mask_keys_, shape_[3] + 1);  // one too many is an error below, however many there are
     const Shape to = PX_TRY(make_shape({shape_[0], shape_[1], shape_[2], mask_keys_}));
-    if (mask_keys_ > shape_[3] || !broadcasts_to(given, to)) {
-      return execution_error(
-          fmt::format("attn_mask {} does not broadcast to {}", given.to_string(), shape_.to_string()));
-    }
+    if (mask_keys_ > shape_[3] || !broadcasts_to(given, to))
+      return wrong_shape("attn_mask", given, "broadcast to the scores, {}", shape_.to_string());
     mask_.resize(static_cast<size_t>(to.element_count()));
     BroadcastInput(mask, to).read<double>(0, mask_);
     if (mask.dtype() != DType::bool_) return {};
@@ -195,10 +190,10 @@ Status op_attention(OpContext& op) {
   const bool fits = keys.heads > 0 && queries.heads % keys.heads == 0 && values.heads == keys.heads &&
                     queries.size == keys.size && values.sequence == keys.sequence && queries.batch == keys.batch &&
                     values.batch == keys.batch;
-  if (!fits) {
-    return execution_error(fmt::format("Q {}, K {} and V {} do not fit each other", queries.shape().to_string(),
-                                       keys.shape().to_string(), values.shape().to_string()));
-  }
+  if (!fits)
+    return wrong_shape("K with its past", keys.shape(),
+                       "fit Q {} and V {}: Q's batch and head size, V's length, heads that divide those of Q",
+                       queries.shape().to_string(), values.shape().to_string());
   const Shape score_shape = PX_TRY(make_shape({queries.batch, queries.heads, queries.sequence, keys.sequence}));
   PX_TRY(make_shape({queries.batch, queries.heads, queries.sequence, values.size}));
   const ScoreBias bias = PX_TRY(ScoreBias::create(op, score_shape, keys.sequence - new_keys.sequence));
@@ -242,10 +237,8 @@ Result<RotaryLayout> rotary_layout(const OpContext& op) {
   const Shape& shape = op.input(0).shape();
   if (shape.rank() == 4) return RotaryLayout{shape[0], shape[1], shape[2], shape[3], false};
   const int64_t heads = op.find_int("num_heads").value_or(0);
-  if (shape.rank() != 3 || heads <= 0 || shape[2] % heads != 0) {
-    return execution_error(
-        fmt::format("X {} must have 4 axes, or 3 with num_heads dividing the last", shape.to_string()));
-  }
+  if (shape.rank() != 3 || heads <= 0 || shape[2] % heads != 0)
+    return wrong_input(op, 0, "have rank 4, or rank 3 with a last axis that 'num_heads' ({}) divides", heads);
   return RotaryLayout{shape[0], heads, shape[1], shape[2] / heads, true};
 }
 
@@ -255,18 +248,18 @@ Result<std::vector<int64_t>> rotary_rows(const OpContext& op, const RotaryLayout
   const Shape& cache = op.input(1).shape();
   const int64_t tokens = layout.batch * layout.sequence;
   const bool by_position = op.has_input(3);
-  if (!(cache == op.input(2).shape()) || cache.rank() != (by_position ? 2U : 3U) || cache[cache.rank() - 1] != half) {
-    return execution_error(fmt::format("cos_cache {} and sin_cache {} do not fit a rotation of {} pairs",
-                                       cache.to_string(), op.input(2).shape().to_string(), half));
-  }
+  if (!(cache == op.input(2).shape()) || cache.rank() != (by_position ? 2U : 3U) || cache[cache.rank() - 1] != half)
+    return wrong_input(
+        op, 1, "have rank {}, a last axis of {}, half of the elements to rotate, and the shape of sin_cache, {}",
+        by_position ? 2 : 3, half, op.input(2).shape().to_string());
   std::vector<int64_t> rows;
   if (by_position) rows = to_int64s(op.input(3));
   for (int64_t token = 0; !by_position && token < tokens; ++token) rows.push_back(token);
   const int64_t limit = by_position ? cache[0] : cache[0] * cache[1];
-  if (static_cast<int64_t>(rows.size()) != tokens) return execution_error("there must be one position for each token");
+  if (static_cast<int64_t>(rows.size()) != tokens)
+    return wrong_length("position_ids", rows.size(), "have {}, one for each token", tokens);
   for (int64_t row : rows) {
-    if (row < 0 || row >= limit)
-      return execution_error(fmt::format("position {} is outside the caches' {} rows", row, limit));
+    if (row < 0 || row >= limit) return wrong_value("a position", row, "be in [0, {}), the rows of the caches", limit);
   }
   return rows;
 }
@@ -278,7 +271,7 @@ Status op_rotary_embedding(OpContext& op) {
   const int64_t asked = op.int_attribute("rotary_embedding_dim");
   const int64_t rotated = asked == 0 ? layout.size : asked;
   if (rotated < 0 || rotated > layout.size || rotated % 2 != 0)
-    return execution_error(fmt::format("{} elements of {} cannot be rotated", rotated, layout.size));
+    return wrong_attribute("rotary_embedding_dim", rotated, "be even and at most {}, the size of a head", layout.size);
   const int64_t half = rotated / 2;
   const bool interleaved = op.int_attribute("interleaved") != 0;
   const std::vector<int64_t> rows = PX_TRY(rotary_rows(op, layout, half));

@@ -2,6 +2,7 @@
 // Elementwise functions of two inputs: arithmetic, comparison, logic, bits.
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 
@@ -16,13 +17,13 @@ Result<Tensor> aligned_second(const OpContext& op) {
   if (op.since_version() >= 7) return b;
   if (op.int_attribute("broadcast") == 0) {
     if (a.shape() == b.shape()) return b;
-    return execution_error(fmt::format("shapes {} and {} differ and the attribute broadcast is 0",
-                                       a.shape().to_string(), b.shape().to_string()));
+    return wrong_input(op, 1, "have the shape of A, {}, as attribute 'broadcast' is 0", a.shape().to_string());
   }
   const auto axis = op.find_int("axis");
   if (!axis.has_value()) return b;
   const size_t first = PX_TRY(normalize_axis(*axis, a.shape().rank()));
-  if (first + b.shape().rank() > a.shape().rank()) return execution_error("B has more axes than A has from `axis` on");
+  if (first + b.shape().rank() > a.shape().rank())
+    return wrong_input(op, 1, "fit into A {} from axis {} on", a.shape().to_string(), first);
   std::vector<int64_t> dims(b.shape().begin(), b.shape().end());
   dims.resize(a.shape().rank() - first, 1);
   return b.reshaped(Shape(dims));
@@ -50,14 +51,16 @@ Status logic(OpContext& op, F f) {
 
 template <class F>
 Status bits(OpContext& op, F f) {
-  if (!is_integer(op.input(0).dtype())) return unsupported("bits of a type that is no integer");
+  if (!is_integer(op.input(0).dtype()))
+    return unsupported(
+        fmt::format("the element type is {}; only integers have bits here", name_of(op.input(0).dtype())));
   return map_two<uint64_t>(op, op.input(0), op.input(1), op.input(0).dtype(), f);
 }
 
 Status refuse_zeros(const Tensor& divisor) {
   if (is_floating(divisor.dtype())) return {};
   for (int64_t value : to_int64s(divisor)) {
-    if (value == 0) return execution_error("division of integers by zero");
+    if (value == 0) return broken_rule("the divisor has an element 0", "have none for a division of integers");
   }
   return {};
 }
@@ -156,7 +159,7 @@ Status op_mod(OpContext& op) {
 // Until version 13 floats must have fmod = 1.
 Status op_mod_13(OpContext& op) {
   if (is_floating(op.input(0).dtype()) && op.int_attribute("fmod") == 0)
-    return execution_error("Mod of floats needs the attribute fmod = 1 before version 28");
+    return wrong_attribute("fmod", 0, "be 1 for floats before operator set 28");
   return op_mod(op);
 }
 
@@ -239,7 +242,7 @@ Status op_bitwise_xor(OpContext& op) {
 Status op_bit_shift(OpContext& op) {
   const DType dtype = op.input(0).dtype();
   const std::string direction = op.string_attribute("direction");
-  if (direction != "LEFT" && direction != "RIGHT") return execution_error("attribute direction must be LEFT or RIGHT");
+  if (direction != "LEFT" && direction != "RIGHT") return wrong_attribute("direction", direction, "be LEFT or RIGHT");
   const auto width = static_cast<uint64_t>(bits_of(dtype));
   if (direction == "LEFT") return bits(op, [=](uint64_t a, uint64_t b) { return b >= width ? 0 : a << b; });
   if (info_of(dtype).kind != DTypeKind::signed_integer)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Col2Im and CenterCropPad: a feature map assembled from blocks, a feature map cut or widened around its center.
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/linear_map.h"
 #include "reference/ops/map.h"
@@ -39,17 +40,16 @@ Status op_col2im(OpContext& op) {
   const std::vector<int64_t> block = PX_TRY(op.int64s_of_input(2));
   const auto elements = PX_TRY(Shape::create(block)).element_count();
   if (shape.rank() != 3 || image_shape.empty() || image_shape.size() != block.size() || elements < 1 ||
-      shape[1] % elements != 0) {
-    return execution_error(fmt::format("input {} does not hold blocks of {} elements", shape.to_string(), elements));
-  }
+      shape[1] % elements != 0)
+    return wrong_input(op, 0,
+                       "be [N,channels * {},blocks], {} being the elements of a block; its shapes have {} and {} axes",
+                       elements, elements, image_shape.size(), block.size());
   std::vector<int64_t> dims{shape[0], shape[1] / elements};
   dims.insert(dims.end(), image_shape.begin(), image_shape.end());
   const Shape result = PX_TRY(Shape::create(dims));
   const Window window = PX_TRY(plan_window(op, result, block, false));
-  if (window.output_count() != shape[2]) {
-    return execution_error(fmt::format("input {} has {} blocks, the output is made of {}", shape.to_string(), shape[2],
-                                       window.output_count()));
-  }
+  if (window.output_count() != shape[2])
+    return wrong_input(op, 0, "have a last axis of {}, the number of blocks of the output", window.output_count());
   const int64_t planes = dims[0] * dims[1];
   if (is_integer(input.dtype()) || input.dtype() == DType::bool_) {
     const Numbers<uint64_t> numbers(input);
@@ -69,13 +69,13 @@ Status op_center_crop_pad(OpContext& op) {
   for (size_t axis = 0; axis < rank; ++axis) axes[axis] = axis;
   if (const auto given = op.find_ints("axes")) axes = PX_TRY(normalize_axes(*given, rank));
   if (sizes.size() != axes.size())
-    return execution_error(fmt::format("shape has {} entries for {} axes", sizes.size(), axes.size()));
+    return wrong_length("input 'shape'", sizes.size(), "have {}, one for each axis", axes.size());
   std::vector<int64_t> dims(input.shape().begin(), input.shape().end());
   std::vector<int64_t> begins(rank, 0);  // the input position that output position 0 stands for
   for (size_t index = 0; index < axes.size(); ++index) {
     const int64_t dim = dims[axes[index]];
     const int64_t wanted = sizes[index];
-    if (wanted < 0) return execution_error(fmt::format("a size of {}", wanted));
+    if (wanted < 0) return wrong_value(fmt::format("the size asked for axis {}", axes[index]), wanted, "be 0 or more");
     begins[axes[index]] = dim > wanted ? (dim - wanted) / 2 : -((wanted - dim) / 2);
     dims[axes[index]] = wanted;
   }

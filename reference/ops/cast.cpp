@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "inspector/base/text.h"
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
 #include "reference/ops/families.h"
@@ -75,9 +76,8 @@ Result<double> parse_number(std::string_view text) {
   const double value = std::strtod(owned.c_str(), &end);
   used = static_cast<size_t>(end - owned.c_str());
   while (used < owned.size() && owned[used] == ' ') ++used;
-  if (owned.empty() || end == owned.c_str() || used != owned.size()) {
-    return execution_error(fmt::format("'{}' is no number", text));
-  }
+  if (owned.empty() || end == owned.c_str() || used != owned.size())
+    return wrong_value("an element", fmt::format("'{}'", text), "be a number");
   return value;
 }
 
@@ -167,18 +167,20 @@ Result<CastRules> rules_of(const OpContext& op, DType to) {
   else if (mode == "nearest")
     rules.round = E8M0Rounding::nearest;
   else if (mode != "up")
-    return execution_error("attribute round_mode must be up, down or nearest");
+    return wrong_attribute("round_mode", mode, "be up, down or nearest");
   return rules;
 }
 
 Status op_cast(OpContext& op) {
   if (op.since_version() < 6) {  // the type stood as text
     const auto named = dtype_from_name(lower_case(op.string_attribute("to")));
-    if (!named.has_value()) return execution_error("attribute to names no element type");
+    if (!named.has_value()) return wrong_attribute("to", op.string_attribute("to"), "be the name of an element type");
     return cast(op, {*named});
   }
   const auto to = dtype_from_number(op.int_attribute("to"));
-  if (!to.has_value()) return unsupported(fmt::format("a cast to element type number {}", op.int_attribute("to")));
+  if (!to.has_value())
+    return unsupported(
+        fmt::format("attribute 'to' is {}; only numbers of element types have a function", op.int_attribute("to")));
   return cast(op, PX_TRY(rules_of(op, *to)));
 }
 
@@ -197,12 +199,12 @@ Status op_cast_like(OpContext& op) {
 Status op_bit_cast(OpContext& op) {
   const auto to = dtype_from_number(op.int_attribute("to"));
   if (!to.has_value() || *to == DType::string)
-    return execution_error(fmt::format("a bit cast to element type number {}", op.int_attribute("to")));
+    return wrong_attribute("to", op.int_attribute("to"), "be the number of an element type of fixed width");
   if (op.carries_double() && op.input(0).dtype() == DType::float64 && !op.declared_type(0).has_value())
     return unsupported("bits of a float in double precision: the model does not say its type");
   const Tensor input = PX_TRY(op.as_declared(0));
   if (bits_of(input.dtype()) != bits_of(*to))
-    return execution_error(fmt::format("{} and {} differ in width", name_of(input.dtype()), name_of(*to)));
+    return wrong_input(op, 0, "have {} bits an element, the width of {}", bits_of(*to), name_of(*to));
   const Tensor same_bits = Tensor::wrap(*to, input.shape(), input.storage());
   return op.set_output(0, PX_TRY(op.carry(same_bits)));
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
 #include "reference/ops/families.h"
 #include "reference/ops/indexing.h"
@@ -14,24 +15,23 @@ namespace parallax::reference {
 namespace {
 
 Result<bool> truth(const Value& value, std::string_view what) {
-  if (!value.is_tensor() || value.tensor().dtype() != DType::bool_ || value.tensor().element_count() != 1) {
-    return execution_error(fmt::format("{} must be one bool, it is {}", what, to_string(type_of(value))));
-  }
+  if (!value.is_tensor() || value.tensor().dtype() != DType::bool_ || value.tensor().element_count() != 1)
+    return wrong_value(what, to_string(type_of(value)), "be one bool");
   return element_as_int64(value.tensor(), 0) != 0;
 }
 
 Status expect_outputs(size_t count, size_t expected, std::string_view body) {
   if (count == expected) return {};
-  return execution_error(fmt::format("its {} gives {} values, {} are needed", body, count, expected));
+  return wrong_value(fmt::format("the number of values that '{}' gives", body), count, "be {}", expected);
 }
 
 // The scan output of a loop without iterations: length 0 before the dimensions that the body would give, 0 where they
 // are not known before a run.
 Result<Tensor> empty_scan(const OpContext& op, const Graph& body, size_t output, size_t axis) {
   const TypeInfo type = body.output_type(output);
-  if (type.kind != TypeInfo::Kind::tensor || type.dtype == DType::undefined) {
-    return execution_error(fmt::format("no iteration ran and the type of output {} of the body is not known", output));
-  }
+  if (type.kind != TypeInfo::Kind::tensor || type.dtype == DType::undefined)
+    return execution_error(
+        fmt::format("no iteration ran and output {} of the body has no known type; the body must declare it", output));
   std::vector<int64_t> dims;
   for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.is_known() ? dim.value : 0);
   dims.insert(dims.begin() + static_cast<ptrdiff_t>(std::min(axis, dims.size())), 0);
@@ -54,7 +54,9 @@ Status op_if(OpContext& op) {
 Status op_loop(OpContext& op) {
   const Graph& body = op.body("body");
   const size_t carried_count = op.input_count() - std::min<size_t>(2, op.input_count());
-  if (op.output_count() < carried_count) return execution_error("it has fewer outputs than loop-carried values");
+  if (op.output_count() < carried_count)
+    return wrong_value("the number of outputs", op.output_count(), "be {} or more, one for each loop-carried value",
+                       carried_count);
   const size_t scan_count = op.output_count() - carried_count;
   PX_TRY(expect_outputs(body.inputs.size(), 2 + carried_count, "body's input list"));
   const int64_t limit = op.has_input(0) ? PX_TRY(op.int64_of_input(0)) : std::numeric_limits<int64_t>::max();
@@ -94,9 +96,10 @@ Result<std::vector<ScanAxis>> scan_axes(const OpContext& op, std::string_view ax
   const auto axes = op.find_ints(axes_name);
   const auto directions = op.find_ints(directions_name);
   if ((axes.has_value() && axes->size() != ranks.size()) ||
-      (directions.has_value() && directions->size() != ranks.size())) {
-    return execution_error(fmt::format("{} or {} has the wrong length", axes_name, directions_name));
-  }
+      (directions.has_value() && directions->size() != ranks.size()))
+    return execution_error(fmt::format("{} has {} entries and {} has {}; they must have {}, one for each scanned value",
+                                       axes_name, axes.has_value() ? axes->size() : ranks.size(), directions_name,
+                                       directions.has_value() ? directions->size() : ranks.size(), ranks.size()));
   std::vector<ScanAxis> result(ranks.size());
   for (size_t index = 0; index < ranks.size(); ++index) {
     if (axes.has_value()) result[index].axis = PX_TRY(normalize_axis((*axes)[index], ranks[index]));
@@ -136,17 +139,19 @@ Result<Tensor> stack_scanned(const OpContext& op, std::vector<Value> items, size
   const Graph& body = op.body("body");
   if (items.empty()) return empty_scan(op, body, body_output, static_cast<size_t>(std::max<int64_t>(0, axis)));
   if (reversed) std::reverse(items.begin(), items.end());
-  if (!items[0].is_tensor()) return execution_error("a scan output must be a tensor");
+  if (!items[0].is_tensor())
+    return wrong_value("a value for a scan output", to_string(type_of(items[0])), "be a tensor");
   return stack(op, items, PX_TRY(normalize_axis(axis, items[0].tensor().shape().rank() + 1)));
 }
 
 Status op_scan(OpContext& op) {
   const int64_t scan_input_count = op.int_attribute("num_scan_inputs");
-  if (scan_input_count < 1 || scan_input_count > static_cast<int64_t>(op.input_count())) {
-    return execution_error(fmt::format("num_scan_inputs is {}, it has {} inputs", scan_input_count, op.input_count()));
-  }
+  if (scan_input_count < 1 || scan_input_count > static_cast<int64_t>(op.input_count()))
+    return wrong_attribute("num_scan_inputs", scan_input_count, "be in [1, {}], the number of inputs",
+                           op.input_count());
   const size_t state_count = op.input_count() - static_cast<size_t>(scan_input_count);
-  if (op.output_count() < state_count) return execution_error("it has fewer outputs than states");
+  if (op.output_count() < state_count)
+    return wrong_value("the number of outputs", op.output_count(), "be {} or more, one for each state", state_count);
   std::vector<Value> states;
   for (size_t index = 0; index < state_count; ++index) states.push_back(op.value(index));
   std::vector<Tensor> inputs;
@@ -158,16 +163,19 @@ Status op_scan(OpContext& op) {
   const auto axes = PX_TRY(scan_axes(op, "scan_input_axes", "scan_input_directions", ranks));
   const int64_t length = inputs[0].shape()[axes[0].axis];
   for (size_t index = 0; index < inputs.size(); ++index) {
-    if (inputs[index].shape()[axes[index].axis] != length) return execution_error("scan inputs differ in length");
+    if (inputs[index].shape()[axes[index].axis] != length)
+      return wrong_input(op, state_count + index, "have {} elements along its scanned axis {}, as the first one",
+                         length, axes[index].axis);
   }
   const size_t output_count = op.output_count() - state_count;
   ScanRun run = PX_TRY(run_scan(op, std::move(states), inputs, axes, length, output_count, 0));
   for (size_t index = 0; index < state_count; ++index) PX_TRY(op.set_output(index, std::move(run.states[index])));
   const auto output_axes = op.find_ints("scan_output_axes").value_or(std::vector<int64_t>(output_count, 0));
   const auto directions = op.find_ints("scan_output_directions").value_or(std::vector<int64_t>(output_count, 0));
-  if (output_axes.size() != output_count || directions.size() != output_count) {
-    return execution_error("scan_output_axes or scan_output_directions has the wrong length");
-  }
+  if (output_axes.size() != output_count || directions.size() != output_count)
+    return execution_error(fmt::format(
+        "scan_output_axes has {} entries and scan_output_directions {}; they must have {}, one for each scan output",
+        output_axes.size(), directions.size(), output_count));
   for (size_t index = 0; index < output_count; ++index) {
     Tensor all = PX_TRY(stack_scanned(op, std::move(run.outputs[index]), state_count + index, output_axes[index],
                                       directions[index] != 0));
@@ -181,9 +189,11 @@ Result<std::vector<int64_t>> scan_lengths(const OpContext& op, int64_t batch_cou
   if (!op.has_input(0)) return std::vector<int64_t>(static_cast<size_t>(batch_count), longest);
   std::vector<int64_t> lengths = PX_TRY(op.int64s_of_input(0));
   if (static_cast<int64_t>(lengths.size()) != batch_count)
-    return execution_error("sequence_lens needs one length for each sample");
+    return wrong_input(op, 0, "have {} elements, one length for each batch entry", batch_count);
   for (int64_t length : lengths) {
-    if (length < 0 || length > longest) return execution_error(fmt::format("a sequence length of {}", length));
+    if (length < 0 || length > longest)
+      return wrong_value("a length in sequence_lens", length, "be in [0, {}], the length of the scanned inputs",
+                         longest);
   }
   return lengths;
 }
@@ -203,20 +213,21 @@ Result<Tensor> pad_sequence(const OpContext& op, const Tensor& sequence, int64_t
 // the outputs: zeros.
 Status op_scan_8(OpContext& op) {
   const int64_t scan_input_count = op.int_attribute("num_scan_inputs");
-  if (scan_input_count < 1 || scan_input_count >= static_cast<int64_t>(op.input_count())) {
-    return execution_error(fmt::format("num_scan_inputs is {}", scan_input_count));
-  }
+  if (scan_input_count < 1 || scan_input_count >= static_cast<int64_t>(op.input_count()))
+    return wrong_attribute("num_scan_inputs", scan_input_count, "be in [1, {}), the number of inputs",
+                           op.input_count());
   const size_t state_count = op.input_count() - 1 - static_cast<size_t>(scan_input_count);
   const size_t output_count = op.output_count() - std::min(op.output_count(), state_count);
   const Tensor& first = op.input(1 + state_count);
-  if (first.shape().rank() < 2) return execution_error("scan inputs must be [batch, sequence, ...]");
+  if (first.shape().rank() < 2) return wrong_input(op, 1 + state_count, "have rank 2 or more: [batch,sequence,...]");
   const int64_t batch_count = first.shape()[0];
   const int64_t length = first.shape()[1];
   const std::vector<int64_t> lengths = PX_TRY(scan_lengths(op, batch_count, length));
   const auto directions =
       op.find_ints("directions").value_or(std::vector<int64_t>(static_cast<size_t>(scan_input_count), 0));
   if (directions.size() != static_cast<size_t>(scan_input_count))
-    return execution_error("directions has the wrong length");
+    return wrong_length("attribute 'directions'", directions.size(), "have {}, one for each scanned input",
+                        scan_input_count);
   std::vector<ScanAxis> axes;
   for (int64_t direction : directions) axes.push_back({0, direction != 0});
   std::vector<std::vector<Value>> results(op.output_count());
@@ -226,9 +237,9 @@ Status op_scan_8(OpContext& op) {
     for (size_t index = 1; index < op.input_count(); ++index) {
       const Shape& shape = op.input(index).shape();
       const bool is_state = index <= state_count;
-      if (shape.rank() < 1 || shape[0] != batch_count || (!is_state && (shape.rank() < 2 || shape[1] != length))) {
-        return execution_error(fmt::format("input {} of shape {} does not fit the batch", index, shape.to_string()));
-      }
+      if (shape.rank() < 1 || shape[0] != batch_count || (!is_state && (shape.rank() < 2 || shape[1] != length)))
+        return wrong_input(op, index, "have a batch of {} and, where it is scanned, a length of {}", batch_count,
+                           length);
       Tensor slice = PX_TRY(slice_at(op, op.input(index), 0, batch));
       if (is_state)
         states.emplace_back(std::move(slice));
@@ -243,7 +254,8 @@ Status op_scan_8(OpContext& op) {
       results[state_count + index].push_back(PX_TRY(pad_sequence(op, scanned, length)));
     }
   }
-  if (batch_count == 0) return unsupported("Scan-8 of an empty batch");
+  if (batch_count == 0)
+    return unsupported("the batch of a Scan of operator set 8 is empty; only 1 or more has a function here");
   for (size_t index = 0; index < results.size(); ++index) {
     Tensor all = PX_TRY(stack(op, results[index], 0));
     PX_TRY(op.set_output(index, std::move(all)));

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/kernels/products_kernel.h"
 #include "reference/ops/conv_input.h"
 #include "reference/ops/families.h"
@@ -40,18 +41,17 @@ Result<ConvPlan> plan_conv(const OpContext& op, const Shape& x, const Shape& w, 
   ConvPlan plan;
   plan.transposed = transposed;
   plan.groups = op.int_attribute("group");
-  if (x.rank() < 3 || w.rank() != x.rank()) {
-    return execution_error(fmt::format("X {} and W {} must both be [., ., D1, ...]", x.to_string(), w.to_string()));
-  }
+  if (x.rank() < 3 || w.rank() != x.rank())
+    return wrong_shape("X", x, "have rank 3 or more and the rank of W, {}", w.to_string());
   std::vector<int64_t> kernel(w.begin() + 2, w.end());
   const auto given = op.find_ints("kernel_shape");
   if (given.has_value() && !given->empty() && *given != kernel)
-    return execution_error("kernel_shape differs from the shape of W");
+    return wrong_attribute("kernel_shape", *given, "be the spatial shape of W, {}", dims_text(kernel));
   const int64_t channels = transposed ? w[0] : w[1] * plan.groups;
-  if (plan.groups < 1 || channels != x[1] || w[0] % plan.groups != 0) {
-    return execution_error(
-        fmt::format("X {} and W {} do not fit in {} groups", x.to_string(), w.to_string(), plan.groups));
-  }
+  if (plan.groups < 1 || channels != x[1] || w[0] % plan.groups != 0)
+    return wrong_shape(
+        "X", x, "fit W {} in {} groups: {} channels, and a first axis of W that splits into the groups, 1 or more",
+        w.to_string(), plan.groups, channels);
   plan.window = transposed ? PX_TRY(plan_transposed_window(op, x, std::move(kernel)))
                            : PX_TRY(plan_window(op, x, std::move(kernel), false));
   plan.batch = x[0];
@@ -243,7 +243,7 @@ Status convolve_floats(OpContext& op, bool transposed) {
   std::vector<double> bias(static_cast<size_t>(channels), 0.0);
   if (op.has_input(2)) {
     if (op.input(2).element_count() != channels)
-      return execution_error("B must hold one number for each output channel");
+      return wrong_input(op, 2, "have {} elements, one for each output channel", channels);
     load<double>(op.input(2), 0, bias);
   }
   Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), plan.result));
@@ -286,7 +286,9 @@ Result<std::vector<uint64_t>> less_zero_point(const Tensor& tensor, const Tensor
   if (zero_point == nullptr || values.empty()) return values;
   const std::vector<int64_t> zeros = to_int64s(*zero_point);
   const auto slices = static_cast<int64_t>(zeros.size());
-  if (slices != 1 && slices != tensor.shape()[0]) return execution_error("a zero point of the wrong length");
+  if (slices != 1 && slices != tensor.shape()[0])
+    return wrong_value("the number of zero points", slices, "be 1 or {}, one for each slice of {}", tensor.shape()[0],
+                       tensor.shape().to_string());
   const auto slice = values.size() / static_cast<size_t>(slices);
   for (size_t index = 0; index < values.size(); ++index) values[index] -= static_cast<uint64_t>(zeros[index / slice]);
   return values;
@@ -315,10 +317,11 @@ Status op_qlinear_conv(OpContext& op) {
   const Numbers<double> w_scale(op.input(4));
   const int64_t channels = plan.groups * plan.out;
   if (w_scale.size() != 1 && w_scale.size() != channels)
-    return execution_error("w_scale must hold one number, or one for each channel");
+    return wrong_input(op, 4, "have 1 or {} elements, one for each output channel", channels);
   const std::vector<int64_t> bias =
       op.has_input(8) ? to_int64s(op.input(8)) : std::vector<int64_t>(static_cast<size_t>(channels), 0);
-  if (static_cast<int64_t>(bias.size()) != channels) return execution_error("B must hold one number for each channel");
+  if (static_cast<int64_t>(bias.size()) != channels)
+    return wrong_input(op, 8, "have {} elements, one for each output channel", channels);
   const auto sums = convolve_integers(plan, op.input(0).shape(), x, op.input(3).shape(), w);
   const DType dtype = op.input(7).dtype();
   std::vector<int64_t> results;

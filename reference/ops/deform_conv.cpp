@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/kernels/products.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
@@ -23,8 +24,7 @@ Status expect_shape(const OpContext& op, size_t index, const DeformPlan& plan, i
   dims.insert(dims.end(), plan.window.output.begin(), plan.window.output.end());
   const Shape wanted = PX_TRY(Shape::create(dims));
   if (op.input(index).shape() == wanted) return {};
-  return execution_error(fmt::format("input {} has shape {}, it must have {}", index,
-                                     op.input(index).shape().to_string(), wanted.to_string()));
+  return wrong_input(op, index, "have shape {}", wanted.to_string());
 }
 
 // The mask has one number for each kernel element and output position, as the 2-D form of its page says; the N-D form
@@ -36,16 +36,15 @@ Result<DeformPlan> plan_deform(const OpContext& op) {
   plan.groups = op.int_attribute("group");
   plan.offset_groups = op.int_attribute("offset_group");
   if (x.rank() < 3 || w.rank() != x.rank())
-    return execution_error(fmt::format("X {} and W {} must both be [., ., D1, ...]", x.to_string(), w.to_string()));
+    return wrong_input(op, 0, "have rank 3 or more and the rank of W, {}", w.to_string());
   std::vector<int64_t> kernel(w.begin() + 2, w.end());
   const auto given = op.find_ints("kernel_shape");
   if (given.has_value() && !given->empty() && *given != kernel)
-    return execution_error("kernel_shape differs from the shape of W");
+    return wrong_attribute("kernel_shape", *given, "be the spatial shape of W, {}", dims_text(kernel));
   if (plan.groups < 1 || plan.offset_groups < 1 || x[1] % plan.groups != 0 || w[1] != x[1] / plan.groups ||
-      w[0] % plan.groups != 0 || x[1] % plan.offset_groups != 0) {
-    return execution_error(fmt::format("X {} and W {} do not fit in {} groups and {} offset groups", x.to_string(),
-                                       w.to_string(), plan.groups, plan.offset_groups));
-  }
+      w[0] % plan.groups != 0 || x[1] % plan.offset_groups != 0)
+    return wrong_input(op, 0, "fit W {} in {} groups and {} offset groups", w.to_string(), plan.groups,
+                       plan.offset_groups);
   plan.window = PX_TRY(plan_window(op, x, std::move(kernel), false));
   plan.batch = x[0];
   plan.channels = x[1];
@@ -58,7 +57,7 @@ Result<DeformPlan> plan_deform(const OpContext& op) {
   PX_TRY(expect_shape(op, 2, plan, elements * static_cast<int64_t>(plan.window.rank())));
   if (op.has_input(4)) PX_TRY(expect_shape(op, 4, plan, elements));
   if (op.has_input(3) && op.input(3).element_count() != w[0])
-    return execution_error("B must hold one number for each output channel");
+    return wrong_input(op, 3, "have {} elements, one for each output channel", w[0]);
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 
@@ -15,12 +16,14 @@ Result<std::string> expand_term(const std::string& term, size_t rank) {
   const size_t dots = term.find("...");
   if (dots == std::string::npos) {
     if (term.size() != rank)
-      return execution_error(fmt::format("term '{}' names {} axes, the operand has {}", term, term.size(), rank));
+      return wrong_value("the rank of an operand", rank, "be {}, the number of letters in its term '{}'", term.size(),
+                         term);
     return term;
   }
   const size_t letters = term.size() - 3;
   if (letters > rank || rank - letters > 10)
-    return execution_error(fmt::format("term '{}' does not fit {} axes", term, rank));
+    return wrong_value("the rank of an operand", rank, "be {} to {}, as its term '{}' has an ellipsis", letters,
+                       letters + 10, term);
   std::string labels;
   for (size_t count = rank - letters; count > 0; --count) labels += static_cast<char>('0' + count - 1);
   return term.substr(0, dots) + labels + term.substr(dots + 3);
@@ -42,7 +45,9 @@ Result<Equation> parse_equation(const OpContext& op) {
   std::string ellipsis;
   for (size_t index = 0; index < op.input_count(); ++index) {
     const size_t comma = std::min(left.find(',', begin), left.size());
-    if (begin > left.size()) return execution_error("the equation has fewer terms than there are inputs");
+    if (begin > left.size())
+      return wrong_value("the number of terms in attribute 'equation'", index, "be {}, that of the operands",
+                         op.input_count());
     equation.inputs.push_back(PX_TRY(expand_term(left.substr(begin, comma - begin), op.input(index).shape().rank())));
     begin = comma + 1;
     std::string digits;
@@ -51,7 +56,9 @@ Result<Equation> parse_equation(const OpContext& op) {
     }
     if (digits.size() > ellipsis.size()) ellipsis = digits;
   }
-  if (begin <= left.size()) return execution_error("the equation has more terms than there are inputs");
+  if (begin <= left.size())
+    return execution_error(
+        fmt::format("attribute 'equation' has more terms than operands; it must have {}", op.input_count()));
   std::map<char, int> occurrences;
   for (const std::string& term : equation.inputs) {
     for (char label : term) ++occurrences[label];
@@ -68,7 +75,8 @@ Result<Equation> parse_equation(const OpContext& op) {
   if (dots != std::string::npos) equation.output.replace(dots, 3, ellipsis);
   for (char label : equation.output) {
     if (!occurrences.contains(label))
-      return execution_error(fmt::format("the output names '{}', which no input has", label));
+      return execution_error(
+          fmt::format("letter '{}' of the result is in no term; one of the operands' terms must have it", label));
   }
   return equation;
 }
@@ -89,7 +97,9 @@ Result<LabelSpace> plan_labels(const OpContext& op, const Equation& equation) {
       if (space.labels.find(label) == std::string::npos) space.labels += label;
     }
   }
-  if (space.labels.size() > Shape::kMaxRank) return unsupported("an equation of more than 16 labels");
+  if (space.labels.size() > Shape::kMaxRank)
+    return unsupported(fmt::format("the equation has {} letters; at most {} have a function here", space.labels.size(),
+                                   Shape::kMaxRank));
   space.dims.assign(space.labels.size(), 1);
   for (size_t index = 0; index < equation.inputs.size(); ++index) {
     const Shape& shape = op.input(index).shape();
@@ -98,10 +108,9 @@ Result<LabelSpace> plan_labels(const OpContext& op, const Equation& equation) {
     for (size_t axis = 0; axis < shape.rank(); ++axis) {
       const size_t location = space.labels.find(equation.inputs[index][axis]);
       if (shape[axis] == 1) continue;
-      if (space.dims[location] != 1 && space.dims[location] != shape[axis]) {
-        return execution_error(fmt::format("label '{}' has dimensions {} and {}", space.labels[location],
-                                           space.dims[location], shape[axis]));
-      }
+      if (space.dims[location] != 1 && space.dims[location] != shape[axis])
+        return wrong_input(op, index, "have size {} along axis {}, as letter '{}' has elsewhere", space.dims[location],
+                           axis, space.labels[location]);
       space.dims[location] = shape[axis];
       space.strides.back()[location] += own[axis];
     }
@@ -179,7 +188,7 @@ Status op_det(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const size_t rank = shape.rank();
   if (rank < 2 || shape[rank - 1] != shape[rank - 2])
-    return execution_error(fmt::format("X must hold square matrices, its shape is {}", shape.to_string()));
+    return wrong_input(op, 0, "have rank 2 or more and two last axes of equal size");
   const auto size = static_cast<size_t>(shape[rank - 1]);
   const Numbers<double> numbers(op.input(0));
   const Shape result(shape.dims().first(rank - 2));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/matrix.h"
@@ -25,17 +26,17 @@ Result<FlexPlan> plan_flex(const OpContext& op) {
   const Shape& v = op.input(2).shape();
   const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q[0] == k[0] && q[0] == v[0] && k[1] == v[1] &&
                     k[2] == v[2] && q[3] == k[3] && k[1] > 0 && q[1] % k[1] == 0;
-  if (!fits) {
-    return execution_error(
-        fmt::format("Q {}, K {} and V {} do not fit each other", q.to_string(), k.to_string(), v.to_string()));
-  }
+  if (!fits)
+    return wrong_input(
+        op, 1, "fit Q {} and V {}: rank 4, equal batch, Q's head size, V's length, heads that divide those of Q",
+        q.to_string(), v.to_string());
   FlexPlan plan{q[0], q[1], q[2], q[3], k[1], k[2], v[3], 1, DType::float32};
   plan.scale = op.find_float("scale").value_or(1.0 / std::sqrt(static_cast<double>(plan.size)));
   if (op.input(0).dtype() == DType::float64) plan.precision = DType::float64;
   if (const auto number = op.find_int("softmax_precision")) {
     const auto dtype = dtype_from_number(*number);
     if (!dtype.has_value() || !is_floating(*dtype))
-      return execution_error(fmt::format("attribute softmax_precision is {}", *number));
+      return wrong_attribute("softmax_precision", *number, "be the number of a floating type");
     plan.precision = *dtype;
   }
   PX_TRY(make_shape({plan.batch, plan.heads, plan.queries, plan.keys}));
@@ -54,10 +55,10 @@ Status modify(OpContext& op, const FlexPlan& plan, std::string_view attribute, i
   const std::vector<Value> results = PX_TRY(op.run_body(attribute, Frame::Kind::body, index, std::move(arguments)));
   const bool one_tensor = results.size() == 1 && results[0].is_tensor() && is_floating(results[0].tensor().dtype()) &&
                           results[0].tensor().shape() == plan.score_shape();
-  if (!one_tensor) {
-    return execution_error(
-        fmt::format("{} must give one floating tensor of shape {}", attribute, plan.score_shape().to_string()));
-  }
+  if (!one_tensor)
+    return wrong_value(fmt::format("the result of '{}'", attribute),
+                       results.size() == 1 ? to_string(type_of(results[0])) : fmt::format("{} values", results.size()),
+                       "be one floating tensor of shape {}", plan.score_shape().to_string());
   load<double>(results[0].tensor(), 0, numbers);
   return {};
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather, GatherElements, GatherND: elements chosen by indices held in a tensor. Negative indices count from the back.
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/move.h"
 
@@ -10,9 +11,8 @@ namespace {
 Result<std::vector<int64_t>> resolve_indices(const Tensor& indices, int64_t dim) {
   std::vector<int64_t> positions = to_int64s(indices);
   for (int64_t& position : positions) {
-    if (position < -dim || position >= dim) {
-      return execution_error(fmt::format("index {} is out of range for a dimension of {}", position, dim));
-    }
+    if (position < -dim || position >= dim)
+      return wrong_value("an index", position, "be in [{}, {}), the axis has {} elements", -dim, dim, dim);
     if (position < 0) position += dim;
   }
   return positions;
@@ -46,12 +46,10 @@ Status op_gather_elements(OpContext& op) {
   const Tensor& indices = op.input(1);
   const size_t rank = data.shape().rank();
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), rank));
-  if (indices.shape().rank() != rank) return execution_error("data and indices differ in rank");
+  if (indices.shape().rank() != rank) return wrong_input(op, 1, "have the rank of data, {}", rank);
   for (size_t other = 0; other < rank; ++other) {
-    if (other != axis && indices.shape()[other] > data.shape()[other]) {
-      return execution_error(
-          fmt::format("indices {} reach beyond data {}", indices.shape().to_string(), data.shape().to_string()));
-    }
+    if (other != axis && indices.shape()[other] > data.shape()[other])
+      return wrong_input(op, 1, "be no larger than data {} along axis {}", data.shape().to_string(), other);
   }
   const std::vector<int64_t> positions = PX_TRY(resolve_indices(indices, data.shape()[axis]));
   Tensor output = PX_TRY(op.allocate(data.dtype(), indices.shape()));
@@ -72,16 +70,17 @@ Status op_gather_nd(OpContext& op) {
   const Shape& shape = data.shape();
   const Shape& asked = indices.shape();
   const auto batch_dims = static_cast<size_t>(op.find_int("batch_dims").value_or(0));
-  if (asked.rank() < 1 || batch_dims >= asked.rank() || batch_dims >= shape.rank()) {
-    return execution_error("batch_dims must be below the ranks of data and indices");
-  }
+  if (asked.rank() < 1 || batch_dims >= asked.rank() || batch_dims >= shape.rank())
+    return wrong_attribute("batch_dims", static_cast<int64_t>(batch_dims),
+                           "be below the ranks of data {} and indices {}", shape.to_string(), asked.to_string());
   const auto width = static_cast<size_t>(asked[asked.rank() - 1]);
-  if (width > shape.rank() - batch_dims) {
-    return execution_error(
-        fmt::format("indices {} name more axes than data {} has", asked.to_string(), shape.to_string()));
-  }
+  if (width > shape.rank() - batch_dims)
+    return wrong_input(op, 1, "have a last axis of at most {}, the axes of data {} after 'batch_dims'",
+                       shape.rank() - batch_dims, shape.to_string());
   for (size_t axis = 0; axis < batch_dims; ++axis) {
-    if (shape[axis] != asked[axis]) return execution_error("batch dimensions of data and indices differ");
+    if (shape[axis] != asked[axis])
+      return wrong_input(op, 1, "have the first {} axes of data {}, as 'batch_dims' says", batch_dims,
+                         shape.to_string());
   }
   std::vector<int64_t> dims(asked.begin(), asked.end() - 1);
   dims.insert(dims.end(), shape.begin() + batch_dims + width, shape.end());
@@ -99,7 +98,8 @@ Status op_gather_nd(OpContext& op) {
       const int64_t dim = shape[batch_dims + axis];
       const int64_t index = positions[static_cast<size_t>(tuple) * width + axis];
       if (index < -dim || index >= dim)
-        return execution_error(fmt::format("index {} is out of range for a dimension of {}", index, dim));
+        return wrong_value("an index", index, "be in [{}, {}), axis {} has {} elements", -dim, dim, batch_dims + axis,
+                           dim);
       from += (index < 0 ? index + dim : index) * strides[batch_dims + axis];
     }
     copy_run(data, from, output, tuple * run, run);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ImageDecoder: an encoded image file as pixels.
+#include "inspector/model/rule_errors.h"
 #include "reference/images/image.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
@@ -16,7 +17,7 @@ uint8_t luma(const uint8_t* rgb) {
 Status op_image_decoder(OpContext& op) {
   const std::string format = op.string_attribute("pixel_format");
   if (format != "RGB" && format != "BGR" && format != "Grayscale")
-    return execution_error("attribute pixel_format is '" + format + "'");
+    return wrong_attribute("pixel_format", format, "be RGB, BGR or Grayscale");
   const int64_t channels = format == "Grayscale" ? 1 : 3;
   const auto image = decode_image(op.input(0).as<uint8_t>());
   if (!image.has_value()) {

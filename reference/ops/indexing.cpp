@@ -8,14 +8,14 @@
 
 #include "inspector/base/check.h"
 #include "inspector/base/checked_math.h"
+#include "inspector/model/rule_errors.h"
 
 namespace parallax::reference {
 
 Result<size_t> normalize_axis(int64_t axis, size_t rank) {
   const auto signed_rank = static_cast<int64_t>(rank);
-  if (axis < -signed_rank || axis >= signed_rank) {
-    return execution_error(fmt::format("axis {} is out of range for rank {}", axis, rank));
-  }
+  if (axis < -signed_rank || axis >= signed_rank)
+    return wrong_value("the axis", axis, "be in [{}, {}), the tensor has rank {}", -signed_rank, signed_rank, rank);
   return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
 }
 
@@ -23,9 +23,8 @@ Result<std::vector<size_t>> normalize_axes(std::span<const int64_t> axes, size_t
   std::vector<size_t> result;
   for (int64_t axis : axes) {
     const size_t normal = PX_TRY(normalize_axis(axis, rank));
-    if (std::find(result.begin(), result.end(), normal) != result.end()) {
-      return execution_error(fmt::format("axis {} is given twice", axis));
-    }
+    if (std::find(result.begin(), result.end(), normal) != result.end())
+      return broken_rule(fmt::format("axis {} is given twice in {}", axis, dims_text(axes)), "be given once");
     result.push_back(normal);
   }
   return result;
@@ -57,10 +56,10 @@ Result<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
   for (size_t back = 1; back <= dims.size(); ++back) {
     const int64_t dim_a = back <= a.rank() ? a[a.rank() - back] : 1;
     const int64_t dim_b = back <= b.rank() ? b[b.rank() - back] : 1;
-    if (dim_a != dim_b && dim_a != 1 && dim_b != 1) {
+    if (dim_a != dim_b && dim_a != 1 && dim_b != 1)
       return execution_error(
-          fmt::format("shapes {} and {} cannot be broadcast together", a.to_string(), b.to_string()));
-    }
+          fmt::format("shapes {} and {} do not broadcast together; their dimensions must be equal, or one of them 1",
+                      a.to_string(), b.to_string()));
     dims[dims.size() - back] = dim_a == 1 ? dim_b : dim_a;
   }
   return Shape::create(dims);

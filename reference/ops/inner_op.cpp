@@ -19,7 +19,9 @@ Result<std::vector<Value>> run_inner(const OpContext& op, const InnerOp& inner, 
   node.outputs.assign(outputs, 0);
   node.attributes = inner.attributes;
   const OpRow* row = node.schema == nullptr ? nullptr : find_row(node);
-  if (row == nullptr) return unsupported(fmt::format("the inner operator {}", inner.name));
+  if (row == nullptr)
+    return unsupported(
+        fmt::format("the inner operator {} has no function at opset {} in the reference", inner.name, inner.opset));
   for (Value& input : inputs) input = PX_TRY(widen(input));
   node.inputs.assign(inputs.size(), 0);
   OpContext context(node, std::move(inputs), op.environment());

@@ -3,6 +3,7 @@
 // stays in double over the whole sequence; only what is given out is rounded.
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 
@@ -24,9 +25,10 @@ Status read_rule(const OpContext& op, LinearAttention& plan) {
   const std::string rule = op.string_attribute("update_rule");
   plan.gated = rule == "gated" || rule == "gated_delta";
   plan.delta = rule == "delta" || rule == "gated_delta";
-  if (rule != "linear" && !plan.gated && !plan.delta) return execution_error("attribute update_rule is '" + rule + "'");
-  if (plan.gated && !op.has_input(4)) return execution_error("update_rule '" + rule + "' needs the input decay");
-  if (plan.delta && !op.has_input(5)) return execution_error("update_rule '" + rule + "' needs the input beta");
+  if (rule != "linear" && !plan.gated && !plan.delta)
+    return wrong_attribute("update_rule", rule, "be linear, gated, delta or gated_delta");
+  if (plan.gated && !op.has_input(4)) return wrong_input(op, 4, "be given for update_rule '{}'", rule);
+  if (plan.delta && !op.has_input(5)) return wrong_input(op, 5, "be given for update_rule '{}'", rule);
   return {};
 }
 
@@ -35,8 +37,7 @@ Result<bool> is_wide(const OpContext& op, const LinearAttention& plan, size_t in
   const Shape& shape = op.input(index).shape();
   if (has_dims(shape, {plan.batch, plan.steps, wide})) return true;
   if (has_dims(shape, {plan.batch, plan.steps, narrow})) return false;
-  return execution_error(fmt::format("input {} has shape {}, its last axis must have {} or {} elements", index,
-                                     shape.to_string(), wide, narrow));
+  return wrong_input(op, index, "be [{},{},{} or {}]", plan.batch, plan.steps, wide, narrow);
 }
 
 Result<LinearAttention> plan_linear_attention(const OpContext& op) {
@@ -47,27 +48,27 @@ Result<LinearAttention> plan_linear_attention(const OpContext& op) {
   plan.heads = op.int_attribute("q_num_heads");
   plan.kv_heads = op.int_attribute("kv_num_heads");
   if (plan.kv_heads < 1 || plan.heads < plan.kv_heads || plan.heads % plan.kv_heads != 0)
-    return execution_error(fmt::format("{} query heads for {} key heads", plan.heads, plan.kv_heads));
+    return wrong_attribute("q_num_heads", plan.heads, "be a multiple of 'kv_num_heads', {}, both 1 or more",
+                           plan.kv_heads);
   const bool packed = query.rank() == 3 && key.rank() == 3 && value.rank() == 3;
   if (!packed || query[2] % plan.heads != 0 || value[2] % plan.kv_heads != 0)
-    return execution_error("query, key and value must be [batch, steps, heads * size]");
+    return wrong_input(op, 0, "be [batch,steps,heads * size], as key {} and value {}, for {} query and {} key heads",
+                       key.to_string(), value.to_string(), plan.heads, plan.kv_heads);
   plan.batch = query[0];
   plan.steps = query[1];
   plan.key_size = query[2] / plan.heads;
   plan.value_size = value[2] / plan.kv_heads;
   const bool one_key_size = key[2] % plan.kv_heads == 0 && key[2] / plan.kv_heads == plan.key_size;
-  if (!one_key_size || key[0] != plan.batch || key[1] != plan.steps || value[0] != plan.batch ||
-      value[1] != plan.steps) {
-    return execution_error(fmt::format("query {}, key {} and value {} do not fit each other", query.to_string(),
-                                       key.to_string(), value.to_string()));
-  }
+  if (!one_key_size || key[0] != plan.batch || key[1] != plan.steps || value[0] != plan.batch || value[1] != plan.steps)
+    return wrong_input(op, 1,
+                       "have the batch and steps of query {} and value {}, and the head size of query for {} heads",
+                       query.to_string(), value.to_string(), plan.kv_heads);
   PX_TRY(make_shape({plan.batch, plan.kv_heads, plan.key_size, plan.value_size}));
   PX_TRY(read_rule(op, plan));
   if (plan.gated) plan.decay_by_key = PX_TRY(is_wide(op, plan, 4, plan.kv_heads * plan.key_size, plan.kv_heads));
   if (plan.delta) plan.beta_by_head = PX_TRY(is_wide(op, plan, 5, plan.kv_heads, 1));
   if (op.has_input(3) && !(op.input(3).shape() == plan.state_shape()))
-    return execution_error(fmt::format("past_state has shape {}, it must have {}", op.input(3).shape().to_string(),
-                                       plan.state_shape().to_string()));
+    return wrong_input(op, 3, "have shape {}", plan.state_shape().to_string());
   const double scale = op.float_attribute("scale");
   plan.scale = scale == 0 ? 1 / std::sqrt(static_cast<double>(plan.key_size)) : scale;
   return plan;
@@ -157,20 +158,19 @@ Status op_causal_conv_with_state(OpContext& op) {
   const Shape& weight_shape = op.input(1).shape();
   const std::string activation = op.string_attribute("activation");
   if (activation != "none" && activation != "silu" && activation != "swish")
-    return execution_error("attribute activation is '" + activation + "'");
+    return wrong_attribute("activation", activation, "be none, silu or swish");
   if (shape.rank() != 3 || weight_shape.rank() != 3 || weight_shape[0] != shape[1] || weight_shape[1] != 1 ||
-      weight_shape[2] < 1) {
-    return execution_error(
-        fmt::format("input {} and weight {} do not fit", shape.to_string(), weight_shape.to_string()));
-  }
+      weight_shape[2] < 1)
+    return wrong_input(op, 1, "be [channels,1,taps] for an input [batch,channels,length], which is {}",
+                       shape.to_string());
   const int64_t length = shape[2];
   const int64_t kernel = weight_shape[2];
   const int64_t past = kernel - 1;
   const Shape state_shape = PX_TRY(make_shape({shape[0], shape[1], past}));
   if (op.has_input(3) && !(op.input(3).shape() == state_shape))
-    return execution_error(fmt::format("past_state must be {}", state_shape.to_string()));
+    return wrong_input(op, 3, "have shape {}", state_shape.to_string());
   if (op.has_input(2) && !(op.input(2).shape() == Shape{shape[1]}))
-    return execution_error("bias must hold one number for each channel");
+    return wrong_input(op, 2, "have {} elements, one for each channel", shape[1]);
   const Numbers<double> x(op.input(0));
   const Numbers<double> weight(op.input(1));
   const std::vector<double> bias = numbers_or_zeros(op, 2, Shape{shape[1]});

@@ -14,7 +14,7 @@ namespace parallax::reference {
 // parts go through it one after the other. Integers are truncated toward zero, as casts do it.
 template <class Compute>
 Status map_linear(OpContext& op, const Tensor& x, const Shape& shape, const Compute& compute) {
-  if (x.dtype() == DType::string) return unsupported("interpolating strings");
+  if (x.dtype() == DType::string) return unsupported("the element type is string; only numbers can be interpolated");
   const auto count = static_cast<size_t>(x.element_count());
   std::vector<double> numbers(count);
   if (is_complex(x.dtype())) {

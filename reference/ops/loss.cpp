@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 
@@ -18,14 +19,13 @@ Status reduce_losses(OpContext& op, const std::vector<double>& log_probabilities
   const int64_t inner = count_of(shape, 2, shape.rank());
   const auto ignored = op.find_int("ignore_index");
   const std::string reduction = op.string_attribute("reduction");
-  if (target.element_count() != shape[0] * inner) {
-    return execution_error(
-        fmt::format("target {} does not fit the input {}", target.shape().to_string(), shape.to_string()));
-  }
+  if (target.element_count() != shape[0] * inner)
+    return wrong_input(op, 1, "have {} elements, the shape of the scores {} without axis 1", shape[0] * inner,
+                       shape.to_string());
   std::vector<double> weights(static_cast<size_t>(classes), 1.0);
   if (op.has_input(weight_input)) {
     if (op.input(weight_input).element_count() != classes)
-      return execution_error("there must be one weight for each class");
+      return wrong_input(op, weight_input, "have {} elements, one for each class", classes);
     load<double>(op.input(weight_input), 0, weights);
   }
   const std::vector<int64_t> targets = to_int64s(target);
@@ -34,7 +34,8 @@ Status reduce_losses(OpContext& op, const std::vector<double>& log_probabilities
   for (size_t location = 0; location < targets.size(); ++location) {
     if (ignored.has_value() && targets[location] == *ignored) continue;
     if (targets[location] < 0 || targets[location] >= classes)
-      return execution_error(fmt::format("target {} is no class of {}", targets[location], classes));
+      return wrong_value(fmt::format("element {} of target", location), targets[location], "be a class in [0, {})",
+                         classes);
     const auto at = static_cast<int64_t>(location);
     const int64_t source = (at / inner * classes + targets[location]) * inner + at % inner;
     const double weight = weights[static_cast<size_t>(targets[location])];
@@ -43,7 +44,7 @@ Status reduce_losses(OpContext& op, const std::vector<double>& log_probabilities
   }
   const DType dtype = op.input(0).dtype();
   if (reduction == "none") return op.set_output(0, dtype, target.shape(), std::span<const double>(losses));
-  if (reduction != "sum" && reduction != "mean") return execution_error("attribute reduction is '" + reduction + "'");
+  if (reduction != "sum" && reduction != "mean") return wrong_attribute("reduction", reduction, "be none, sum or mean");
   double sum = 0;
   for (double loss : losses) sum += loss;
   if (reduction == "mean") sum /= weight_sum;
@@ -52,7 +53,7 @@ Status reduce_losses(OpContext& op, const std::vector<double>& log_probabilities
 
 Status expect_classes(const Shape& shape) {
   if (shape.rank() >= 2) return {};
-  return execution_error(fmt::format("the input must be [N, C, ...], its shape is {}", shape.to_string()));
+  return wrong_shape("the input of scores", shape, "have rank 2 or more: [N,C,...]");
 }
 
 Status op_negative_log_likelihood_loss(OpContext& op) {

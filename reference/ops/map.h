@@ -108,7 +108,8 @@ template <class F>
 Status map_floats(OpContext& op, F f) {
   constexpr int64_t kWork = 10;  // a transcendental function
   if (!is_floating(op.input(0).dtype()))
-    return unsupported(fmt::format("element type {}", name_of(op.input(0).dtype())));
+    return unsupported(
+        fmt::format("the element type is {}; only floats have a function here", name_of(op.input(0).dtype())));
   return map_one<double>(op, op.input(0), op.input(0).dtype(), kWork, f);
 }
 
@@ -116,7 +117,8 @@ Status map_floats(OpContext& op, F f) {
 template <class F>
 Status map_blocks(OpContext& op, F f) {
   const Tensor& input = op.input(0);
-  if (!is_floating(input.dtype())) return unsupported(fmt::format("element type {}", name_of(input.dtype())));
+  if (!is_floating(input.dtype()))
+    return unsupported(fmt::format("the element type is {}; only floats have a function here", name_of(input.dtype())));
   Tensor output = PX_TRY(op.allocate(input.dtype(), input.shape()));
   for_blocks(input.element_count(), 2, [&](int64_t begin, int64_t end) {
     std::array<double, kBlock> numbers;

@@ -2,6 +2,7 @@
 // Matrix products: MatMul, Gemm, and the products of quantized matrices.
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/matrix.h"
@@ -19,7 +20,8 @@ struct MatMulShapes {
 };
 
 Result<MatMulShapes> plan_matmul(const Shape& a, const Shape& b) {
-  if (a.rank() == 0 || b.rank() == 0) return execution_error("MatMul takes no scalars");
+  if (a.rank() == 0 || b.rank() == 0)
+    return wrong_shape(a.rank() == 0 ? "A" : "B", std::span<const int64_t>(), "have rank 1 or more to be multiplied");
   MatMulShapes plan;
   const auto lead = [](const Shape& shape) {
     return Shape::create(shape.dims().first(std::max<size_t>(2, shape.rank()) - 2));
@@ -28,9 +30,8 @@ Result<MatMulShapes> plan_matmul(const Shape& a, const Shape& b) {
   plan.depth = a[a.rank() - 1];
   plan.columns = b.rank() > 1 ? b[b.rank() - 1] : 1;
   const int64_t depth_b = b.rank() > 1 ? b[b.rank() - 2] : b[0];
-  if (plan.depth != depth_b) {
-    return execution_error(fmt::format("shapes {} and {} cannot be multiplied", a.to_string(), b.to_string()));
-  }
+  if (plan.depth != depth_b)
+    return wrong_shape("B", b, "have {} rows to be multiplied with A {}", plan.depth, a.to_string());
   const Shape lead_a = PX_TRY(lead(a));
   const Shape lead_b = PX_TRY(lead(b));
   plan.batch = PX_TRY(broadcast_shapes(lead_a, lead_b));
@@ -90,10 +91,9 @@ Result<std::vector<Number>> spread_over(const Tensor& parameter, const Shape& ma
     aligned = parameter.reshaped(Shape{});
   else if (parameter.shape().rank() == 1 && by_row)
     aligned = parameter.reshaped(Shape{count, 1});
-  if (!broadcasts_to(aligned.shape(), matrices)) {
-    return execution_error(fmt::format("a scale or zero point of shape {} for matrices of shape {}",
-                                       parameter.shape().to_string(), matrices.to_string()));
-  }
+  if (!broadcasts_to(aligned.shape(), matrices))
+    return wrong_shape("the scale or zero point", parameter.shape(), "broadcast to the matrices {}",
+                       matrices.to_string());
   std::vector<Number> values(static_cast<size_t>(matrices.element_count()));
   BroadcastInput(aligned, matrices).template read<Number>(0, values);
   return values;
@@ -173,16 +173,15 @@ template <class Number>
 Status gemm(OpContext& op, Number alpha, Number beta) {
   const Shape& shape_a = op.input(0).shape();
   const Shape& shape_b = op.input(1).shape();
-  if (shape_a.rank() != 2 || shape_b.rank() != 2) return execution_error("A and B must be matrices");
+  if (shape_a.rank() != 2 || shape_b.rank() != 2) return wrong_input(op, shape_a.rank() != 2 ? 0 : 1, "have rank 2");
   const bool transposes_a = op.int_attribute("transA") != 0, transposes_b = op.int_attribute("transB") != 0;
   const StoredMatrix<Number> a{op.input(0), 0, shape_a[transposes_a ? 1 : 0], shape_a[transposes_a ? 0 : 1],
                                transposes_a};
   const StoredMatrix<Number> b{op.input(1), 0, shape_b[transposes_b ? 1 : 0], shape_b[transposes_b ? 0 : 1],
                                transposes_b};
-  if (a.columns != b.rows) {
-    return execution_error(fmt::format("A {} and B {} cannot be multiplied as transA and transB say",
-                                       shape_a.to_string(), shape_b.to_string()));
-  }
+  if (a.columns != b.rows)
+    return wrong_input(op, 1, "have {} rows after transB to be multiplied with A {} after transA", a.columns,
+                       shape_a.to_string());
   const Shape shape = PX_TRY(make_shape({a.rows, b.columns}));
   std::vector<Number> results(static_cast<size_t>(shape.element_count()));
   multiply_stored(a, b, [&](const SumsBlock<Number>& sums) {
@@ -191,10 +190,8 @@ Status gemm(OpContext& op, Number alpha, Number beta) {
   });
   for (Number& value : results) value *= alpha;
   if (op.has_input(2)) {
-    if (!broadcasts_to(op.input(2).shape(), shape)) {
-      return execution_error(
-          fmt::format("C {} does not broadcast to {}", op.input(2).shape().to_string(), shape.to_string()));
-    }
+    if (!broadcasts_to(op.input(2).shape(), shape))
+      return wrong_input(op, 2, "broadcast to the shape of the product, {}", shape.to_string());
     std::vector<Number> bias(results.size());
     BroadcastInput(op.input(2), shape).read<Number>(0, bias);
     for (size_t index = 0; index < results.size(); ++index) results[index] += beta * bias[index];
@@ -207,7 +204,8 @@ Status op_gemm(OpContext& op) {
   const double beta = op.float_attribute("beta");
   if (is_floating(op.input(0).dtype())) return gemm<double>(op, alpha, beta);
   if (alpha != std::trunc(alpha) || beta != std::trunc(beta))
-    return unsupported("integers with a fractional alpha or beta");
+    return unsupported(
+        fmt::format("alpha is {} and beta {}; only whole numbers have a function for integers", alpha, beta));
   return gemm<uint64_t>(op, static_cast<uint64_t>(truncate_to_int64(alpha)),
                         static_cast<uint64_t>(truncate_to_int64(beta)));
 }
@@ -220,8 +218,7 @@ Status op_gemm_1(OpContext& op) {
   const int64_t columns =
       op.input(1).shape().rank() == 2 ? op.input(1).shape()[op.int_attribute("transB") != 0 ? 0 : 1] : 0;
   if (op.int_attribute("broadcast") == 0 && !has_dims(c, {rows, columns})) {
-    return execution_error(
-        fmt::format("C {} must be [{}, {}] unless the attribute broadcast is set", c.to_string(), rows, columns));
+    return wrong_input(op, 2, "be [{},{}], as attribute 'broadcast' is 0", rows, columns);
   }
   return op_gemm(op);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "inspector/base/checked_math.h"
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/axes.h"
 #include "reference/ops/families.h"
 #include "reference/ops/move.h"
@@ -47,9 +48,9 @@ Result<SliceArguments> slice_arguments(const OpContext& op) {
   if (axes.has_value()) arguments.axes = *axes;
   arguments.steps.assign(count, 1);
   if (by_input && op.has_input(4)) arguments.steps = PX_TRY(op.int64s_of_input(4));
-  if (arguments.ends.size() != count || arguments.axes.size() != count || arguments.steps.size() != count) {
-    return execution_error("starts, ends, axes and steps differ in length");
-  }
+  if (arguments.ends.size() != count || arguments.axes.size() != count || arguments.steps.size() != count)
+    return wrong_length("'starts'", count, "have as many as 'ends' ({}), 'axes' ({}) and 'steps' ({})",
+                        arguments.ends.size(), arguments.axes.size(), arguments.steps.size());
   return arguments;
 }
 
@@ -60,8 +61,7 @@ Status op_transpose(OpContext& op) {
   for (size_t axis = 0; axis < rank; ++axis) perm[axis] = static_cast<int64_t>(rank - 1 - axis);
   if (const auto given = op.find_ints("perm")) perm = *given;
   const std::vector<size_t> order = PX_TRY(normalize_axes(perm, rank));
-  if (order.size() != rank)
-    return execution_error(fmt::format("perm has {} axes, the input has {}", order.size(), rank));
+  if (order.size() != rank) return wrong_length("attribute 'perm'", order.size(), "have {}, one for each axis", rank);
   const std::vector<int64_t> own = strides_of(data.shape());
   std::vector<int64_t> dims;
   std::vector<int64_t> strides;
@@ -83,7 +83,7 @@ Status op_slice(OpContext& op) {
   int64_t base = 0;
   for (size_t index = 0; index < axes.size(); ++index) {
     const size_t axis = axes[index];
-    if (arguments.steps[index] == 0) return execution_error("a step of 0");
+    if (arguments.steps[index] == 0) return wrong_value(fmt::format("the step of axis {}", axis), 0, "not be 0");
     const SliceAxis slice =
         resolve_slice(arguments.starts[index], arguments.ends[index], arguments.steps[index], dims[axis]);
     if (slice.count > 0) base += slice.start * strides[axis];
@@ -107,10 +107,8 @@ Status op_concat(OpContext& op) {
     const auto same_but_axis = [&](size_t other) { return other == axis || shape[other] == first[other]; };
     bool fits = same_rank;
     for (size_t other = 0; fits && other < first.rank(); ++other) fits = same_but_axis(other);
-    if (!fits) {
-      return execution_error(
-          fmt::format("shapes {} and {} cannot be joined along axis {}", first.to_string(), shape.to_string(), axis));
-    }
+    if (!fits)
+      return wrong_input(op, index, "have the shape of the first one, {}, outside axis {}", first.to_string(), axis);
     length += shape[axis];
   }
   const Shape shape = PX_TRY(with_dim(first, axis, length));
@@ -150,22 +148,21 @@ Status op_split(OpContext& op) {
   if (parts.empty()) {
     // Equal parts; where num_outputs (since 18) does not divide the length, the last is smaller.
     const int64_t equal = (length + count - 1) / count;
-    if (length % count != 0 && op.since_version() < 18) {
-      return execution_error(fmt::format("{} elements cannot be split into {} equal parts", length, count));
-    }
+    if (length % count != 0 && op.since_version() < 18)
+      return wrong_value("the size of the axis", length, "be a multiple of the {} outputs, as no sizes are given",
+                         count);
     for (int64_t left = length; static_cast<int64_t>(parts.size()) < count; left -= parts.back()) {
       parts.push_back(std::min(left, equal));
     }
   }
   int64_t total = 0;
   for (int64_t part : parts) {
-    if (part < 0) return execution_error("a part of negative length");
+    if (part < 0) return wrong_value("the size of a part", part, "be 0 or more");
     total += part;
   }
-  if (total != length || static_cast<int64_t>(parts.size()) != count) {
-    return execution_error(fmt::format("{} parts of {} elements in all, for {} outputs of {} elements", parts.size(),
-                                       total, count, length));
-  }
+  if (total != length || static_cast<int64_t>(parts.size()) != count)
+    return broken_rule(fmt::format("the split has {} parts of {} elements in all", parts.size(), total),
+                       fmt::format("have {} parts, one for each output, of {} elements", count, length));
   const int64_t outer = count_of(input.shape(), 0, axis);
   const int64_t inner = count_of(input.shape(), axis + 1, input.shape().rank());
   int64_t begin = 0;
@@ -185,11 +182,14 @@ Status op_split(OpContext& op) {
 Status tile(OpContext& op, const std::vector<int64_t>& repeats) {
   const Tensor& input = op.input(0);
   const size_t rank = input.shape().rank();
-  if (repeats.size() != rank) return execution_error(fmt::format("{} repeats for rank {}", repeats.size(), rank));
+  if (repeats.size() != rank)
+    return wrong_length("input 'repeats'", repeats.size(), "have {}, one for each axis", rank);
   std::vector<int64_t> dims;
   for (size_t axis = 0; axis < rank; ++axis) {
     const auto dim = repeats[axis] < 0 ? std::nullopt : checked_mul(input.shape()[axis], repeats[axis]);
-    if (!dim.has_value()) return execution_error(fmt::format("repeats[{}] is {}", axis, repeats[axis]));
+    if (!dim.has_value())
+      return wrong_value(fmt::format("the number of repeats of axis {}", axis), repeats[axis],
+                         "be 0 or more and keep the output's size within 2^63 elements");
     dims.push_back(*dim);
   }
   const Shape shape = PX_TRY(Shape::create(dims));
@@ -246,7 +246,7 @@ Status op_where(OpContext& op) {
 Status op_trilu(OpContext& op) {
   const Tensor& input = op.input(0);
   const size_t rank = input.shape().rank();
-  if (rank < 2) return execution_error("the input must have rank 2 or more");
+  if (rank < 2) return wrong_input(op, 0, "have rank 2 or more");
   const int64_t diagonal = op.has_input(1) ? PX_TRY(op.int64_of_input(1)) : 0;
   const bool upper = op.int_attribute("upper") != 0;
   const int64_t rows = input.shape()[rank - 2];

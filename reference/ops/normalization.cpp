@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 
@@ -45,10 +46,8 @@ class Factors {
       return factors;
     }
     const Tensor& input = op.input(index);
-    if (!broadcasts_to(input.shape(), shape)) {
-      return execution_error(fmt::format("input {} of shape {} does not broadcast to {}", index,
-                                         input.shape().to_string(), shape.to_string()));
-    }
+    if (!broadcasts_to(input.shape(), shape))
+      return wrong_input(op, index, "broadcast to the normalized axes, {}", shape.to_string());
     const Shape row = Shape(shape.dims().subspan(axis));
     factors.differs_ = !broadcasts_to(input.shape(), row);
     const Shape& kept = factors.differs_ ? shape : row;
@@ -67,10 +66,8 @@ class Factors {
 
 Status expect_channels(const OpContext& op, size_t first, size_t last, int64_t channels) {
   for (size_t index = first; index <= last; ++index) {
-    if (op.input(index).element_count() != channels) {
-      return execution_error(fmt::format("input {} has shape {}, there are {} channels", index,
-                                         op.input(index).shape().to_string(), channels));
-    }
+    if (op.input(index).element_count() != channels)
+      return wrong_input(op, index, "have {} elements, one for each channel", channels);
   }
   return {};
 }
@@ -177,7 +174,7 @@ Moments channel_moments(const Tensor& x, int64_t channel, int64_t channels, int6
 Status normalize_batch(OpContext& op, const BatchPlan& plan) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();
-  if (shape.rank() < 1) return execution_error("X must have a batch axis");
+  if (shape.rank() < 1) return wrong_input(op, 0, "have rank 1 or more");
   const size_t first_inner = plan.by_element ? shape.rank() : std::min<size_t>(2, shape.rank());
   const int64_t channels = count_of(shape, 1, first_inner);
   const int64_t inner = count_of(shape, first_inner, shape.rank());
@@ -254,7 +251,7 @@ Status normalize_groups(OpContext& op, int64_t group, const Factor& scale_of, co
 
 Status op_instance_normalization(OpContext& op) {
   const Shape& shape = op.input(0).shape();
-  if (shape.rank() < 3) return execution_error("the input must be [N, C, D1, ...]");
+  if (shape.rank() < 3) return wrong_input(op, 0, "have rank 3 or more: [N,C,D1,...]");
   PX_TRY(expect_channels(op, 1, 2, shape[1]));
   const Numbers<double> scale(op.input(1));
   const Numbers<double> bias(op.input(2));
@@ -267,9 +264,8 @@ Status op_instance_normalization(OpContext& op) {
 Status op_group_normalization(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const int64_t groups = op.int_attribute("num_groups");
-  if (shape.rank() < 2 || groups <= 0 || shape[1] % groups != 0) {
-    return execution_error(fmt::format("X {} cannot be split into {} groups of channels", shape.to_string(), groups));
-  }
+  if (shape.rank() < 2 || groups <= 0 || shape[1] % groups != 0)
+    return wrong_input(op, 0, "have rank 2 or more and channels that split into {} groups, 1 or more", groups);
   const int64_t group = shape[1] / groups;
   const int64_t divisor = op.since_version() < 21 ? group : 1;
   if (group == 0) return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>{});
@@ -320,7 +316,7 @@ Status op_lp_normalization(OpContext& op) {
   const Shape& shape = input.shape();
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), shape.rank()));
   const int64_t p = op.int_attribute("p");
-  if (p != 1 && p != 2) return execution_error(fmt::format("p is {}; it must be 1 or 2", p));
+  if (p != 1 && p != 2) return wrong_attribute("p", p, "be 1 or 2");
   const int64_t inner = count_of(shape, axis + 1, shape.rank());
   const Numbers<double> numbers(input);
   std::vector<double> results(static_cast<size_t>(numbers.size()));
@@ -345,9 +341,9 @@ Status op_lp_normalization(OpContext& op) {
 Status op_lrn(OpContext& op) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();
-  if (shape.rank() < 2) return execution_error("X must be [N, C, D1, ...]");
+  if (shape.rank() < 2) return wrong_input(op, 0, "have rank 2 or more: [N,C,D1,...]");
   const int64_t size = op.int_attribute("size");
-  if (size <= 0) return execution_error("size must be positive");
+  if (size <= 0) return wrong_attribute("size", size, "be 1 or more");
   const double alpha = op.float_attribute("alpha");
   const double beta = op.float_attribute("beta");
   const double bias = op.float_attribute("bias");

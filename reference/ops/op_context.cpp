@@ -2,8 +2,7 @@
 // Attribute look-up with schema defaults, and the making of outputs.
 #include "reference/ops/op_context.h"
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
 #include "reference/kernels/numbers.h"
 
@@ -48,25 +47,20 @@ Result<Tensor> OpContext::as_declared(size_t index, std::optional<DType> otherwi
 
 Result<std::vector<int64_t>> OpContext::int64s_of_input(size_t index) const {
   const Tensor& tensor = input(index);
-  if (tensor.shape().rank() > 1) {
-    return execution_error(
-        fmt::format("input {} must be a list of integers, its shape is {}", index, tensor.shape().to_string()));
-  }
+  if (tensor.shape().rank() > 1) return wrong_input(*this, index, "have rank 1 or 0: it is a list of integers");
   return to_int64s(tensor);
 }
 
 Result<int64_t> OpContext::int64_of_input(size_t index) const {
   const Tensor& tensor = input(index);
   if (tensor.element_count() == 1) return element_as_int64(tensor, 0);
-  return execution_error(
-      fmt::format("input {} must be one integer, its shape is {}", index, tensor.shape().to_string()));
+  return wrong_input(*this, index, "be one integer");
 }
 
 Result<double> OpContext::double_of_input(size_t index) const {
   const Tensor& tensor = input(index);
   if (tensor.element_count() == 1) return element_as_double(tensor, 0);
-  return execution_error(
-      fmt::format("input {} must be one number, its shape is {}", index, tensor.shape().to_string()));
+  return wrong_input(*this, index, "be one number");
 }
 
 std::optional<int64_t> OpContext::find_int(std::string_view name) const { return find<int64_t>(node_, name); }

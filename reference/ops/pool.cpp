@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/conv_input.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
@@ -75,7 +76,7 @@ template <class Finish>
 Status pool_planes(OpContext& op, const Finish& finish) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();
-  if (shape.rank() < 2) return execution_error("X must be [N, C, ...]");
+  if (shape.rank() < 2) return wrong_input(op, 0, "have rank 2 or more: [N,C,...]");
   std::vector<int64_t> dims(shape.rank(), 1);
   dims[0] = shape[0];
   dims[1] = shape[1];
@@ -251,19 +252,19 @@ Status op_max_unpool(OpContext& op) {
     const std::vector<int64_t> wanted = PX_TRY(op.int64s_of_input(2));
     shape = PX_TRY(Shape::create(wanted));
     if (shape.rank() != implied.rank() ||
-        !std::equal(implied.begin(), implied.end(), shape.begin(), std::less_equal<>())) {
-      return execution_error(fmt::format("output_shape {} does not hold {}", shape.to_string(), implied.to_string()));
-    }
+        !std::equal(implied.begin(), implied.end(), shape.begin(), std::less_equal<>()))
+      return wrong_shape("output_shape", shape, "be {} or larger along each axis", implied.to_string());
   }
   const std::vector<int64_t> indices = to_int64s(op.input(1));
   const Numbers<double> numbers(x);
-  if (static_cast<int64_t>(indices.size()) != numbers.size()) return execution_error("X and I differ in shape");
+  if (static_cast<int64_t>(indices.size()) != numbers.size())
+    return wrong_input(op, 1, "have the shape of X, {}", x.shape().to_string());
   std::vector<double> results(static_cast<size_t>(shape.element_count()), 0.0);
   const std::vector<int64_t> strides = strides_of(shape);
   for (size_t index = 0; index < indices.size(); ++index) {
-    if (indices[index] < 0 || indices[index] >= implied.element_count()) {
-      return execution_error(fmt::format("index {} is outside {}", indices[index], implied.to_string()));
-    }
+    if (indices[index] < 0 || indices[index] >= implied.element_count())
+      return wrong_value(fmt::format("element {} of I", index), indices[index], "be in [0, {}), the elements of {}",
+                         implied.element_count(), implied.to_string());
     const Walk<1> at(implied.dims(), {strides}, indices[index]);
     results[static_cast<size_t>(at.offset())] = numbers[static_cast<int64_t>(index)];
   }
@@ -292,9 +293,9 @@ Status op_max_roi_pool(OpContext& op) {
   const Shape& roi_shape = op.input(1).shape();
   const std::vector<int64_t> pooled = op.find_ints("pooled_shape").value_or(std::vector<int64_t>{});
   if (shape.rank() != 4 || roi_shape.rank() != 2 || roi_shape[1] != 5)
-    return execution_error("X must be [N, C, H, W] and rois [count, 5]");
+    return wrong_input(op, 0, "be [N,C,H,W], and rois, {}, be [n,5]", roi_shape.to_string());
   if (pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1)
-    return execution_error("pooled_shape must hold two positive numbers");
+    return wrong_attribute("pooled_shape", pooled, "be two sizes of 1 or more");
   const double scale = op.float_attribute("spatial_scale");
   const std::array<int64_t, 4> dims{roi_shape[0], shape[1], pooled[0], pooled[1]};
   const Shape result = PX_TRY(Shape::create(dims));
@@ -306,9 +307,10 @@ Status op_max_roi_pool(OpContext& op) {
     const auto corner = [&](int64_t which) { return std::round(rois[roi * 5 + which] * scale); };
     const double batch = rois[roi * 5];
     if (!(batch >= 0 && batch < static_cast<double>(shape[0])))
-      return execution_error(fmt::format("region {} is of sample {}", roi, batch));
+      return wrong_value(fmt::format("the batch entry of region {}", roi), batch, "be in [0, {})", shape[0]);
     for (int64_t which = 1; which < 5; ++which) {
-      if (!std::isfinite(corner(which))) return execution_error(fmt::format("region {} has no end", roi));
+      if (!std::isfinite(corner(which)))
+        return wrong_value(fmt::format("a corner of region {}", roi), corner(which), "be finite");
     }
     const Bin rows = bin_of(corner(2), corner(4), index / pooled[1] % pooled[0], pooled[0], shape[2]);
     const Bin columns = bin_of(corner(1), corner(3), index % pooled[1], pooled[1], shape[3]);

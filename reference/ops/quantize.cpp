@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/float_formats.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
@@ -46,17 +47,18 @@ class ScaleIndex {
     index.inner_ = count_of(x, axis + 1, x.rank());
     const int64_t block = op.find_int("block_size").value_or(0);
     if (scale.rank() == 1 && (block <= 0 || x.rank() != 1)) {
-      if (scale[0] != x[axis]) return execution_error(fmt::format("{} scales for an axis of {}", scale[0], x[axis]));
+      if (scale[0] != x[axis])
+        return wrong_input(op, 1, "be one number or have {} elements, one for each index along axis {}", x[axis], axis);
       index.count_ = x[axis];
       return index;
     }
     bool fits = block > 0 && scale.rank() == x.rank();
     for (size_t other = 0; fits && other < x.rank(); ++other)
       fits = scale[other] == (other == axis ? x[axis] / block + (x[axis] % block != 0 ? 1 : 0) : x[other]);
-    if (!fits) {
-      return execution_error(
-          fmt::format("scale {} does not fit x {} with block_size {}", scale.to_string(), x.to_string(), block));
-    }
+    if (!fits)
+      return wrong_input(
+          op, 1, "be one number, one for each index of an axis, or one for each block of {} along axis {} of x {}",
+          block, axis, x.to_string());
     index.block_ = block;
     index.count_ = scale[axis];
     index.blocked_ = true;
@@ -82,7 +84,7 @@ Result<DType> quantized_type(const OpContext& op) {
   const auto dtype = dtype_from_number(number);
   const FormalParameter* y = op.node().schema->output(0);
   if (!dtype.has_value() || !y->types->contains_tensor(*dtype))
-    return execution_error(fmt::format("attribute output_dtype is {}", number));
+    return wrong_attribute("output_dtype", number, "be the number of an element type that y may have");
   return *dtype;
 }
 
@@ -92,14 +94,14 @@ Result<DType> division_type(const OpContext& op) {
   if (number == 0) return is_floating(op.input(1).dtype()) ? op.input(1).dtype() : DType::float32;
   const auto dtype = dtype_from_number(number);
   if (!dtype.has_value() || !is_floating(*dtype))
-    return execution_error(fmt::format("attribute precision is {}", number));
+    return wrong_attribute("precision", number, "be the number of a floating type");
   return *dtype;
 }
 
 // The zero points of an integer y, one for each scale.
 Result<std::vector<int64_t>> zero_points(const OpContext& op, DType dtype, int64_t count) {
   if (!op.has_input(2)) return std::vector<int64_t>(static_cast<size_t>(count), 0);
-  if (op.input(2).element_count() != count) return execution_error("y_scale and y_zero_point differ in shape");
+  if (op.input(2).element_count() != count) return wrong_input(op, 2, "have {} elements, as many as the scale", count);
   if (is_floating(dtype)) return std::vector<int64_t>(static_cast<size_t>(count), 0);
   return to_int64s(op.input(2));
 }
@@ -143,13 +145,15 @@ Status op_dequantize_linear(OpContext& op) {
   std::vector<double> zeros(static_cast<size_t>(scales.size()), 0.0);
   if (op.has_input(2)) {
     if (op.input(2).element_count() != scales.size())
-      return execution_error("x_scale and x_zero_point differ in shape");
+      return wrong_input(op, 2, "have {} elements, as many as the scale", scales.size());
     load<double>(op.input(2), 0, zeros);
   }
   DType dtype = op.input(1).dtype();
   if (const int64_t number = op.find_int("output_dtype").value_or(0); number != 0) {
     dtype = dtype_from_number(number).value_or(DType::undefined);
-    if (!is_floating(dtype)) return unsupported(fmt::format("output_dtype {}", number));
+    if (!is_floating(dtype))
+      return unsupported(
+          fmt::format("attribute 'output_dtype' is {}; only floating types have a function here", number));
   }
   std::vector<double> results(static_cast<size_t>(x.element_count()));
   for (int64_t index = 0; index < x.element_count(); ++index) {

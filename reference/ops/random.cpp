@@ -8,6 +8,7 @@
 #include <cmath>
 #include <random>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 
@@ -81,13 +82,13 @@ Result<DType> type_asked(const OpContext& op, DType otherwise) {
   const auto number = op.find_int("dtype");
   if (!number.has_value()) return otherwise;
   const auto dtype = dtype_from_number(*number);
-  if (!dtype.has_value()) return execution_error(fmt::format("attribute dtype is {}", *number));
+  if (!dtype.has_value()) return wrong_attribute("dtype", *number, "be the number of an element type");
   return *dtype;
 }
 
 Status expect_float(DType dtype) {
   if (is_floating(dtype)) return {};
-  return execution_error(fmt::format("random numbers of type {}: dtype must name a floating type", name_of(dtype)));
+  return wrong_attribute("dtype", name_of(dtype), "be a floating type");
 }
 
 // One drawn number for each element, in row-major order.
@@ -148,7 +149,7 @@ Status op_bernoulli(OpContext& op) {
   std::vector<int64_t> drawn;
   for (double probability : probabilities.span()) {
     if (!(probability >= 0 && probability <= 1))
-      return execution_error(fmt::format("a probability of {}", probability));
+      return wrong_value("an element of the input", probability, "be a probability in [0, 1]");
     drawn.push_back(source.uniform() < probability ? 1 : 0);
   }
   if (is_floating(dtype)) {
@@ -156,7 +157,7 @@ Status op_bernoulli(OpContext& op) {
                          std::span<const double>(std::vector<double>(drawn.begin(), drawn.end())));
   }
   if (!is_integer(dtype) && dtype != DType::bool_)
-    return execution_error(fmt::format("draws of type {}", name_of(dtype)));
+    return wrong_attribute("dtype", name_of(dtype), "be an integer, floating or bool type");
   return op.set_output(0, dtype, input.shape(), std::span<const int64_t>(drawn));
 }
 
@@ -166,8 +167,9 @@ Status op_multinomial(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const int64_t samples = op.int_attribute("sample_size");
   const DType dtype = PX_TRY(type_asked(op, DType::int32));
-  if (shape.rank() != 2 || shape[1] < 1) return execution_error("the input must be [batch, classes]");
-  if (dtype != DType::int32 && dtype != DType::int64) return execution_error("attribute dtype must be int32 or int64");
+  if (shape.rank() != 2 || shape[1] < 1) return wrong_input(op, 0, "be [batch,classes] with one class or more");
+  if (dtype != DType::int32 && dtype != DType::int64)
+    return wrong_attribute("dtype", name_of(dtype), "be int32 or int64");
   const std::array<int64_t, 2> dims{shape[0], samples};
   const Shape result = PX_TRY(Shape::create(dims));
   const Numbers<double> logarithms(op.input(0));
@@ -180,7 +182,9 @@ Status op_multinomial(OpContext& op) {
     for (double logarithm : classes) {
       cumulative.push_back((cumulative.empty() ? 0.0 : cumulative.back()) + std::exp(logarithm - highest));
     }
-    if (!std::isfinite(cumulative.back())) return execution_error("a row has no finite greatest logarithm");
+    if (!std::isfinite(cumulative.back()))
+      return wrong_value(fmt::format("the sum of probabilities of row {}", row), cumulative.back(),
+                         "be finite: the row's greatest logarithm must be");
     for (int64_t sample = 0; sample < samples; ++sample) {
       const double location = source.uniform() * cumulative.back();
       const auto found = std::upper_bound(cumulative.begin(), cumulative.end(), location);
@@ -208,7 +212,7 @@ Status keep_all(OpContext& op) {
 // output = scale * data * mask with scale = 1 / (1 - ratio); an element is kept where a uniform number is not below the
 // ratio.
 Status drop(OpContext& op, double ratio) {
-  if (!(ratio >= 0 && ratio < 1)) return execution_error(fmt::format("a ratio of {}: it must lie in [0, 1)", ratio));
+  if (!(ratio >= 0 && ratio < 1)) return wrong_value("the ratio", ratio, "be in [0, 1)");
   if (ratio == 0) return keep_all(op);
   const Tensor& data = op.input(0);
   const Numbers<double> numbers(data);

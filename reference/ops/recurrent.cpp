@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/kernels/lanes.h"
 #include "reference/ops/families.h"
 
@@ -188,7 +189,7 @@ Status op_lstm(OpContext& op) {
   if (op.has_input(7)) {
     peepholes.resize(static_cast<size_t>(plan.directions * 3 * plan.hidden));
     if (op.input(7).element_count() != static_cast<int64_t>(peepholes.size()))
-      return execution_error("P must be [directions, 3 * hidden_size]");
+      return wrong_input(op, 7, "be [{},{}]", plan.directions, 3 * plan.hidden);
     load<double>(op.input(7), 0, peepholes);
   }
   PX_TRY(run_recurrence(op, plan, [&](const Share& share) -> CellStep {

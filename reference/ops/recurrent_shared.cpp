@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/kernels/elementary.h"
 #include "reference/kernels/lanes.h"
 #include "reference/kernels/products_kernel.h"
@@ -64,7 +65,8 @@ Result<std::vector<Activation>> read_activations(const OpContext& op, const std:
   for (const std::string& name : names) {
     const auto* row = std::find_if(std::begin(kActivations), std::end(kActivations),
                                    [&](const ActivationRow& candidate) { return same_name(candidate.name, name); });
-    if (row == std::end(kActivations)) return unsupported(fmt::format("activation '{}'", name));
+    if (row == std::end(kActivations))
+      return unsupported(fmt::format("activation '{}' is none that the specification names", name));
     const double alpha = row->has_alpha && next_alpha < alphas.size() ? alphas[next_alpha++] : row->alpha;
     const double beta = row->has_beta && next_beta < betas.size() ? betas[next_beta++] : row->beta;
     activations.emplace_back([row, alpha, beta](std::span<double> values) { row->function(values, alpha, beta); });
@@ -76,8 +78,7 @@ Result<std::vector<Activation>> read_activations(const OpContext& op, const std:
 Status expect_shape(const OpContext& op, size_t index, std::initializer_list<int64_t> dims) {
   const Shape wanted = PX_TRY(make_shape(dims));
   if (!op.has_input(index) || op.input(index).shape() == wanted) return {};
-  return execution_error(fmt::format("input {} has shape {}, it must have {}", index,
-                                     op.input(index).shape().to_string(), wanted.to_string()));
+  return wrong_input(op, index, "have shape {}", wanted.to_string());
 }
 
 // The numbers of an optional input, zeros where it is not there.
@@ -124,7 +125,7 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
                                       const std::vector<std::string>& default_activations) {
   const Shape& x_shape = op.input(0).shape();
   const Shape& r_shape = op.input(2).shape();
-  if (x_shape.rank() != 3 || r_shape.rank() != 3) return execution_error("X, W and R must have 3 axes");
+  if (x_shape.rank() != 3 || r_shape.rank() != 3) return wrong_input(op, x_shape.rank() != 3 ? 0 : 2, "have rank 3");
   Recurrence plan;
   plan.gates = gates;
   plan.batch_first = op.find_int("layout").value_or(0) != 0;
@@ -135,7 +136,7 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   std::string direction = op.string_attribute("direction");
   if (direction == "foward") direction = "forward";  // the default of GRU-1, as misspelt there
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
-    return execution_error("attribute direction is '" + direction + "'");
+    return wrong_attribute("direction", direction, "be forward, reverse or bidirectional");
   plan.directions = direction == "bidirectional" ? 2 : 1;
   plan.reverse_only = direction == "reverse";
   plan.clip = op.find_float("clip").value_or(0.0);
@@ -151,10 +152,10 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   plan.lengths.assign(static_cast<size_t>(plan.batch), plan.steps);
   if (op.has_input(4)) plan.lengths = PX_TRY(op.int64s_of_input(4));
   if (static_cast<int64_t>(plan.lengths.size()) != plan.batch)
-    return execution_error("sequence_lens needs one length for each sample");
+    return wrong_input(op, 4, "have {} elements, one length for each batch entry", plan.batch);
   for (int64_t length : plan.lengths) {
     if (length < 0 || length > plan.steps)
-      return execution_error(fmt::format("a sequence length of {}, there are {} steps", length, plan.steps));
+      return wrong_value("a length in sequence_lens", length, "be in [0, {}], the number of steps", plan.steps);
   }
   plan.initial_h = PX_TRY(read_state(op, 5, plan));
   std::vector<std::string> names = op.find_strings("activations").value_or(std::vector<std::string>{});
@@ -164,7 +165,8 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
     names.insert(names.end(), default_activations.begin(), default_activations.end());
   }
   if (names.size() != default_activations.size() * static_cast<size_t>(plan.directions))
-    return execution_error(fmt::format("{} activations are given", names.size()));
+    return wrong_length("attribute 'activations'", names.size(), "have {}",
+                        default_activations.size() * static_cast<size_t>(plan.directions));
   plan.activations = PX_TRY(read_activations(op, names));
   return plan;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/axes.h"
 #include "reference/ops/families.h"
 #include "reference/ops/linear_map.h"
@@ -56,7 +57,9 @@ Result<double> original_position(const ResizeOptions& options, const ResizeAxis&
     if (axis.output == 1) return 0.5 * (axis.roi_begin + axis.roi_end) * (input - 1);
     return axis.roi_begin * (input - 1) + x * (axis.roi_end - axis.roi_begin) * (input - 1) / (wanted - 1);
   }
-  return execution_error("attribute coordinate_transformation_mode is '" + options.coordinates + "'");
+  return wrong_attribute("coordinate_transformation_mode", options.coordinates,
+                         "be half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, "
+                         "tf_half_pixel_for_nn or tf_crop_and_resize");
 }
 
 Result<int64_t> nearest_position(const ResizeOptions& options, double x) {
@@ -66,7 +69,7 @@ Result<int64_t> nearest_position(const ResizeOptions& options, double x) {
   const bool half = x - floor == 0.5;
   if (options.nearest == "round_prefer_floor") return static_cast<int64_t>(half ? floor : std::floor(x + 0.5));
   if (options.nearest == "round_prefer_ceil") return static_cast<int64_t>(half ? floor + 1 : std::floor(x + 0.5));
-  return execution_error("attribute nearest_mode is '" + options.nearest + "'");
+  return wrong_attribute("nearest_mode", options.nearest, "be round_prefer_floor, round_prefer_ceil, floor or ceil");
 }
 
 double cubic_weight(double distance, double a) {
@@ -109,7 +112,8 @@ Result<std::vector<double>> positions_of(const ResizeOptions& options, const Res
   for (int64_t location = 0; location < axis.output; ++location) {
     positions.push_back(PX_TRY(original_position(options, axis, static_cast<double>(location))));
     if (!(std::fabs(positions.back()) < 1e15))
-      return execution_error(fmt::format("position {} of the output stands for {}", location, positions.back()));
+      return wrong_value(fmt::format("the position that output position {} stands for", location), positions.back(),
+                         "be below 1e15; check scales and roi");
   }
   return positions;
 }
@@ -214,11 +218,13 @@ Status resize(OpContext& op, const ResizeOptions& options, const std::vector<Res
   for (const ResizeAxis& axis : axes) {
     dims.push_back(axis.output);
     if (axis.output > kLongest && !is_untouched(options, axis))
-      return out_of_memory(fmt::format("an axis of {} elements is too long to be resized", axis.output));
+      return out_of_memory(fmt::format(
+          "a resized axis has {} elements; it must have at most {}, as the weights of an axis are held at once",
+          axis.output, kLongest));
   }
   const Shape shape = PX_TRY(Shape::create(dims));
   if (shape.element_count() == 0) return op.set_output(0, PX_TRY(op.allocate(op.input(0).dtype(), shape)));
-  if (op.input(0).element_count() == 0) return execution_error("X has no elements to make elements from");
+  if (op.input(0).element_count() == 0) return wrong_input(op, 0, "have one element or more, as the output has some");
   return options.mode == "nearest" ? take_nearest(op, options, axes, shape)
                                    : interpolate_axes(op, options, axes, shape);
 }
@@ -239,7 +245,7 @@ Status keep_aspect(const OpContext& op, std::vector<ResizeAxis>& axes, const std
   const std::string policy = op.find_string("keep_aspect_ratio_policy").value_or("stretch");
   if (policy == "stretch") return {};
   if (policy != "not_larger" && policy != "not_smaller")
-    return execution_error("attribute keep_aspect_ratio_policy is '" + policy + "'");
+    return wrong_attribute("keep_aspect_ratio_policy", policy, "be stretch, not_larger or not_smaller");
   double scale = axes[chosen[0]].scale;
   for (size_t axis : chosen)
     scale = policy == "not_larger" ? std::min(scale, axes[axis].scale) : std::max(scale, axes[axis].scale);
@@ -262,17 +268,22 @@ Result<std::vector<ResizeAxis>> plan_axes(const OpContext& op) {
   const std::vector<double> scales = PX_TRY(doubles_of_input(op, 2));
   std::vector<int64_t> sizes;
   if (op.has_input(3)) sizes = PX_TRY(op.int64s_of_input(3));
-  if (scales.empty() == sizes.empty()) return execution_error("exactly one of scales and sizes must be given");
+  if (scales.empty() == sizes.empty())
+    return execution_error(fmt::format("scales has {} entries and sizes {}; exactly one of them must have some",
+                                       scales.size(), sizes.size()));
   if (std::max(scales.size(), sizes.size()) != chosen.size())
-    return execution_error(fmt::format("scales or sizes must have {} entries", chosen.size()));
+    return wrong_length(scales.empty() ? "input 'sizes'" : "input 'scales'", std::max(scales.size(), sizes.size()),
+                        "have {}, one for each axis", chosen.size());
   for (size_t index = 0; index < chosen.size(); ++index) {
     ResizeAxis& axis = axes[chosen[index]];
     if (!scales.empty()) {
       if (!(scales[index] > 0 && scales[index] < 1e9))
-        return execution_error(fmt::format("a scale of {}", scales[index]));
+        return wrong_value(fmt::format("the scale of axis {}", chosen[index]), scales[index],
+                           "be positive and below 1e9");
       axis = axis_from_scale(axis.input, scales[index]);
     } else {
-      if (sizes[index] < 0) return execution_error(fmt::format("a size of {}", sizes[index]));
+      if (sizes[index] < 0)
+        return wrong_value(fmt::format("the size asked for axis {}", chosen[index]), sizes[index], "be 0 or more");
       axis.output = sizes[index];
       axis.scale = static_cast<double>(sizes[index]) / static_cast<double>(axis.input);
     }
@@ -295,7 +306,7 @@ Status op_resize(OpContext& op) {
   options.extrapolation = op.float_attribute("extrapolation_value");
   options.antialias = op.find_int("antialias").value_or(0) != 0 && options.mode != "nearest";
   if (options.mode != "nearest" && options.mode != "linear" && options.mode != "cubic")
-    return execution_error("attribute mode is '" + options.mode + "'");
+    return wrong_attribute("mode", options.mode, "be nearest, linear or cubic");
   const std::vector<ResizeAxis> axes = PX_TRY(plan_axes(op));
   return resize(op, options, axes);
 }
@@ -308,13 +319,14 @@ Status upsample(OpContext& op, const std::vector<double>& scales) {
   options.nearest = "floor";
   if (options.mode == "bilinear") options.mode = "linear";
   if (options.mode != "nearest" && options.mode != "linear")
-    return execution_error("attribute mode is '" + options.mode + "'");
+    return wrong_attribute("mode", options.mode, "be nearest or linear");
   const Shape& shape = op.input(0).shape();
   if (scales.size() != shape.rank())
-    return execution_error(fmt::format("{} scales for rank {}", scales.size(), shape.rank()));
+    return wrong_length("the list of scales", scales.size(), "have {}, one for each axis", shape.rank());
   std::vector<ResizeAxis> axes;
   for (size_t axis = 0; axis < scales.size(); ++axis) {
-    if (!(scales[axis] > 0 && scales[axis] < 1e9)) return execution_error(fmt::format("a scale of {}", scales[axis]));
+    if (!(scales[axis] > 0 && scales[axis] < 1e9))
+      return wrong_value(fmt::format("the scale of axis {}", axis), scales[axis], "be positive and below 1e9");
     axes.push_back(axis_from_scale(shape[axis], scales[axis]));
   }
   return resize(op, options, axes);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 
@@ -57,7 +58,7 @@ Status arg_best(OpContext& op, Better better) {
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), shape.rank()));
   const bool last = op.find_int("select_last_index").value_or(0) != 0;
   const AxisLines lines = lines_of(shape, axis);
-  if (lines.length == 0) return execution_error("the axis has no elements");
+  if (lines.length == 0) return wrong_input(op, 0, "have one element or more along axis {}", axis);
   std::vector<int64_t> dims(shape.begin(), shape.end());
   if (op.int_attribute("keepdims") != 0)
     dims[axis] = 1;
@@ -122,8 +123,7 @@ Status op_top_k(OpContext& op) {
   const int64_t k = op.since_version() < 10 ? op.int_attribute("k") : PX_TRY(op.int64_of_input(1));
   const bool largest = op.find_int("largest").value_or(1) != 0;
   const AxisLines lines = lines_of(x.shape(), axis);
-  if (k < 0 || k > lines.length)
-    return execution_error(fmt::format("k is {}, the axis has {} elements", k, lines.length));
+  if (k < 0 || k > lines.length) return wrong_value("k", k, "be in [0, {}], the size of axis {}", lines.length, axis);
   const Shape shape = PX_TRY(with_dim(x.shape(), axis, k));
   std::vector<int64_t> indices(static_cast<size_t>(shape.element_count()));
   const AxisLines out = lines_of(shape, axis);

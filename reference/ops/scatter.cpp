@@ -4,6 +4,7 @@
 #include <cmath>
 #include <complex>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"
@@ -15,7 +16,8 @@ namespace {
 Status combine_complex(OpContext& op, const Tensor& data, const Tensor& updates, const std::vector<int64_t>& positions,
                        const std::string& reduction) {
   if (reduction != "add" && reduction != "mul")
-    return unsupported("the reduction '" + reduction + "' of complex numbers");
+    return unsupported(
+        fmt::format("attribute 'reduction' is '{}'; add and mul have a function for complex numbers", reduction));
   std::vector<double> real, imaginary;
   for (int64_t index = 0; index < data.element_count(); ++index) {
     const std::complex<double> value = element_as_complex(data, index);
@@ -45,9 +47,8 @@ Status apply_updates(OpContext& op, const Tensor& data, const Tensor& updates, c
       copy_run(updates, static_cast<int64_t>(index), output, positions[index], 1);
     return op.set_output(0, std::move(output));
   }
-  if (reduction != "add" && reduction != "mul" && reduction != "max" && reduction != "min") {
-    return execution_error(fmt::format("attribute reduction is '{}'", reduction));
-  }
+  if (reduction != "add" && reduction != "mul" && reduction != "max" && reduction != "min")
+    return wrong_attribute("reduction", reduction, "be none, add, mul, max or min");
   if (is_complex(data.dtype())) return combine_complex(op, data, updates, positions, reduction);
   return with_number_type(data.dtype(), [&](auto number) -> Status {
     using T = decltype(number);
@@ -72,7 +73,7 @@ Status apply_updates(OpContext& op, const Tensor& data, const Tensor& updates, c
 }
 
 Error out_of_range(int64_t index, int64_t dim) {
-  return execution_error(fmt::format("index {} is out of range for a dimension of {}", index, dim));
+  return wrong_value("an index", index, "be in [{}, {}), the axis has {} elements", -dim, dim, dim);
 }
 
 // output[index with `axis` replaced by indices[index]] = updates[index]. Also Scatter, its earlier name.
@@ -81,14 +82,12 @@ Status op_scatter_elements(OpContext& op) {
   const Tensor& indices = op.input(1);
   const size_t rank = data.shape().rank();
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), rank));
-  if (!(indices.shape() == op.input(2).shape()) || indices.shape().rank() != rank) {
-    return execution_error("indices and updates must have one shape, of the rank of data");
-  }
+  if (!(indices.shape() == op.input(2).shape()) || indices.shape().rank() != rank)
+    return wrong_input(op, 1, "have the shape of updates, {}, and the rank of data, {}",
+                       op.input(2).shape().to_string(), rank);
   for (size_t other = 0; other < rank; ++other) {
-    if (other != axis && indices.shape()[other] > data.shape()[other]) {
-      return execution_error(
-          fmt::format("indices {} reach beyond data {}", indices.shape().to_string(), data.shape().to_string()));
-    }
+    if (other != axis && indices.shape()[other] > data.shape()[other])
+      return wrong_input(op, 1, "be no larger than data {} along axis {}", data.shape().to_string(), other);
   }
   std::vector<int64_t> strides = strides_of(data.shape());
   const int64_t along = strides[axis];
@@ -109,17 +108,13 @@ Status op_scatter_nd(OpContext& op) {
   const Tensor& data = op.input(0);
   const Shape& shape = data.shape();
   const Shape& asked = op.input(1).shape();
-  if (asked.rank() < 1 || asked[asked.rank() - 1] > static_cast<int64_t>(shape.rank())) {
-    return execution_error(
-        fmt::format("indices {} name more axes than data {} has", asked.to_string(), shape.to_string()));
-  }
+  if (asked.rank() < 1 || asked[asked.rank() - 1] > static_cast<int64_t>(shape.rank()))
+    return wrong_input(op, 1, "have rank 1 or more and a last axis of at most {}, the rank of data", shape.rank());
   const auto width = static_cast<size_t>(asked[asked.rank() - 1]);
   const int64_t tuples = count_of(asked, 0, asked.rank() - 1);
   const int64_t run = count_of(shape, width, shape.rank());
-  if (op.input(2).element_count() != tuples * run) {
-    return execution_error(
-        fmt::format("updates {} do not fit indices {}", op.input(2).shape().to_string(), asked.to_string()));
-  }
+  if (op.input(2).element_count() != tuples * run)
+    return wrong_input(op, 2, "have {} elements for indices {}", tuples * run, asked.to_string());
   const std::vector<int64_t> strides = strides_of(shape);
   const std::vector<int64_t> indices = to_int64s(op.input(1));
   std::vector<int64_t> positions;
@@ -142,20 +137,20 @@ Status op_tensor_scatter(OpContext& op) {
   const Shape& shape = past.shape();
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), shape.rank()));
   const std::string mode = op.string_attribute("mode");
-  if (axis == 0 || update.shape().rank() != shape.rank() || (mode != "linear" && mode != "circular")) {
-    return execution_error(
-        "axis must not be the batch, update must have the rank of past_cache, mode be linear or circular");
-  }
+  if (axis == 0 || update.shape().rank() != shape.rank() || (mode != "linear" && mode != "circular"))
+    return wrong_input(
+        op, 1,
+        "have the rank of past_cache, {}; 'axis' ({}) must not be 0 and 'mode' ('{}') must be linear or circular",
+        shape.rank(), axis, mode);
   for (size_t other = 0; other < shape.rank(); ++other) {
-    if (other == axis ? update.shape()[other] > shape[other] : update.shape()[other] != shape[other]) {
-      return execution_error(
-          fmt::format("update {} does not fit past_cache {}", update.shape().to_string(), shape.to_string()));
-    }
+    if (other == axis ? update.shape()[other] > shape[other] : update.shape()[other] != shape[other])
+      return wrong_input(op, 1, "have the shape of past_cache, {}, and be no longer along axis {}", shape.to_string(),
+                         axis);
   }
   std::vector<int64_t> starts(static_cast<size_t>(shape[0]), 0);
   if (op.has_input(2)) starts = PX_TRY(op.int64s_of_input(2));
   if (static_cast<int64_t>(starts.size()) != shape[0])
-    return execution_error("write_indices needs one entry for each sample");
+    return wrong_input(op, 2, "have {} elements, one for each batch entry", shape[0]);
   const int64_t length = update.shape()[axis];
   const int64_t inner = count_of(shape, axis + 1, shape.rank());
   const int64_t middle = count_of(shape, 1, axis);
@@ -179,9 +174,10 @@ Status op_one_hot(OpContext& op) {
   const Tensor& values = op.input(2);
   const size_t rank = indices.shape().rank();
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), rank + 1));
-  if (values.element_count() != 2) return execution_error("values must hold [off_value, on_value]");
+  if (values.element_count() != 2) return wrong_input(op, 2, "be [off,on]");
   const double given_depth = PX_TRY(op.double_of_input(1));
-  if (!(given_depth >= 0 && given_depth < 1e15)) return execution_error(fmt::format("depth is {}", given_depth));
+  if (!(given_depth >= 0 && given_depth < 1e15))
+    return wrong_value("input 'depth'", given_depth, "be 0 or more and below 1e15");
   const auto depth = static_cast<int64_t>(given_depth);
   std::vector<int64_t> dims(indices.shape().begin(), indices.shape().end());
   dims.insert(dims.begin() + static_cast<ptrdiff_t>(axis), depth);

@@ -5,6 +5,7 @@
 #include <complex>
 #include <numeric>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"
@@ -56,9 +57,8 @@ Status op_compress(OpContext& op) {
   const Tensor input = given.has_value() ? op.input(0) : op.input(0).reshaped(Shape{op.input(0).element_count()});
   const size_t axis = PX_TRY(normalize_axis(given.value_or(0), input.shape().rank()));
   const auto condition = op.input(1).as<uint8_t>();
-  if (op.input(1).shape().rank() != 1 || static_cast<int64_t>(condition.size()) > input.shape()[axis]) {
-    return execution_error("condition must be a list, no longer than the axis");
-  }
+  if (op.input(1).shape().rank() != 1 || static_cast<int64_t>(condition.size()) > input.shape()[axis])
+    return wrong_input(op, 1, "have rank 1 and at most {} elements, the size of the axis", input.shape()[axis]);
   std::vector<int64_t> chosen;
   for (size_t index = 0; index < condition.size(); ++index) {
     if (condition[index] != 0) chosen.push_back(static_cast<int64_t>(index));
@@ -149,7 +149,7 @@ Result<PadArguments> pad_arguments(const OpContext& op) {
   std::iota(axes.begin(), axes.end(), 0);
   if (op.has_input(3)) axes = PX_TRY_CONTEXT("axes", normalize_axes(to_int64s(op.input(3)), rank));
   if (pads.size() != 2 * axes.size())
-    return execution_error(fmt::format("pads has {} entries for {} axes", pads.size(), axes.size()));
+    return wrong_length(fmt::format("'{}'", attribute), pads.size(), "have {}, two for each axis", 2 * axes.size());
   PadArguments arguments{std::vector<int64_t>(rank, 0), std::vector<int64_t>(rank, 0), {}};
   for (size_t index = 0; index < axes.size(); ++index) {
     arguments.begin[axes[index]] = pads[index];
@@ -157,7 +157,7 @@ Result<PadArguments> pad_arguments(const OpContext& op) {
   }
   const DType dtype = op.input(0).dtype();
   if (by_input && op.has_input(2)) {
-    if (op.input(2).element_count() != 1) return execution_error("constant_value must be one element");
+    if (op.input(2).element_count() != 1) return wrong_input(op, 2, "be one element");
     arguments.fill = op.input(2);
     return arguments;
   }
@@ -186,7 +186,7 @@ Status op_pad(OpContext& op) {
   const PadArguments pads = PX_TRY(pad_arguments(op));
   const std::string mode = op.string_attribute("mode");
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
-    return execution_error("attribute mode is '" + mode + "'");
+    return wrong_attribute("mode", mode, "be constant, reflect, edge or wrap");
   std::vector<int64_t> dims(data.shape().begin(), data.shape().end());
   for (size_t axis = 0; axis < dims.size(); ++axis)
     dims[axis] = wrapping_add(dims[axis], wrapping_add(pads.begin[axis], pads.end[axis]));
@@ -232,20 +232,22 @@ Result<std::array<int64_t, 5>> im2col_and_block(const OpContext& op) {
   const int64_t block = op.int_attribute("blocksize");
   constexpr int64_t kLargest = int64_t{1} << 40;  // of a dimension, so that their products below stay in range
   if (shape.rank() != 4 || block < 1 || block > 65536 || *std::max_element(shape.begin(), shape.end()) > kLargest)
-    return execution_error(fmt::format("input {} with blocksize {}", shape.to_string(), block));
+    return wrong_input(op, 0, "be [N,C,H,W] with dimensions of at most {}, and 'blocksize', {}, be in [1, 65536]",
+                       kLargest, block);
   return std::array<int64_t, 5>{shape[0], shape[1], shape[2], shape[3], block};
 }
 
 Status op_depth_to_space(OpContext& op) {
   const auto [n, c, h, w, b] = PX_TRY(im2col_and_block(op));
-  if (c % (b * b) != 0) return execution_error(fmt::format("{} channels are no multiple of {}", c, b * b));
+  if (c % (b * b) != 0)
+    return wrong_value("the number of channels", c, "be a multiple of the square of 'blocksize', {}", b * b);
   const std::array<int64_t, 4> result{n, c / (b * b), h * b, w * b};
   const std::string mode = op.find_string("mode").value_or("DCR");
   if (mode == "DCR") {
     return rearrange(op, std::array<int64_t, 6>{n, b, b, c / (b * b), h, w}, std::array<size_t, 6>{0, 3, 4, 1, 5, 2},
                      result);
   }
-  if (mode != "CRD") return execution_error("attribute mode must be DCR or CRD");
+  if (mode != "CRD") return wrong_attribute("mode", mode, "be DCR or CRD");
   return rearrange(op, std::array<int64_t, 6>{n, c / (b * b), b, b, h, w}, std::array<size_t, 6>{0, 1, 4, 2, 5, 3},
                    result);
 }
@@ -254,12 +256,12 @@ Status op_depth_to_space(OpContext& op) {
 Status op_space_to_depth(OpContext& op) {
   const auto [n, c, h, w, b] = PX_TRY(im2col_and_block(op));
   if (h % b != 0 || w % b != 0)
-    return execution_error(fmt::format("a feature map of {} x {} has no whole blocks of {}", h, w, b));
+    return execution_error(fmt::format("H and W are {} and {}; they must be multiples of 'blocksize', {}", h, w, b));
   const std::array<int64_t, 6> seen{n, c, h / b, b, w / b, b};
   const std::array<int64_t, 4> result{n, c * b * b, h / b, w / b};
   const std::string mode = op.find_string("mode").value_or("DCR");
   if (mode == "DCR") return rearrange(op, seen, std::array<size_t, 6>{0, 3, 5, 1, 2, 4}, result);
-  if (mode != "CRD") return execution_error("attribute mode must be DCR or CRD");
+  if (mode != "CRD") return wrong_attribute("mode", mode, "be DCR or CRD");
   return rearrange(op, seen, std::array<size_t, 6>{0, 1, 3, 5, 2, 4}, result);
 }
 
@@ -270,15 +272,17 @@ Status op_reverse_sequence(OpContext& op) {
   const int64_t time = op.int_attribute("time_axis");
   const int64_t batch = op.int_attribute("batch_axis");
   const std::vector<int64_t> lengths = PX_TRY(op.int64s_of_input(1));
-  if (shape.rank() < 2 || time < 0 || time > 1 || batch < 0 || batch > 1 || time == batch) {
-    return execution_error("time_axis and batch_axis must be 0 and 1 in some order");
-  }
+  if (shape.rank() < 2 || time < 0 || time > 1 || batch < 0 || batch > 1 || time == batch)
+    return wrong_input(op, 0, "have rank 2 or more, and time_axis {} and batch_axis {} be 0 and 1 in either order",
+                       time, batch);
   const auto time_axis = static_cast<size_t>(time);
   const auto batch_axis = static_cast<size_t>(batch);
   if (static_cast<int64_t>(lengths.size()) != shape[batch_axis])
-    return execution_error("sequence_lens needs one length for each sample");
+    return wrong_input(op, 1, "have {} elements, one for each batch entry", shape[batch_axis]);
   for (int64_t length : lengths) {
-    if (length < 0 || length > shape[time_axis]) return execution_error(fmt::format("a sequence length of {}", length));
+    if (length < 0 || length > shape[time_axis])
+      return wrong_value("a length in sequence_lens", length, "be in [0, {}], the size of the time axis",
+                         shape[time_axis]);
   }
   const std::vector<int64_t> strides = strides_of(shape);
   Tensor output = PX_TRY(op.allocate(input.dtype(), shape));

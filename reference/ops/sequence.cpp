@@ -2,6 +2,7 @@
 // Sequences and optionals: values that hold values.
 #include <numeric>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/move.h"
 #include "reference/ops/stack.h"
@@ -12,9 +13,8 @@ namespace {
 // A position that may count from the back; `end` positions are valid.
 Result<size_t> position_in(const OpContext& op, size_t input, int64_t count, int64_t end) {
   const int64_t given = PX_TRY(op.int64_of_input(input));
-  if (given < -count || given >= end) {
-    return execution_error(fmt::format("position {} is outside a sequence of {}", given, count));
-  }
+  if (given < -count || given >= end)
+    return wrong_value("the position", given, "be in [{}, {}), the sequence has {} elements", -count, end, count);
   return static_cast<size_t>(given < 0 ? given + count : given);
 }
 
@@ -54,7 +54,7 @@ Status op_sequence_construct(OpContext& op) {
 Status op_sequence_empty(OpContext& op) {
   const int64_t number = op.find_int("dtype").value_or(static_cast<int64_t>(DType::float32));
   const auto dtype = dtype_from_number(number);
-  if (!dtype.has_value()) return execution_error(fmt::format("attribute dtype is {}", number));
+  if (!dtype.has_value()) return wrong_attribute("dtype", number, "be the number of an element type");
   return op.set_output(0, SequenceValue{TypeInfo::tensor(op.carried(*dtype)), {}});
 }
 
@@ -72,10 +72,8 @@ Status op_sequence_at(OpContext& op) {
 Status op_sequence_insert(OpContext& op) {
   SequenceValue sequence = op.value(0).sequence();
   const int64_t count = count_in(sequence);
-  if (op.input(1).dtype() != sequence.element_type.dtype) {
-    return execution_error(fmt::format("a tensor of {} does not fit a sequence of {}", name_of(op.input(1).dtype()),
-                                       to_string(sequence.element_type)));
-  }
+  if (op.input(1).dtype() != sequence.element_type.dtype)
+    return wrong_input(op, 1, "be of the element type of the sequence, {}", to_string(sequence.element_type));
   const size_t position = op.has_input(2) ? PX_TRY(position_in(op, 2, count, count + 1)) : sequence.items.size();
   sequence.items.insert(sequence.items.begin() + static_cast<ptrdiff_t>(position), op.value(1));
   return op.set_output(0, std::move(sequence));
@@ -84,7 +82,7 @@ Status op_sequence_insert(OpContext& op) {
 Status op_sequence_erase(OpContext& op) {
   SequenceValue sequence = op.value(0).sequence();
   const int64_t count = count_in(sequence);
-  if (count == 0) return execution_error("the sequence is empty");
+  if (count == 0) return broken_rule("the sequence has no elements", "have one to be erased");
   const size_t position = op.has_input(1) ? PX_TRY(position_in(op, 1, count, count)) : sequence.items.size() - 1;
   sequence.items.erase(sequence.items.begin() + static_cast<ptrdiff_t>(position));
   return op.set_output(0, std::move(sequence));
@@ -102,7 +100,7 @@ Status op_split_to_sequence(OpContext& op) {
     parts = to_int64s(op.input(1));
     if (op.input(1).shape().rank() == 0) {
       const int64_t each = parts[0];
-      if (each <= 0) return execution_error(fmt::format("split is {}", each));
+      if (each <= 0) return wrong_value("input 'split'", each, "be 1 or more");
       parts.assign(static_cast<size_t>(length / each), each);
       if (length % each != 0) parts.push_back(length % each);
     }
@@ -110,18 +108,20 @@ Status op_split_to_sequence(OpContext& op) {
   const bool drop = !op.has_input(1) && op.int_attribute("keepdims") == 0;
   int64_t begin = 0;
   for (int64_t part : parts) {
-    if (part < 0 || begin + part > length) return execution_error("split does not fit the axis");
+    if (part < 0 || begin + part > length)
+      return wrong_value("the size of a part", part, "be 0 or more, and the {} elements of the axis hold all parts",
+                         length);
     sequence.items.emplace_back(drop ? PX_TRY(slice_at(op, input, axis, begin))
                                      : PX_TRY(slice_range(op, input, axis, begin, part)));
     begin += part;
   }
-  if (begin != length) return execution_error(fmt::format("split covers {} of {} elements", begin, length));
+  if (begin != length) return wrong_value("the sum of the parts' sizes", begin, "be {}, the size of the axis", length);
   return op.set_output(0, std::move(sequence));
 }
 
 Status op_concat_from_sequence(OpContext& op) {
   const SequenceValue& sequence = op.value(0).sequence();
-  if (sequence.items.empty()) return execution_error("the sequence is empty");
+  if (sequence.items.empty()) return broken_rule("the sequence has no elements", "have one or more to be joined");
   const Tensor& first = sequence.items[0].tensor();
   if (op.int_attribute("new_axis") != 0) {
     const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), first.shape().rank() + 1));
@@ -132,10 +132,9 @@ Status op_concat_from_sequence(OpContext& op) {
   for (const Value& item : sequence.items) {
     const Shape& shape = item.tensor().shape();
     for (size_t other = 0; other < first.shape().rank(); ++other) {
-      if (shape.rank() != first.shape().rank() || (other != axis && shape[other] != first.shape()[other])) {
-        return execution_error(
-            fmt::format("shapes {} and {} cannot be joined", first.shape().to_string(), shape.to_string()));
-      }
+      if (shape.rank() != first.shape().rank() || (other != axis && shape[other] != first.shape()[other]))
+        return wrong_shape("an element of the sequence", shape, "have the shape of the first, {}, outside axis {}",
+                           first.shape().to_string(), axis);
     }
     length += shape[axis];
   }
@@ -158,7 +157,9 @@ Status op_sequence_map(OpContext& op) {
   const int64_t count = count_in(op.value(0).sequence());
   std::vector<SequenceValue> results(op.output_count());
   const Graph& body = op.body("body");
-  if (body.outputs.size() != results.size()) return execution_error("the body has another number of outputs");
+  if (body.outputs.size() != results.size())
+    return wrong_value("the number of outputs of the body", body.outputs.size(), "be {}, that of the node",
+                       results.size());
   for (size_t index = 0; index < results.size(); ++index) {
     results[index].element_type = carried_type(op, body.output_type(index));
     results[index].element_type.dims.reset();
@@ -168,7 +169,7 @@ Status op_sequence_map(OpContext& op) {
     for (size_t index = 0; index < op.input_count(); ++index) {
       const Value& value = op.value(index);
       if (value.is_sequence() && count_in(value.sequence()) != count)
-        return execution_error("the sequences differ in length");
+        return wrong_length(input_name(op, index), value.sequence().items.size(), "have {}, as the first one", count);
       arguments.push_back(value.is_sequence() ? value.sequence().items[static_cast<size_t>(position)] : value);
     }
     std::vector<Value> outputs = PX_TRY(op.run_body("body", Frame::Kind::body, position, std::move(arguments)));
@@ -185,7 +186,8 @@ Status op_optional(OpContext& op) {
   if (op.has_input(0)) return op.set_output(0, OptionalValue{element_type_of(op.value(0)), {op.value(0)}});
   const Attribute* type = find_attribute(op.node(), "type");
   const auto* given = type == nullptr ? nullptr : std::get_if<TypeInfo>(&type->value);
-  if (given == nullptr) return execution_error("it has neither an input nor the attribute type");
+  if (given == nullptr)
+    return execution_error("the input and the attribute 'type' are missing; one of them must be given");
   return op.set_output(0, OptionalValue{carried_type(op, *given), {}});
 }
 
@@ -197,7 +199,8 @@ Status op_optional_has_element(OpContext& op) {
 
 Status op_optional_get_element(OpContext& op) {
   if (!op.value(0).is_optional()) return op.set_output(0, op.value(0));
-  if (op.value(0).optional().item.empty()) return execution_error("the optional has no element");
+  if (op.value(0).optional().item.empty())
+    return broken_rule("the optional has no element", "have one; ask OptionalHasElement first");
   return op.set_output(0, op.value(0).optional().item[0]);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "inspector/base/checked_math.h"
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/axes.h"
 #include "reference/ops/families.h"
 #include "reference/ops/move.h"
@@ -22,10 +23,9 @@ size_t clamp_position(int64_t position, size_t rank) {
 
 Status reshape_to(OpContext& op, const Tensor& tensor, std::span<const int64_t> dims) {
   const Shape shape = PX_TRY(Shape::create(dims));
-  if (shape.element_count() != tensor.element_count()) {
-    return execution_error(fmt::format("shape {} has {} elements, it cannot become {}", tensor.shape().to_string(),
-                                       tensor.element_count(), shape.to_string()));
-  }
+  if (shape.element_count() != tensor.element_count())
+    return wrong_shape("the input", tensor.shape(), "have {} elements to be seen as {}", shape.element_count(),
+                       shape.to_string());
   return op.set_output(0, tensor.reshaped(shape));
 }
 
@@ -35,23 +35,24 @@ Result<std::vector<int64_t>> resolve_dims(const Shape& input, std::vector<int64_
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     if (dims[axis] == 0 && !allow_zero) {
       if (axis >= input.rank())
-        return execution_error(fmt::format("dimension {} of the new shape is 0, the input has none there", axis));
+        return wrong_value(fmt::format("dimension {} of the shape", axis), 0,
+                           "not copy a dimension that the input, {}, lacks", input.to_string());
       dims[axis] = input[axis];
     } else if (dims[axis] == -1) {
-      if (open >= 0) return execution_error("more than one dimension of the new shape is -1");
+      if (open >= 0)
+        return execution_error(
+            fmt::format("dimensions {} and {} of the shape are -1; at most one must be", open, axis));
       open = static_cast<ptrdiff_t>(axis);
-    } else if (dims[axis] < 0) {
-      return execution_error(fmt::format("dimension {} of the new shape is {}", axis, dims[axis]));
-    }
+    } else if (dims[axis] < 0)
+      return wrong_value(fmt::format("dimension {} of the shape", axis), dims[axis], "be -1 or more");
   }
   if (open < 0) return dims;
   std::vector<int64_t> others = dims;
   others.erase(others.begin() + open);
   const auto known = checked_product(others);
-  if (!known.has_value() || *known == 0 || input.element_count() % *known != 0) {
-    return execution_error(fmt::format("-1 cannot be resolved: {} elements, the other dimensions hold {}",
-                                       input.element_count(), known.value_or(-1)));
-  }
+  if (!known.has_value() || *known == 0 || input.element_count() % *known != 0)
+    return wrong_shape("the input", input, "have a multiple of the {} elements that the known dimensions have",
+                       known.has_value() ? std::to_string(*known) : "over 2^63");
   dims[static_cast<size_t>(open)] = input.element_count() / *known;
   return dims;
 }
@@ -77,9 +78,9 @@ Status op_reshape(OpContext& op) {
   std::vector<int64_t> dims =
       op.since_version() < 5 ? op.find_ints("shape").value_or(std::vector<int64_t>{}) : PX_TRY(op.int64s_of_input(1));
   const bool allow_zero = op.find_int("allowzero").value_or(0) != 0;
-  if (allow_zero && std::count(dims.begin(), dims.end(), 0) > 0 && std::count(dims.begin(), dims.end(), -1) > 0) {
-    return execution_error("with allowzero the new shape may not hold both 0 and -1");
-  }
+  if (allow_zero && std::count(dims.begin(), dims.end(), 0) > 0 && std::count(dims.begin(), dims.end(), -1) > 0)
+    return execution_error(fmt::format(
+        "the shape {} holds both 0 and -1; where 'allowzero' is set it must hold one of them", dims_text(dims)));
   dims = PX_TRY(resolve_dims(data.shape(), std::move(dims), allow_zero));
   return reshape_to(op, data, dims);
 }
@@ -101,7 +102,7 @@ Status op_squeeze(OpContext& op) {
   const auto axes = PX_TRY(axes_argument(op, 13, 1));
   if (axes.has_value()) {
     for (size_t axis : PX_TRY(normalize_axes(*axes, shape.rank()))) {
-      if (shape[axis] != 1) return execution_error(fmt::format("axis {} of {} is not 1", axis, shape.to_string()));
+      if (shape[axis] != 1) return wrong_input(op, 0, "have size 1 along axis {} to lose it", axis);
       dropped[axis] = true;
     }
   } else {
@@ -163,14 +164,15 @@ Status op_constant(OpContext& op) {
   if (const auto values = op.find_strings("value_strings")) {
     return op.set_output(0, Tensor::vector<std::string>(*values));
   }
-  return execution_error("it has no attribute that holds a value");
+  return execution_error("no attribute holds a value; one of 'value', 'sparse_value', 'value_int' and the like must");
 }
 
 Status op_constant_of_shape(OpContext& op) {
   const std::vector<int64_t> dims = PX_TRY(op.int64s_of_input(0));
   const Shape shape = PX_TRY(Shape::create(dims));
   const Tensor* given = op.find_tensor("value");
-  if (given != nullptr && given->element_count() != 1) return execution_error("attribute value must hold one element");
+  if (given != nullptr && given->element_count() != 1)
+    return wrong_length("attribute 'value'", given->element_count(), "have 1");
   const Tensor value = given == nullptr ? Tensor::scalar(0.0F) : *given;
   const Tensor carried = PX_TRY(op.carry(value));
   Tensor output = PX_TRY(op.allocate(value.dtype(), shape));
@@ -186,7 +188,7 @@ Status op_range(OpContext& op) {
   const DType dtype = op.input(0).dtype();
   std::array<Tensor, 3> declared;
   for (size_t index = 0; index < 3; ++index) {
-    if (op.input(index).element_count() != 1) return execution_error("start, limit and delta must be one number each");
+    if (op.input(index).element_count() != 1) return wrong_input(op, index, "be one number");
     declared[index] = PX_TRY(op.as_declared(index));
   }
   return with_number_type(dtype, [&](auto number) -> Status {
@@ -194,17 +196,20 @@ Status op_range(OpContext& op) {
     std::array<T, 3> arguments{};
     for (size_t index = 0; index < 3; ++index) load<T>(declared[index], 0, std::span(arguments).subspan(index, 1));
     const auto [start, limit, delta] = arguments;
-    if (delta == T{0}) return execution_error("delta is 0");
+    if (delta == T{0}) return wrong_value("input 'delta'", 0, "not be 0");
     double steps = 0;
     if constexpr (std::is_same_v<T, double>) {
       steps = std::ceil((limit - start) / delta);
-      if (!std::isfinite(steps)) return execution_error("start, limit and delta give no finite number of elements");
+      if (!std::isfinite(steps))
+        return wrong_value("the number of elements of the range", steps, "be finite; check start, limit and delta");
     } else {
       const auto distance = static_cast<Int128>(limit) - static_cast<Int128>(start);
       const Int128 quotient = distance / delta;
       steps = static_cast<double>(quotient + ((distance % delta != 0) && ((distance > 0) == (delta > T{0})) ? 1 : 0));
     }
-    if (steps > static_cast<double>(Shape::kMaxElements)) return out_of_memory("the range has too many elements");
+    if (steps > static_cast<double>(Shape::kMaxElements))
+      return out_of_memory(
+          fmt::format("the range has {} elements; it must have at most {}", steps, Shape::kMaxElements));
     const auto count = static_cast<int64_t>(std::max(0.0, steps));
     const std::array<int64_t, 1> dims{count};
     const Shape shape = PX_TRY(Shape::create(dims));
@@ -222,10 +227,12 @@ Status op_range(OpContext& op) {
 
 Status op_eye_like(OpContext& op) {
   const Tensor& input = op.input(0);
-  if (input.shape().rank() != 2) return execution_error("the input must have rank 2");
+  if (input.shape().rank() != 2) return wrong_input(op, 0, "have rank 2");
   const auto number = op.find_int("dtype");
   const auto dtype = number.has_value() ? dtype_from_number(*number) : std::optional(input.dtype());
-  if (!dtype.has_value() || *dtype == DType::string) return unsupported("the element type asked for");
+  if (!dtype.has_value() || *dtype == DType::string)
+    return unsupported(
+        fmt::format("attribute 'dtype' is {}; only numbers and bool have a function here", number.value_or(0)));
   const int64_t diagonal = op.int_attribute("k");
   std::vector<int64_t> values(static_cast<size_t>(input.element_count()), 0);
   const int64_t columns = input.shape()[1];

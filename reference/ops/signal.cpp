@@ -4,6 +4,7 @@
 #include <complex>
 #include <numbers>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 
@@ -43,7 +44,8 @@ Result<size_t> dft_axis(const OpContext& op, size_t rank) {
   int64_t axis = op.find_int("axis").value_or(1);  // attribute until 19
   if (op.since_version() >= 20) axis = op.has_input(2) ? PX_TRY(op.int64_of_input(2)) : -2;
   const size_t normal = PX_TRY(normalize_axis(axis, rank));
-  if (normal == rank - 1) return execution_error("the last axis holds the real and imaginary parts");
+  if (normal == rank - 1)
+    return wrong_value("the axis", axis, "not be the last one, which holds real and imaginary parts");
   return normal;
 }
 
@@ -62,14 +64,15 @@ Status op_dft(OpContext& op) {
   const Shape& shape = input.shape();
   const size_t rank = shape.rank();
   if (rank < 2 || shape[rank - 1] < 1 || shape[rank - 1] > 2)
-    return execution_error(fmt::format("input {} must end in an axis of 1 or 2", shape.to_string()));
+    return wrong_input(op, 0, "have rank 2 or more and a last axis of 1 (real) or 2 (real, imaginary)");
   const size_t axis = PX_TRY(dft_axis(op, rank));
   const bool inverse = op.int_attribute("inverse") != 0;
   const bool onesided = op.int_attribute("onesided") != 0;
   const bool real_output = inverse && onesided;
   int64_t length = real_output ? 2 * (shape[axis] - 1) : shape[axis];
   if (op.has_input(1)) length = PX_TRY(op.int64_of_input(1));
-  if (length < 1 || length > kMaxLength) return execution_error(fmt::format("a transform of length {}", length));
+  if (length < 1 || length > kMaxLength)
+    return wrong_value("the length of the transform", length, "be in [1, {}]", kMaxLength);
   const int64_t count = onesided && !inverse ? length / 2 + 1 : length;
   std::vector<int64_t> dims(shape.begin(), shape.end());
   dims[axis] = count;
@@ -103,17 +106,20 @@ Status op_stft(OpContext& op) {
   const Tensor& signal = op.input(0);
   const Shape& shape = signal.shape();
   if (shape.rank() < 2 || shape.rank() > 3)
-    return execution_error("signal must be [batch, length] or [batch, length, 1 or 2]");
+    return wrong_input(op, 0, "be [batch,length], [batch,length,1] or [batch,length,2]");
   const int64_t parts = shape.rank() == 3 ? shape[2] : 1;
   const int64_t step = PX_TRY(op.int64_of_input(1));
   const bool onesided = op.int_attribute("onesided") != 0;
-  if (!op.has_input(2) && !op.has_input(3)) return execution_error("a window or a frame_length is needed");
+  if (!op.has_input(2) && !op.has_input(3)) return wrong_input(op, 2, "be given where frame_length is missing");
   const int64_t length = op.has_input(3) ? PX_TRY(op.int64_of_input(3)) : op.input(2).element_count();
   if (step < 1 || length < 1 || length > shape[1] || parts < 1 || parts > 2)
-    return execution_error("frame_step, frame_length or signal does not fit");
+    return execution_error(
+        fmt::format("frame_length is {}, frame_step {} and the signal {}; the first must be in [1, length of the "
+                    "signal], the second 1 or more, a third axis 1 or 2",
+                    length, step, shape.to_string()));
   std::vector<double> window(static_cast<size_t>(length), 1.0);
   if (op.has_input(2)) {
-    if (op.input(2).element_count() != length) return execution_error("window and frame_length differ");
+    if (op.input(2).element_count() != length) return wrong_input(op, 2, "have {} elements, frame_length", length);
     load<double>(op.input(2), 0, window);
   }
   const int64_t frames = (shape[1] - length) / step + 1;
@@ -142,7 +148,8 @@ Status op_stft(OpContext& op) {
 Result<DType> float_type_attribute(const OpContext& op, std::string_view name) {
   const auto dtype = dtype_from_number(op.int_attribute(name));
   if (!dtype.has_value() || *dtype == DType::string || is_complex(*dtype))
-    return unsupported(fmt::format("{} {}", name, op.int_attribute(name)));
+    return unsupported(fmt::format("attribute '{}' is {}; only types of real numbers have a function here", name,
+                                   op.int_attribute(name)));
   return *dtype;
 }
 
@@ -190,7 +197,9 @@ Status op_mel_weight_matrix(OpContext& op) {
   const double upper = PX_TRY(op.double_of_input(4));
   const DType dtype = PX_TRY(float_type_attribute(op, "output_datatype"));
   if (filters < 1 || dft_length < 1 || sample_rate < 1 || filters > kMaxLength || dft_length > kMaxLength)
-    return execution_error("the sizes must be positive");
+    return execution_error(fmt::format(
+        "num_mel_bins is {}, dft_length {} and sample_rate {}; they must be 1 or more, the first two at most {}",
+        filters, dft_length, sample_rate, kMaxLength));
   const int64_t bins = dft_length / 2 + 1;
   const auto to_mel = [](double frequency) { return 2595.0 * std::log10(1.0 + frequency / 700.0); };
   const double low = to_mel(lower);

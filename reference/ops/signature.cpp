@@ -70,17 +70,17 @@ bool is_required(const OpSchema& schema, size_t index) {
 
 Status check_node(const Node& node) {
   const OpSchema& schema = *node.schema;
-  if (node.inputs.size() < schema.min_inputs || node.inputs.size() > schema.max_inputs) {
-    return invalid_model(fmt::format("it has {} inputs", node.inputs.size()));
-  }
-  if (node.outputs.size() < schema.min_outputs || node.outputs.size() > schema.max_outputs) {
-    return invalid_model(fmt::format("it has {} outputs", node.outputs.size()));
-  }
+  if (node.inputs.size() < schema.min_inputs || node.inputs.size() > schema.max_inputs)
+    return invalid_model(fmt::format("it has {} inputs; it must have {} to {}", node.inputs.size(), schema.min_inputs,
+                                     schema.max_inputs == SIZE_MAX ? "any number" : std::to_string(schema.max_inputs)));
+  if (node.outputs.size() < schema.min_outputs || node.outputs.size() > schema.max_outputs)
+    return invalid_model(
+        fmt::format("it has {} outputs; it must have {} to {}", node.outputs.size(), schema.min_outputs,
+                    schema.max_outputs == SIZE_MAX ? "any number" : std::to_string(schema.max_outputs)));
   for (const AttributeSchema& attribute : schema.attributes) {
     const Attribute* given = find_attribute(node, attribute.name);
-    if (given == nullptr && attribute.required) {
-      return invalid_model(fmt::format("it lacks the attribute '{}'", attribute.name));
-    }
+    if (given == nullptr && attribute.required)
+      return invalid_model(fmt::format("attribute '{}' is missing; it must be given", attribute.name));
     if (given != nullptr && given->type != attribute.type) {
       return invalid_model(fmt::format("its attribute '{}' is of type {}, it must be {}", attribute.name,
                                        name_of(given->type), name_of(attribute.type)));
@@ -102,21 +102,19 @@ Status check_arguments(const Node& node, std::span<const Value> inputs, bool car
     if (parameter == nullptr) continue;
     if (inputs[index].is_absent()) {
       if (!is_required(schema, index)) continue;
-      return execution_error(fmt::format("its input {} ('{}') has no value", index, parameter->name));
+      return execution_error(fmt::format("input '{}' ({}) has no value; it must have one", parameter->name, index));
     }
     TypeInfo type = type_of(inputs[index]);
     const auto schema_type = schema_type_of(type);
-    if (!schema_type.has_value() || !allows(*parameter->types, *schema_type, carries_double)) {
-      return execution_error(fmt::format("its input {} ('{}') is {}, the operator takes {}", index, parameter->name,
+    if (!schema_type.has_value() || !allows(*parameter->types, *schema_type, carries_double))
+      return execution_error(fmt::format("input '{}' ({}) is {}; it must be {}", parameter->name, index,
                                          to_string(type), to_string(*parameter->types)));
-    }
     type.dims.reset();
     if (!parameter->homogeneous || !type.inner.empty()) continue;
     const auto [location, is_new] = bound.try_emplace(parameter->type, type);
-    if (!is_new && location->second.kind == type.kind && location->second.dtype != type.dtype) {
-      return execution_error(fmt::format("its input {} ('{}') is {}, but an earlier input of the same type is {}",
-                                         index, parameter->name, to_string(type), to_string(location->second)));
-    }
+    if (!is_new && location->second.kind == type.kind && location->second.dtype != type.dtype)
+      return execution_error(fmt::format("input '{}' ({}) is {}; it must be {}, as an earlier input of the same type",
+                                         parameter->name, index, to_string(type), to_string(location->second)));
   }
   return {};
 }

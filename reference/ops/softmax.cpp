@@ -38,7 +38,8 @@ Result<Rows> rows_of(const OpContext& op) {
 template <class Row>
 Status for_rows(OpContext& op, const Row& row) {
   const Tensor& input = op.input(0);
-  if (!is_floating(input.dtype())) return unsupported(fmt::format("element type {}", name_of(input.dtype())));
+  if (!is_floating(input.dtype()))
+    return unsupported(fmt::format("the element type is {}; only floats have a function here", name_of(input.dtype())));
   const Rows rows = PX_TRY(rows_of(op));
   Tensor output = PX_TRY(op.allocate(input.dtype(), input.shape()));
   parallel_for(rows.outer * rows.inner, 4 * rows.count, [&](int64_t begin, int64_t end) {

@@ -2,19 +2,19 @@
 // Stacking and slicing by runs of elements.
 #include "reference/ops/stack.h"
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/move.h"
 
 namespace parallax::reference {
 
 Result<Tensor> stack(const OpContext& op, const std::vector<Value>& items, size_t axis) {
   for (const Value& item : items) {
-    if (!item.is_tensor()) return execution_error("only tensors can be stacked");
+    if (!item.is_tensor()) return wrong_value("a value to be stacked", to_string(type_of(item)), "be a tensor");
     const bool alike =
         item.tensor().shape() == items[0].tensor().shape() && item.tensor().dtype() == items[0].tensor().dtype();
-    if (!alike) {
-      return execution_error(
-          fmt::format("{} and {} cannot be stacked", to_string(type_of(items[0])), to_string(type_of(item))));
-    }
+    if (!alike)
+      return wrong_value("a value to be stacked", to_string(type_of(item)), "have the type and shape of the first, {}",
+                         to_string(type_of(items[0])));
   }
   const Tensor& first = items[0].tensor();
   std::vector<int64_t> dims(first.shape().begin(), first.shape().end());

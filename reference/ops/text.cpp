@@ -10,6 +10,7 @@
 #include <locale.h>
 #include <re2/re2.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 
@@ -26,7 +27,8 @@ class CaseRules {
     const std::string wanted = plain ? "C.UTF-8" : name.find('.') == std::string::npos ? name + ".UTF-8" : name;
     locale_t rules = newlocale(LC_CTYPE_MASK, wanted.c_str(), static_cast<locale_t>(nullptr));
     if (rules == static_cast<locale_t>(nullptr))
-      return unsupported("this system does not have the locale '" + wanted + "'");
+      return unsupported(
+          fmt::format("the locale '{}' is not installed; install it, or use another in attribute 'locale'", wanted));
     return std::unique_ptr<CaseRules>(new CaseRules(rules));
   }
   CaseRules(const CaseRules&) = delete;
@@ -44,13 +46,13 @@ class CaseRules {
     for (size_t location = 0; location < text.size();) {
       wchar_t character = 0;
       const size_t used = std::mbrtowc(&character, text.data() + location, text.size() - location, &read);
-      if (used > text.size()) return execution_error("a string is not UTF-8");
+      if (used > text.size()) return broken_rule("an element is not UTF-8", "be UTF-8 text");
       location += std::max<size_t>(1, used);  // 0 for the character 0
       const auto other = static_cast<wchar_t>(upper ? std::towupper(static_cast<std::wint_t>(character))
                                                     : std::towlower(static_cast<std::wint_t>(character)));
       char bytes[MB_LEN_MAX];
       const size_t count = std::wcrtomb(bytes, other, &written);
-      if (count > sizeof bytes) return execution_error("a letter has no UTF-8 form");
+      if (count > sizeof bytes) return broken_rule("a letter has no UTF-8 form in another case", "have one");
       changed.append(bytes, count);
     }
     return changed;
@@ -69,10 +71,9 @@ Status op_string_normalizer(OpContext& op) {
   const Shape& shape = input.shape();
   const std::string action = op.string_attribute("case_change_action");
   const bool sensitive = op.int_attribute("is_case_sensitive") != 0;
-  if (!(shape.rank() == 1 || (shape.rank() == 2 && shape[0] == 1)))
-    return execution_error("the input must be [C] or [1, C]");
+  if (!(shape.rank() == 1 || (shape.rank() == 2 && shape[0] == 1))) return wrong_input(op, 0, "be [C] or [1,C]");
   if (action != "LOWER" && action != "UPPER" && action != "NONE")
-    return execution_error("attribute case_change_action is '" + action + "'");
+    return wrong_attribute("case_change_action", action, "be LOWER, UPPER or NONE");
   const auto rules = PX_TRY(CaseRules::create(op.find_string("locale").value_or("")));
   std::vector<std::string> stopwords;
   for (const std::string& word : op.find_strings("stopwords").value_or(std::vector<std::string>{}))
@@ -92,12 +93,12 @@ Status op_string_normalizer(OpContext& op) {
 // The expressions are those of RE2, which the specification names; so RE2 reads them.
 Status op_regex_full_match(OpContext& op) {
   const auto pattern = op.find_string("pattern");
-  if (!pattern.has_value()) return execution_error("it lacks the attribute pattern");
+  if (!pattern.has_value()) return broken_rule("attribute 'pattern' is missing", "be given");
   RE2::Options options;
   options.set_log_errors(false);
   const RE2 expression(*pattern, options);
   if (!expression.ok())
-    return execution_error(fmt::format("'{}' is no regular expression: {}", *pattern, expression.error()));
+    return wrong_attribute("pattern", *pattern, "be a regular expression of RE2: {}", expression.error());
   const auto texts = op.input(0).as<std::string>();
   Tensor output = PX_TRY(op.allocate(DType::bool_, op.input(0).shape()));
   auto matches = output.mutable_as<bool>();
@@ -188,18 +189,23 @@ Result<std::vector<Gram>> read_grams(const OpContext& op) {
   for (int64_t number : op.find_ints("pool_int64s").value_or(std::vector<int64_t>{}))
     pool.push_back(std::to_string(number));
   const std::vector<double> weights = op.find_floats("weights").value_or(std::vector<double>(indexes.size(), 1.0));
-  if (weights.size() != indexes.size()) return execution_error("weights and ngram_indexes differ in length");
+  if (weights.size() != indexes.size())
+    return wrong_length("attribute 'weights'", weights.size(), "have {}, one for each entry of ngram_indexes",
+                        indexes.size());
   std::vector<Gram> grams;
   for (size_t length = 1; length <= counts.size(); ++length) {
     const int64_t begin = counts[length - 1];
     const int64_t end = length < counts.size() ? counts[length] : static_cast<int64_t>(pool.size());
     if (begin < 0 || end < begin || end > static_cast<int64_t>(pool.size()) ||
-        static_cast<size_t>(end - begin) % length != 0) {
-      return execution_error("ngram_counts does not fit the pool");
-    }
+        static_cast<size_t>(end - begin) % length != 0)
+      return wrong_value(fmt::format("the range of {}-grams in ngram_counts", length),
+                         fmt::format("[{}, {})", begin, end),
+                         "be within the {} words of the pool and hold whole {}-grams", pool.size(), length);
     for (auto at = static_cast<size_t>(begin); at < static_cast<size_t>(end); at += length) {
       if (grams.size() >= indexes.size() || indexes[grams.size()] < 0)
-        return execution_error("ngram_indexes does not fit the pool");
+        return wrong_length("attribute 'ngram_indexes'", indexes.size(),
+                            "have one of 0 or more for each n-gram of the pool, of which this is number {}",
+                            grams.size());
       grams.push_back({{pool.begin() + static_cast<ptrdiff_t>(at), pool.begin() + static_cast<ptrdiff_t>(at + length)},
                        indexes[grams.size()],
                        weights[grams.size()]});
@@ -213,7 +219,7 @@ Result<std::vector<Gram>> read_grams(const OpContext& op) {
 Status op_tf_idf_vectorizer(OpContext& op) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();
-  if (shape.rank() < 1 || shape.rank() > 2) return execution_error("X must be [C] or [N, C]");
+  if (shape.rank() < 1 || shape.rank() > 2) return wrong_input(op, 0, "have rank 1 or 2: [C] or [N,C]");
   const std::vector<Gram> grams = PX_TRY(read_grams(op));
   const auto shortest = static_cast<size_t>(op.int_attribute("min_gram_length"));
   const auto longest = static_cast<size_t>(op.int_attribute("max_gram_length"));
@@ -225,7 +231,7 @@ Status op_tf_idf_vectorizer(OpContext& op) {
     width = std::max(width, gram.index + 1);
     if (gram.words.size() >= shortest && gram.words.size() <= longest) pool[gram.words] = &gram;
   }
-  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return execution_error("attribute mode is '" + mode + "'");
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return wrong_attribute("mode", mode, "be TF, IDF or TFIDF");
   const int64_t rows = shape.rank() == 2 ? shape[0] : 1;
   const int64_t columns = shape[shape.rank() - 1];
   const std::array<int64_t, 2> dims{rows, width};

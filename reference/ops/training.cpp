@@ -3,6 +3,7 @@
 // gradients, then each kind of state; the outputs are the new X and the new states in the same order.
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 
@@ -14,14 +15,17 @@ namespace {
 template <class Update>
 Status update_elements(OpContext& op, size_t kinds, const Update& update) {
   constexpr size_t kLeading = 2;  // the learning rate R and the update count T
-  if ((op.input_count() - kLeading) % kinds != 0) return execution_error("the inputs do not come in whole groups");
+  if ((op.input_count() - kLeading) % kinds != 0)
+    return wrong_value("the number of inputs", op.input_count(), "be R, T and {} for each tensor", kinds);
   const size_t count = (op.input_count() - kLeading) / kinds;
   for (size_t index = 0; index < count; ++index) {
     const Shape& shape = op.input(kLeading + index).shape();
     std::vector<std::vector<double>> columns;
     for (size_t kind = 0; kind < kinds; ++kind) {
       const Tensor& tensor = op.input(kLeading + kind * count + index);
-      if (!(tensor.shape() == shape)) return execution_error("tensors of one group differ in shape");
+      if (!(tensor.shape() == shape))
+        return wrong_input(op, kLeading + kind * count + index, "have the shape of the tensor it goes with, {}",
+                           shape.to_string());
       columns.emplace_back(static_cast<size_t>(shape.element_count()));
       load<double>(tensor, 0, columns.back());
     }
@@ -80,7 +84,7 @@ Status op_momentum(OpContext& op) {
   const double beta = steps > 0 ? op.float_attribute("beta") : 1.0;
   const double norm = op.float_attribute("norm_coefficient");
   const std::string mode = op.string_attribute("mode");
-  if (mode != "standard" && mode != "nesterov") return execution_error("attribute mode is '" + mode + "'");
+  if (mode != "standard" && mode != "nesterov") return wrong_attribute("mode", mode, "be standard or nesterov");
   return update_elements(op, 3, [=, nesterov = mode == "nesterov"](std::vector<double>& v) {
     const double gradient = norm * v[0] + v[1];
     v[2] = alpha * v[2] + beta * gradient;

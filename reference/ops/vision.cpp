@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/linear_map.h"
 #include "reference/ops/map.h"
@@ -95,10 +96,9 @@ Result<GridOptions> grid_options(const OpContext& op) {
   if (options.mode == "bilinear") options.mode = "linear";  // names of version 16
   if (options.mode == "bicubic") options.mode = "cubic";
   if (options.mode != "linear" && options.mode != "nearest" && options.mode != "cubic")
-    return execution_error("attribute mode is '" + options.mode + "'");
-  if (options.padding != "zeros" && options.padding != "border" && options.padding != "reflection") {
-    return execution_error("attribute padding_mode is '" + options.padding + "'");
-  }
+    return wrong_attribute("mode", options.mode, "be nearest, linear or cubic (bilinear, bicubic in version 16)");
+  if (options.padding != "zeros" && options.padding != "border" && options.padding != "reflection")
+    return wrong_attribute("padding_mode", options.padding, "be zeros, border or reflection");
   return options;
 }
 
@@ -164,11 +164,11 @@ Status op_grid_sample(OpContext& op) {
   const GridOptions options = PX_TRY(grid_options(op));
   const size_t spatial = shape.rank() < 3 ? 0 : shape.rank() - 2;
   if (spatial == 0 || grid_shape.rank() != shape.rank() || grid_shape[0] != shape[0] ||
-      grid_shape[shape.rank() - 1] != static_cast<int64_t>(spatial)) {
-    return execution_error(fmt::format("grid {} does not fit X {}", grid_shape.to_string(), shape.to_string()));
-  }
+      grid_shape[shape.rank() - 1] != static_cast<int64_t>(spatial))
+    return wrong_input(op, 1, "be [N,...,{}] with the rank and batch of X {}, of rank 3 or more", spatial,
+                       shape.to_string());
   const int64_t inner = count_of(shape, 2, shape.rank());
-  if (inner == 0) return execution_error("X has no elements to sample");
+  if (inner == 0) return wrong_input(op, 0, "have one element or more along each spatial axis");
   std::vector<int64_t> dims{shape[0], shape[1]};
   dims.insert(dims.end(), grid_shape.begin() + 1, grid_shape.end() - 1);
   const Shape result = PX_TRY(Shape::create(dims));
@@ -198,7 +198,7 @@ Status op_affine_grid(OpContext& op) {
   const size_t spatial = size.size() < 3 ? 0 : size.size() - 2;
   const auto width = static_cast<int64_t>(spatial);
   if ((spatial != 2 && spatial != 3) || !has_dims(op.input(0).shape(), {size[0], width, width + 1})) {
-    return execution_error(fmt::format("theta {} does not fit the size", op.input(0).shape().to_string()));
+    return wrong_input(op, 0, "be [N,2,3] or [N,3,4] for size {}", dims_text(size));
   }
   const bool align = op.int_attribute("align_corners") != 0;
   std::vector<int64_t> dims{size[0]};
@@ -272,8 +272,8 @@ Result<RoiOptions> roi_options(const OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const Shape& rois = op.input(1).shape();
   if (shape.rank() != 4 || rois.rank() != 2 || rois[1] != 4)
-    return execution_error("X must be [N, C, H, W] and rois [count, 4]");
-  if (shape[2] == 0 || shape[3] == 0) return execution_error("X has no elements to sample");
+    return wrong_input(op, 0, "be [N,C,H,W], and rois, {}, be [n,4]", rois.to_string());
+  if (shape[2] == 0 || shape[3] == 0) return wrong_input(op, 0, "have one element or more along H and W");
   RoiOptions options{op.string_attribute("mode"),
                      op.int_attribute("output_height"),
                      op.int_attribute("output_width"),
@@ -283,11 +283,14 @@ Result<RoiOptions> roi_options(const OpContext& op) {
   options.half_pixel = op.find_string("coordinate_transformation_mode").value_or("output_half_pixel") == "half_pixel";
   constexpr int64_t kMaxRatio = 1 << 12;
   if (static_cast<int64_t>(options.batches.size()) != rois[0] || options.out_h < 1 || options.out_w < 1 ||
-      options.ratio > kMaxRatio || (options.mode != "avg" && options.mode != "max")) {
-    return execution_error("batch_indices, output size, sampling_ratio or mode does not fit");
-  }
+      options.ratio > kMaxRatio || (options.mode != "avg" && options.mode != "max"))
+    return execution_error(fmt::format(
+        "there are {} batch_indices, output {} x {}, sampling_ratio {} and mode '{}'; they must be {}, 1 or more, at "
+        "most {}, avg or max",
+        options.batches.size(), options.out_h, options.out_w, options.ratio, options.mode, rois[0], kMaxRatio));
   for (int64_t batch : options.batches) {
-    if (batch < 0 || batch >= shape[0]) return execution_error(fmt::format("batch index {} is out of range", batch));
+    if (batch < 0 || batch >= shape[0])
+      return wrong_value("an entry of batch_indices", batch, "be in [0, {}), the batch of X", shape[0]);
   }
   return options;
 }
@@ -316,7 +319,8 @@ Status op_roi_align(OpContext& op) {
       height = std::max(height, 1.0);
     }
     if (!(std::fabs(width) < 1e6 && std::fabs(height) < 1e6))
-      return execution_error("a region is larger than can be sampled");
+      return wrong_value(fmt::format("the size of region {}", roi), fmt::format("{} x {}", width, height),
+                         "be below 1e6 along each axis");
     RoiBins bins{y1, x1, height / static_cast<double>(out_h), width / static_cast<double>(out_w), ratio, ratio};
     if (ratio <= 0) {
       bins.grid_y = std::max<int64_t>(0, static_cast<int64_t>(std::ceil(bins.bin_height)));
@@ -379,9 +383,7 @@ Status op_non_max_suppression(OpContext& op) {
   const Shape& score_shape = op.input(1).shape();
   const bool fits = box_shape.rank() == 3 && score_shape.rank() == 3 && box_shape[2] == 4 &&
                     box_shape[0] == score_shape[0] && box_shape[1] == score_shape[2];
-  if (!fits)
-    return execution_error(
-        fmt::format("boxes {} and scores {} do not fit", box_shape.to_string(), score_shape.to_string()));
+  if (!fits) return wrong_input(op, 0, "be [batch,n,4], and scores, {}, be [batch,classes,n]", score_shape.to_string());
   const int64_t limit = op.has_input(2) ? PX_TRY(op.int64_of_input(2)) : 0;
   const double iou_threshold = op.has_input(3) ? PX_TRY(op.double_of_input(3)) : 0.0;
   const bool has_threshold = op.has_input(4);

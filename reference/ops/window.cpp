@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
+
 namespace parallax::reference {
 namespace {
 
@@ -13,19 +15,18 @@ constexpr int64_t kLargest =
     int64_t{1} << 40;  // of any stride, pad or kernel dimension: keeps the arithmetic below in range
 
 Status expect_list(const std::vector<int64_t>& list, size_t length, int64_t least, std::string_view name) {
-  if (list.size() != length)
-    return execution_error(fmt::format("{} has {} entries, {} are needed", name, list.size(), length));
+  if (list.size() != length) return wrong_length(fmt::format("attribute '{}'", name), list.size(), "have {}", length);
   for (int64_t entry : list) {
-    if (entry < least || entry > kLargest) return execution_error(fmt::format("{} holds {}", name, entry));
+    if (entry < least || entry > kLargest)
+      return wrong_value(fmt::format("an entry of attribute '{}'", name), entry, "be in [{}, {}]", least, kLargest);
   }
   return {};
 }
 
 // Strides, dilations and explicit pads; padding by auto_pad is up to the caller.
 Result<Window> read_attributes(const OpContext& op, const Shape& x, std::vector<int64_t> kernel) {
-  if (x.rank() < 3 || x.rank() - 2 > Shape::kMaxRank / 2) {
-    return execution_error(fmt::format("X must be [N, C, D1, ...], its shape is {}", x.to_string()));
-  }
+  if (x.rank() < 3 || x.rank() - 2 > Shape::kMaxRank / 2)
+    return wrong_shape("X", x, "be [N,C,D1,...] with 1 to {} spatial axes", Shape::kMaxRank / 2);
   Window window;
   window.input.assign(x.begin() + 2, x.end());
   const size_t rank = window.input.size();
@@ -40,7 +41,7 @@ Result<Window> read_attributes(const OpContext& op, const Shape& x, std::vector<
   constexpr int64_t kMaxKernel = int64_t{1} << 28;
   const Shape kernel_shape = PX_TRY(Shape::create(window.kernel));
   if (kernel_shape.element_count() > kMaxKernel)
-    return execution_error(fmt::format("a kernel of {} has too many elements", kernel_shape.to_string()));
+    return wrong_attribute("kernel_shape", window.kernel, "have at most {} elements in all", kMaxKernel);
   PX_TRY(expect_list(window.strides, rank, 1, "strides"));
   PX_TRY(expect_list(window.dilations, rank, 1, "dilations"));
   PX_TRY(expect_list(pads, 2 * rank, 0, "pads"));
@@ -116,12 +117,11 @@ Result<Window> plan_window(const OpContext& op, const Shape& x, std::vector<int6
     if (auto_pad == "VALID")
       window.pads_begin[axis] = window.pads_end[axis] = 0;
     else if (auto_pad != "NOTSET")
-      return execution_error(fmt::format("auto_pad is '{}'", auto_pad));
+      return wrong_attribute("auto_pad", auto_pad, "be NOTSET, SAME_UPPER, SAME_LOWER or VALID");
     const int64_t room = input + window.pads_begin[axis] + window.pads_end[axis] - reach;
-    if (room < 0) {
-      return execution_error(
-          fmt::format("a window of {} does not fit {} elements with padding on axis {}", reach, input, axis));
-    }
+    if (room < 0)
+      return wrong_value(fmt::format("the window along spatial axis {}", axis), reach,
+                         "be at most {}, the size of the padded input", room + reach);
     window.output[axis] = (ceil_mode ? (room + stride - 1) / stride : room / stride) + 1;
     if (ceil_mode && (window.output[axis] - 1) * stride >= input + window.pads_begin[axis]) --window.output[axis];
   }
@@ -145,7 +145,8 @@ Result<Window> plan_transposed_window(const OpContext& op, const Shape& x, std::
       if (auto_pad == "VALID") window.pads_begin[axis] = window.pads_end[axis] = 0;
       window.output[axis] = full - window.pads_begin[axis] - window.pads_end[axis];
       if (window.output[axis] < 0)
-        return execution_error(fmt::format("the padding of axis {} is larger than the output", axis));
+        return wrong_value(fmt::format("the output's size along spatial axis {}", axis), window.output[axis],
+                           "be 0 or more; reduce the pads");
       continue;
     }
     window.output[axis] = wanted.empty() ? window.input[axis] * window.strides[axis] : wanted[axis];

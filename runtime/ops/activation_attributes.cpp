@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
+
 namespace parallax::runtime {
 namespace {
 
@@ -60,7 +62,7 @@ bool has_other_activation(const Node& node) { return !has_known_activation(node)
 Result<Activation> activation_of_conv(const OpCall& op) {
   Activation activation = PX_TRY(named(op));
   const auto parameters = op.find_reals("activation_params").value_or(std::vector<float>{});
-  if (parameters.size() > 2) return execution_error("'activation_params' has more than two values");
+  if (parameters.size() > 2) return wrong_length("attribute 'activation_params'", parameters.size(), "have 2 or fewer");
   if (!parameters.empty()) activation.alpha = parameters[0];
   if (parameters.size() > 1) activation.beta = parameters[1];
   return activation;

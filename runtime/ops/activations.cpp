@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unary operators: one functor and one row each.
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/narrow_casts.h"
 #include "runtime/ops/pointwise.h"
@@ -13,7 +14,7 @@ Status gelu(OpContext<Device>& op) {
   const std::string approximate = op.find_text("approximate").value_or("none");
   if (approximate == "tanh") return unary<Device, Floats, GeluTanh>(op);
   if (approximate == "none") return unary<Device, Floats, GeluErf>(op);
-  return execution_error("attribute 'approximate' is '" + approximate + "', known are none and tanh");
+  return wrong_attribute("approximate", approximate, "be none or tanh");
 }
 
 // The predicates of 8-bit floats, whose only other operators are casts and copies.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic of two and more operands: Add to Pow, the variadic ones, Clip, PRelu, shifts.
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/find.h"
 #include "runtime/ops/binary_functors.h"
@@ -17,7 +18,7 @@ template <class Device, class F>
 Status dividing(OpContext<Device>& op) {
   if (is_integer(op.input(1).dtype()) && op.input(0).element_count() > 0) {
     const int64_t zero = PX_TRY(find_first<int64_t>(op.queue(), IsZero{}, op.input(1).view()));
-    if (zero >= 0) return execution_error("division of an integer by zero");
+    if (zero >= 0) return wrong_input(op, 1, "have no 0 for a division of integers, element {} is 0", zero);
   }
   return binary<Device, Numbers, F>(op);
 }
@@ -32,7 +33,7 @@ Status bit_shift(OpContext<Device>& op) {
   const std::string direction = op.text("direction");
   if (direction == "LEFT") return binary<Device, Integers, ShiftLeft>(op);
   if (direction == "RIGHT") return binary<Device, Integers, ShiftRight>(op);
-  return execution_error("attribute 'direction' is '" + direction + "', known are LEFT and RIGHT");
+  return wrong_attribute("direction", direction, "be LEFT or RIGHT");
 }
 
 template <class Device>
@@ -46,9 +47,8 @@ Status prelu(OpContext<Device>& op) {
     slope.shape = PX_TRY(shape_of(dims));
   }
   const Shape shapes[] = {x.shape(), slope.shape};
-  if (!(PX_TRY(broadcast_shapes(shapes)) == x.shape())) {
-    return execution_error("slope " + slope.shape.to_string() + " does not broadcast to " + x.shape().to_string());
-  }
+  if (!(PX_TRY(broadcast_shapes(shapes)) == x.shape()))
+    return wrong_input(op, 1, "broadcast to the shape of X, {}", x.shape().to_string());
   const MutableView y = PX_TRY(op.make_output_over(0, x.dtype(), x.shape(), {0}));
   return map<Numbers>(op.queue(), PRelu{}, y, std::array<TensorView, 2>{x.view(), slope});
 }
@@ -175,7 +175,8 @@ struct GatedBySwish {
 
 template <class Device>
 Status swiglu(OpContext<Device>& op) {
-  if (!(op.input(0).shape() == op.input(1).shape())) return execution_error("A and B must have one shape");
+  if (!(op.input(0).shape() == op.input(1).shape()))
+    return wrong_input(op, 1, "have the shape of A, {}", op.input(0).shape().to_string());
   return binary<Device, Floats, GatedBySwish>(op);
 }
 
@@ -206,9 +207,8 @@ Status clip(OpContext<Device>& op) {
     for (const auto& [index, bound] : {std::pair{1, &clamp.low}, std::pair{2, &clamp.high}}) {
       if (!op.has_input(index)) continue;
       const Tensor& tensor = op.input(index);
-      if (tensor.element_count() != 1 || tensor.dtype() != x.dtype()) {
-        return execution_error("a bound must be one element of the input's type");
-      }
+      if (tensor.element_count() != 1 || tensor.dtype() != x.dtype())
+        return wrong_input(op, index, "be one element of the input's type, {}", name_of(x.dtype()));
       *bound = load_element<C>(tensor.dtype(), tensor.view().data, 0);
     }
     map_as<C, C>(op.queue(), clamp, y, std::array<TensorView, 1>{x.view()});

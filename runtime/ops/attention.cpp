@@ -2,8 +2,7 @@
 // RotaryEmbedding and Attention (operator sets 23 and later). Source: the specification's text and function bodies.
 #include <cmath>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/find.h"
 #include "runtime/device/cpu/map.h"
@@ -40,18 +39,20 @@ template <class Device>
 Result<RotaryRows<Device>> cache_rows(OpContext<Device>& op, const HeadsView& x, int64_t half) {
   RotaryRows<Device> rows{{}, x.length};
   const Shape& cosine = op.input(1).shape();
-  if (!(cosine == op.input(2).shape()) || cosine.rank() < 2 || dim_of(cosine, rank_of(cosine) - 1) != half) {
-    return execution_error(fmt::format("the caches {} and {} do not fit half a rotation of {}", cosine.to_string(),
-                                       op.input(2).shape().to_string(), half));
-  }
+  if (!(cosine == op.input(2).shape()) || cosine.rank() < 2 || dim_of(cosine, rank_of(cosine) - 1) != half)
+    return wrong_input(op, 1, "have the shape of sin_cache, {}, and a last axis of {}, half of the elements to rotate",
+                       op.input(2).shape().to_string(), half);
   if (!op.has_input(3)) {
-    if (cosine.element_count() != x.batch * x.length * half) return execution_error("the caches do not fit X");
+    if (cosine.element_count() != x.batch * x.length * half)
+      return wrong_input(op, 1, "have {} rows, one for each batch entry and token of X, where position_ids are missing",
+                         x.batch * x.length);
     return rows;
   }
-  if (op.input(3).element_count() != x.batch * x.length) return execution_error("position_ids do not fit X");
+  if (op.input(3).element_count() != x.batch * x.length)
+    return wrong_input(op, 3, "have {} elements, one for each batch entry and token of X", x.batch * x.length);
   const int64_t positions = half == 0 ? 0 : cosine.element_count() / half;
   const auto negative = PX_TRY(find_first<int64_t>(op.queue(), OutsideCaches{positions}, op.input(3).view()));
-  if (negative >= 0) return execution_error(fmt::format("entry {} of position_ids is outside the caches", negative));
+  if (negative >= 0) return wrong_entry(op, 3, negative, "be in [0, {}), the rows of the caches", positions);
   rows.positions = PX_TRY(index_table(op, 3, positions));
   return rows;
 }
@@ -105,7 +106,7 @@ Status rotary_embedding(OpContext<Device>& op) {
   const int64_t given = op.find_integer("rotary_embedding_dim").value_or(0);
   const int64_t rotated = given == 0 ? x.size : given;
   if (rotated < 0 || rotated > x.size || rotated % 2 != 0)
-    return execution_error(fmt::format("cannot rotate {} of {}", rotated, x.size));
+    return wrong_attribute("rotary_embedding_dim", rotated, "be even and at most {}, the size of a head", x.size);
   const RotaryRows<Device> rows = PX_TRY(cache_rows(op, x, rotated / 2));
   const bool interleaved = op.find_integer("interleaved").value_or(0) != 0;
   const MutableView y = PX_TRY(op.make_output(0, input.dtype(), input.shape()));
@@ -147,15 +148,16 @@ Result<AttentionShape> attention_shape(OpContext<Device>& op) {
   shape.v = PX_TRY(heads_view(op.input(2).shape(), kv_heads, "V"));
   if (shape.q.batch != shape.k.batch || shape.k.batch != shape.v.batch || shape.k.heads != shape.v.heads ||
       shape.k.length != shape.v.length || shape.q.size != shape.k.size || shape.k.heads < 1 ||
-      shape.q.heads % shape.k.heads != 0) {
-    return execution_error("Q, K and V do not fit together");
-  }
-  if (op.has_input(4) != op.has_input(5)) return execution_error("past_key and past_value must come together");
+      shape.q.heads % shape.k.heads != 0)
+    return wrong_input(op, 1,
+                       "fit Q {} and V {}: equal batch and head size as Q, length as V, heads that divide those of Q",
+                       op.input(0).shape().to_string(), op.input(2).shape().to_string());
+  if (op.has_input(4) != op.has_input(5)) return wrong_input(op, 4, "be given if and only if past_value is given");
   if (op.has_input(4)) {
     const Shape& past = op.input(4).shape();
-    if (past.rank() != 4 || past[0] != shape.k.batch || past[1] != shape.k.heads || past[3] != shape.k.size) {
-      return execution_error("past_key " + past.to_string() + " does not fit K");
-    }
+    if (past.rank() != 4 || past[0] != shape.k.batch || past[1] != shape.k.heads || past[3] != shape.k.size)
+      return wrong_input(op, 4, "be [{},{},past length,{}], to be joined with K", shape.k.batch, shape.k.heads,
+                         shape.k.size);
     shape.past = past[2];
   }
   shape.keys = shape.past + shape.k.length;
@@ -166,10 +168,10 @@ Result<AttentionShape> attention_shape(OpContext<Device>& op) {
   if (op.has_input(6)) {
     shape.valid_lengths = PX_TRY(op.integers_of_input(6));
     if (shape.valid_lengths.size() != shape.q.batch)
-      return execution_error("nonpad_kv_seqlen must have one length for each sample");
+      return wrong_input(op, 6, "have {} elements, one length for each batch entry", shape.q.batch);
     for (int64_t length : shape.valid_lengths) {
       if (length < 0 || length > shape.keys)
-        return execution_error(fmt::format("nonpad_kv_seqlen holds {}, there are {} keys", length, shape.keys));
+        return wrong_value("a length in nonpad_kv_seqlen", length, "be in [0, {}], the number of keys", shape.keys);
     }
   }
   shape.scale = op.find_real("scale").value_or(1.0 / std::sqrt(static_cast<double>(shape.q.size)));
@@ -285,9 +287,8 @@ Result<MaskedRow<Device, C>> masked_row(OpContext<Device>& op, const AttentionSh
   const Ints wanted{shape.q.batch, shape.q.heads, shape.q.length, shape.keys};
   const Ints strides = row_major_strides(dims);
   for (int64_t axis = 0; axis < 4; ++axis) {
-    if (dims.size() != 4 || (dims[axis] != 1 && dims[axis] != wanted[axis] && axis != 3) || dims[axis] > wanted[axis]) {
-      return execution_error("the mask " + mask.shape().to_string() + " does not fit the scores");
-    }
+    if (dims.size() != 4 || (dims[axis] != 1 && dims[axis] != wanted[axis] && axis != 3) || dims[axis] > wanted[axis])
+      return wrong_input(op, 3, "broadcast to the scores, {}", dims_text(wanted));
     row.strides[axis] = dims[axis] == 1 ? 0 : strides[axis];
   }
   row.mask_keys = dims[3] == 1 ? shape.keys : dims[3];

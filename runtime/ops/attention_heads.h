@@ -4,8 +4,7 @@
 
 #include <string_view>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/growable.h"
 #include "runtime/device/cpu/products/attention_problem.h"
@@ -35,9 +34,8 @@ inline Result<HeadsView> heads_view(const Shape& shape, int64_t heads, std::stri
     view = {shape[0], shape[1], shape[2], shape[3], shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3]};
     return view;
   }
-  if (shape.rank() != 3 || heads < 1 || shape[2] % heads != 0) {
-    return execution_error(fmt::format("{} {} has no {} heads", name, shape.to_string(), heads));
-  }
+  if (shape.rank() != 3 || heads < 1 || shape[2] % heads != 0)
+    return wrong_shape(name, shape, "have rank 4, or rank 3 with a last axis that splits into {} heads", heads);
   const int64_t size = shape[2] / heads;
   return HeadsView{shape[0], heads, shape[1], size, shape[1] * shape[2], size, shape[2]};
 }
@@ -78,7 +76,7 @@ Result<CachedRows> present_of(OpContext<Device>& op, const HeadsView& now, int64
   const Shape shape{now.batch, now.heads, keys, now.size};
   const int64_t past = keys - now.length;
   if (past > 0 && !(op.input(past_input).shape() == Shape{now.batch, now.heads, past, now.size}))
-    return execution_error("past_value does not fit V");
+    return wrong_input(op, past_input, "be [{},{},{},{}], to be joined with V", now.batch, now.heads, past, now.size);
   if constexpr (std::is_same_v<Device, Cpu>) {
     const bool is_held = op.has_input(past_input) && is_open(op.input(past_input)) &&
                          op.input(past_input).shape() == Shape{now.batch, now.heads, past, now.size} &&

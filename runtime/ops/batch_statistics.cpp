@@ -3,8 +3,7 @@
 // channel_norm.cpp, which has the statistics of a channel given, leaves out.
 #include <cmath>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
@@ -72,7 +71,7 @@ struct BatchShape {
 // Version 14 says whether it trains, versions 7 and 9 by the outputs that are wanted, earlier ones by is_test.
 Result<BatchShape> batch_shape(const OpCall& op) {
   const Ints dims(op.input(0).shape());
-  if (dims.empty()) return execution_error("the input must have rank 1 or more");
+  if (dims.empty()) return wrong_input(op, 0, "have rank 1 or more");
   BatchShape shape;
   const int64_t version = op.since_version();
   const bool by_element = version < 9 && op.find_integer("spatial").value_or(1) == 0;
@@ -85,8 +84,7 @@ Result<BatchShape> batch_shape(const OpCall& op) {
                                   : op.find_integer("is_test").value_or(0) == 0;
   for (int64_t input = 1; input < 5; ++input) {
     if (op.input(input).element_count() != shape.channels)
-      return execution_error(fmt::format("input {} must have {} values, its shape is {}", input, shape.channels,
-                                         op.input(input).shape().to_string()));
+      return wrong_input(op, input, "have {} elements, one for each channel", shape.channels);
   }
   return shape;
 }

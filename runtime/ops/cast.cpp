@@ -2,6 +2,7 @@
 // Cast and CastLike: the arithmetic type that holds the source exactly, then one rounding to the target.
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
 #include "runtime/device/cpu/copy.h"
@@ -115,9 +116,10 @@ template <class Device>
 Status bit_cast(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const auto to = dtype_from_number(op.integer("to"));
-  if (!to.has_value() || *to == DType::string) return execution_error("'to' names no element type of fixed width");
+  if (!to.has_value() || *to == DType::string)
+    return wrong_attribute("to", op.integer("to"), "be the number of an element type of fixed width");
   if (bits_of(*to) != bits_of(x.dtype()))
-    return execution_error(std::string(name_of(x.dtype())) + " and " + std::string(name_of(*to)) + " differ in width");
+    return wrong_input(op, 0, "have {} bits an element, the width of {}", bits_of(*to), name_of(*to));
   const MutableView y = PX_TRY(op.make_output(0, *to, x.shape()));
   copy_bytes(op.queue(), y.data, x.view().data, x.size_bytes());
   return {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/recurrent_cells.h"
 
 namespace parallax::runtime {
@@ -50,7 +51,7 @@ Result<std::vector<CellActivation>> cell_activations(const OpCall& op, const std
       names.insert(names.end(), defaults.begin(), defaults.end());
   }
   const size_t needed = defaults.size() * static_cast<size_t>(directions);
-  if (names.size() < needed) return execution_error("'activations' is too short");
+  if (names.size() < needed) return wrong_length("attribute 'activations'", names.size(), "have {} or more", needed);
   names.resize(needed);  // the schema's default of RNN names one for each of two directions
   const std::vector<float> alphas = op.find_reals("activation_alpha").value_or(std::vector<float>{});
   const std::vector<float> betas = op.find_reals("activation_beta").value_or(std::vector<float>{});
@@ -62,7 +63,8 @@ Result<std::vector<CellActivation>> cell_activations(const OpCall& op, const std
                    [](unsigned char character) { return static_cast<char>(std::tolower(character)); });
     const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations),
                                      [&](const auto& each) { return each.name == name; });
-    if (found == std::end(kActivations)) return unsupported("activation '" + given + "'");
+    if (found == std::end(kActivations))
+      return unsupported(fmt::format("activation '{}' has no kernel here; --fallback=reference runs it", given));
     CellActivation activation{found->kind, found->alpha, found->beta};
     if (takes_alpha(found->kind) && next_alpha < alphas.size())
       activation.alpha = static_cast<double>(alphas[next_alpha++]);

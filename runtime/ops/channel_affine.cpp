@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ChannelAffine: what is left of a BatchNormalization with constant statistics, and its activation, in one walk over
 // either layout. On the host alone.
-#include <fmt/format.h>
-
 #include "inspector/base/thread_pool.h"
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/activation.h"
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/ops/activation_attributes.h"
@@ -54,10 +53,8 @@ Status channel_affine(OpContext<Cpu>& op) {
   const Tensor& x = op.input(0);
   const int64_t channels = x.shape().rank() < 2 ? 1 : x.shape()[1];
   if (op.input(1).element_count() != channels || op.input(2).element_count() != channels)
-    return execution_error(
-        fmt::format("factor and offset must have one value for each channel of {}, they have {} "
-                    "and {}",
-                    x.shape().to_string(), op.input(1).element_count(), op.input(2).element_count()));
+    return wrong_input(op, op.input(1).element_count() != channels ? 1 : 2,
+                       "have {} elements, one for each channel of X", channels);
   const Activation activation = PX_TRY(activation_of_conv(op));
   const Ints dims(x.shape());
   const int64_t locations = product(dims, std::min<int64_t>(2, dims.size()), dims.size());

@@ -3,8 +3,7 @@
 // and the global pools, which are folds over a channel's plane.
 #include <cmath>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
@@ -29,10 +28,8 @@ struct Linear {  // x * factor + offset
 template <class C, class Device>
 Result<std::shared_ptr<const C>> per_channel(OpContext<Device>& op, int64_t input, int64_t channels) {
   const Tensor& tensor = op.input(input);
-  if (tensor.element_count() != channels) {
-    return execution_error(
-        fmt::format("input {} must have {} values, its shape is {}", input, channels, tensor.shape().to_string()));
-  }
+  if (tensor.element_count() != channels)
+    return wrong_input(op, input, "have {} elements, one for each channel", channels);
   return converted<C>(op.queue(), tensor.view(), op.is_constant(input));
 }
 
@@ -99,7 +96,7 @@ Status batch_norm_as(OpContext<Device>& op, const MutableView& y) {
 template <class Device>
 Status batch_normalization(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
-  if (x.shape().rank() < 1) return execution_error("the input must have rank 1 or more");
+  if (x.shape().rank() < 1) return wrong_input(op, 0, "have rank 1 or more");
   const MutableView y = PX_TRY(op.make_output_over(0, x.dtype(), x.shape(), {0}));
   return x.dtype() == DType::float64 ? batch_norm_as<double>(op, y) : batch_norm_as<float>(op, y);
 }
@@ -159,9 +156,8 @@ Status group_norm_as(OpContext<Device>& op, int64_t groups, const MutableView& y
 template <class Device>
 Status group_norm(OpContext<Device>& op, int64_t groups) {
   const Tensor& x = op.input(0);
-  if (x.shape().rank() < 2 || groups < 1 || x.shape()[1] % groups != 0) {
-    return execution_error(fmt::format("input {} has no {} groups of channels", x.shape().to_string(), groups));
-  }
+  if (x.shape().rank() < 2 || groups < 1 || x.shape()[1] % groups != 0)
+    return wrong_input(op, 0, "have rank 2 or more and channels that split into {} groups, 1 or more", groups);
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   return x.dtype() == DType::float64 ? group_norm_as<double>(op, groups, y) : group_norm_as<float>(op, groups, y);
 }
@@ -210,9 +206,9 @@ struct LrnRow {
 template <class Device>
 Status lrn(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
-  if (x.shape().rank() < 2) return execution_error("the input must have rank 2 or more");
+  if (x.shape().rank() < 2) return wrong_input(op, 0, "have rank 2 or more");
   const int64_t size = op.integer("size");
-  if (size < 1) return execution_error(fmt::format("'size' is {}, it must be positive", size));
+  if (size < 1) return wrong_attribute("size", size, "be 1 or more");
   const RowLayout rows = rows_along(x.shape(), 1);
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
@@ -281,7 +277,7 @@ template <class Device>
 Result<MutableView> global_output(OpContext<Device>& op, RowLayout& rows) {
   const Tensor& x = op.input(0);
   const Ints dims(x.shape());
-  if (dims.size() < 2) return execution_error("the input must have rank 2 or more");
+  if (dims.size() < 2) return wrong_input(op, 0, "have rank 2 or more");
   rows = RowLayout{dims[0] * dims[1], product(dims, 2, dims.size()), 1};
   Ints out{dims[0], dims[1]};
   while (out.size() < dims.size()) out.push_back(1);

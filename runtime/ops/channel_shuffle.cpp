@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/thread_pool.h"
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/multiversion.h"
 #include "runtime/ops/fused_families.h"
@@ -32,12 +33,15 @@ Result<Shuffle> shuffle_of(OpContext<Cpu>& op) {
   Shuffle shuffle;
   const Shape& first = op.input(0).shape();
   const int64_t count = op.integer("groups"), inputs = op.input_count();
-  if (first.rank() < 3) return execution_error("the input must have rank 3 or more, it is " + first.to_string());
+  if (first.rank() < 3) return wrong_input(op, 0, "have rank 3 or more");
   if (count < 1 || (inputs != 1 && inputs != count) || (inputs == 1 && first[1] % count != 0))
-    return execution_error(fmt::format("{} inputs of shape {} are not {} groups", inputs, first.to_string(), count));
+    return execution_error(
+        fmt::format("there are {} inputs of shape {}; they must be {} groups of channels, as many as 'groups' says",
+                    inputs, first.to_string(), count));
   int64_t last = 0;
   for (int64_t i = 0; i < inputs; ++i) {
-    if (!(op.input(i).shape() == first)) return execution_error("the inputs differ in shape");
+    if (!(op.input(i).shape() == first))
+      return wrong_input(op, i, "have the shape of the first one, {}", first.to_string());
     last += is_channels_last(op.input(i)) ? 1 : 0;
   }
   shuffle.channels_last = last > 0;
@@ -110,7 +114,8 @@ Status channel_shuffle(OpContext<Cpu>& op) {
   const Shuffle shuffle = PX_TRY(shuffle_of(op));
   const auto groups = static_cast<int64_t>(shuffle.groups.size()), parts = op.output_count();
   if (shuffle.per_group % parts != 0)
-    return execution_error(fmt::format("{} channels of a group do not fit {} outputs", shuffle.per_group, parts));
+    return wrong_value("the number of channels of a group", shuffle.per_group, "be a multiple of the {} outputs",
+                       parts);
   Ints dims(op.input(0).shape());
   dims[1] = shuffle.per_group * groups / parts;
   const Shape shape = PX_TRY(shape_of(dims));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/spatial.h"
 
 namespace parallax::runtime {
@@ -17,10 +18,8 @@ Ints spatial_of(const Shape& shape) {
 
 // The parts of the problem that Conv and ConvTranspose have in common; `channels_per_group` is the filters' axis 1.
 Result<ConvProblem> common_problem(const OpCall& op, const Shape& x, const Shape& filters) {
-  if (x.rank() < 3 || x.rank() != filters.rank()) {
-    return execution_error(
-        fmt::format("X {} and W {} must both be of one rank, 3 or more", x.to_string(), filters.to_string()));
-  }
+  if (x.rank() < 3 || x.rank() != filters.rank())
+    return wrong_input(op, 0, "have rank 3 or more and the rank of W, {}", filters.to_string());
   ConvProblem problem;
   problem.batch = x[0];
   problem.in_channels = x[1];
@@ -28,11 +27,10 @@ Result<ConvProblem> common_problem(const OpCall& op, const Shape& x, const Shape
   problem.in_spatial = spatial_of(x);
   problem.kernel = spatial_of(filters);
   problem.filters_are_constant = op.is_constant(1);
-  if (problem.groups < 1) return execution_error(fmt::format("'group' is {}", problem.groups));
+  if (problem.groups < 1) return wrong_attribute("group", problem.groups, "be 1 or more");
   const auto kernel = op.find_integers("kernel_shape");
-  if (kernel.has_value() && !(*kernel == problem.kernel)) {
-    return execution_error("'kernel_shape' contradicts the shape of W " + filters.to_string());
-  }
+  if (kernel.has_value() && !(*kernel == problem.kernel))
+    return wrong_attribute("kernel_shape", *kernel, "be the spatial shape of W, {}", dims_text(problem.kernel));
   return problem;
 }
 
@@ -41,10 +39,9 @@ Result<ConvProblem> common_problem(const OpCall& op, const Shape& x, const Shape
 Result<ConvProblem> conv_problem(const OpCall& op, const Shape& x, const Shape& filters) {
   ConvProblem problem = PX_TRY(common_problem(op, x, filters));
   problem.out_channels = filters[0];
-  if (problem.in_channels != filters[1] * problem.groups || problem.out_channels % problem.groups != 0) {
-    return execution_error(
-        fmt::format("X {} does not fit W {} in {} groups", x.to_string(), filters.to_string(), problem.groups));
-  }
+  if (problem.in_channels != filters[1] * problem.groups || problem.out_channels % problem.groups != 0)
+    return wrong_input(op, 0, "fit W {} in {} groups: {} channels, and filters that split into the groups",
+                       filters.to_string(), problem.groups, filters[1] * problem.groups);
   const WindowAttributes window = PX_TRY(window_attributes(op, problem.in_spatial, problem.kernel));
   problem.strides = window.strides;
   problem.dilations = window.dilations;
@@ -74,7 +71,8 @@ Status transposed_axis(const OpCall& op, ConvProblem& problem, int64_t axis, con
   if (wanted.has_value() || is_same) {
     int64_t out = problem.in_spatial[axis] * problem.strides[axis];
     if (wanted.has_value()) {
-      if (wanted->size() < rank) return execution_error("'output_shape' is too short");
+      if (wanted->size() < rank)
+        return wrong_length("attribute 'output_shape'", wanted->size(), "have {}, one for each spatial axis", rank);
       out = (*wanted)[wanted->size() - rank + axis];
     }
     const int64_t total = std::max<int64_t>(0, whole - out);
@@ -85,7 +83,8 @@ Status transposed_axis(const OpCall& op, ConvProblem& problem, int64_t axis, con
     problem.out_spatial[axis] = whole - problem.pads_begin[axis] - problem.pads_end[axis];
   }
   if (problem.out_spatial[axis] < 0)
-    return execution_error(fmt::format("the output would have {} positions", problem.out_spatial[axis]));
+    return wrong_value(fmt::format("the output's size along spatial axis {}", axis), problem.out_spatial[axis],
+                       "be 0 or more; reduce the pads");
   // The library wants padding at the end such that the sizes come out; what exceeds the windows is left at the bias.
   problem.pads_end[axis] = problem.strides[axis] * (problem.in_spatial[axis] - 1) + extent - problem.pads_begin[axis] -
                            problem.out_spatial[axis];
@@ -97,18 +96,19 @@ Status transposed_axis(const OpCall& op, ConvProblem& problem, int64_t axis, con
 Result<ConvProblem> transposed_problem(const OpCall& op, const Shape& x, const Shape& filters) {
   ConvProblem problem = PX_TRY(common_problem(op, x, filters));
   problem.out_channels = filters[1] * problem.groups;
-  if (problem.in_channels != filters[0] || problem.in_channels % problem.groups != 0) {
-    return execution_error(
-        fmt::format("X {} does not fit W {} in {} groups", x.to_string(), filters.to_string(), problem.groups));
-  }
+  if (problem.in_channels != filters[0] || problem.in_channels % problem.groups != 0)
+    return wrong_input(op, 0, "fit W {} in {} groups: {} channels that split into the groups", filters.to_string(),
+                       problem.groups, filters[0]);
   const int64_t rank = problem.spatial_rank();
   constexpr int64_t kMost = int64_t{1} << 31;
   const auto list = [&](const char* name, int64_t count, int64_t fill) -> Result<Ints> {
     Ints values = op.find_integers(name).value_or(Ints{});
     if (values.empty()) values = Ints(count, fill);
-    if (values.size() != count) return execution_error(fmt::format("'{}' has {} values", name, values.size()));
+    if (values.size() != count)
+      return wrong_length(fmt::format("attribute '{}'", name), values.size(), "have {}", count);
     for (int64_t value : values) {
-      if (value < 0 || value > kMost) return execution_error(fmt::format("'{}' holds {}", name, value));
+      if (value < 0 || value > kMost)
+        return wrong_value(fmt::format("an entry of attribute '{}'", name), value, "be in [0, {}]", kMost);
     }
     return values;
   };
@@ -120,7 +120,10 @@ Result<ConvProblem> transposed_problem(const OpCall& op, const Shape& x, const S
   problem.pads_end = Ints(rank);
   problem.out_spatial = Ints(rank);
   for (int64_t axis = 0; axis < rank; ++axis) {
-    if (problem.strides[axis] < 1 || problem.dilations[axis] < 1) return execution_error("a stride or dilation is 0");
+    if (problem.strides[axis] < 1 || problem.dilations[axis] < 1)
+      return execution_error(
+          fmt::format("the stride and dilation of spatial axis {} are {} and {}; they must be 1 or more", axis,
+                      problem.strides[axis], problem.dilations[axis]));
     problem.pads_begin[axis] = pads[axis];
     problem.pads_end[axis] = pads[axis + rank];
     PX_TRY(transposed_axis(op, problem, axis, output_padding));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv and ConvTranspose: shapes here, the arithmetic in the device's conv.
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/conv.h"
 #include "runtime/device/cpu/products/gemm.h"
@@ -58,7 +57,7 @@ template <class C, class Device>
 Status run(OpContext<Device>& op, const ConvProblem& problem, bool transposed, const MutableView& out) {
   constexpr bool kMayAsk = GpuDevice<Device> && std::is_same_v<C, float>;
   if (op.has_input(2) && op.input(2).element_count() != problem.out_channels)
-    return execution_error("B must have one value for each output channel");
+    return wrong_input(op, 2, "have {} elements, one for each output channel", problem.out_channels);
   if constexpr (kMayAsk) {
     if (PX_TRY(convolve_by_library(op, problem, transposed, out))) return {};
   }
@@ -92,7 +91,7 @@ struct BiasAlone {
 template <class Device>
 Status bias_alone(OpContext<Device>& op, const ConvProblem& problem, const MutableView& out) {
   if (op.has_input(2) && op.input(2).element_count() != problem.out_channels)
-    return execution_error("B must have one value for each output channel");
+    return wrong_input(op, 2, "have {} elements, one for each output channel", problem.out_channels);
   const Source bias = op.has_input(2) ? source_of(op.input(2).view()) : Source{};
   const int64_t locations = product(problem.out_spatial);
   if (out.dtype == DType::float64)
@@ -104,7 +103,7 @@ Status bias_alone(OpContext<Device>& op, const ConvProblem& problem, const Mutab
 template <class Device, bool kTransposed>
 Status convolution(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
-  if (op.input(1).dtype() != x.dtype()) return execution_error("X and W have different element types");
+  if (op.input(1).dtype() != x.dtype()) return wrong_input(op, 1, "have the element type of X, {}", name_of(x.dtype()));
   if constexpr (std::is_same_v<Device, Cpu> && !kTransposed) {
     const bool is_empty = x.element_count() == 0 || op.input(1).element_count() == 0;
     if (x.dtype() == DType::float32 && !is_empty) return host_convolution(op);

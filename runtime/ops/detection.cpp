@@ -4,9 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "inspector/base/thread_pool.h"
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/multiversion.h"
 #include "runtime/ops/families.h"
@@ -142,9 +141,8 @@ template <class Device>
 Status non_max_suppression(OpContext<Device>& op) {
   const Shape& boxes = op.input(0).shape();
   const Shape& scores = op.input(1).shape();
-  if (boxes.rank() != 3 || scores.rank() != 3 || boxes[2] != 4 || scores[0] != boxes[0] || scores[2] != boxes[1]) {
-    return execution_error("boxes must be [batch, n, 4] and scores [batch, classes, n]");
-  }
+  if (boxes.rank() != 3 || scores.rank() != 3 || boxes[2] != 4 || scores[0] != boxes[0] || scores[2] != boxes[1])
+    return wrong_input(op, 0, "be [batch,n,4], and scores, {}, be [batch,classes,n]", scores.to_string());
   Suppression asked;
   asked.boxes = boxes[1];
   asked.limit = op.has_input(2) ? PX_TRY(op.integer_of_input(2)) : 0;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
@@ -30,7 +31,8 @@ Result<std::string> expand_ellipsis(std::string term, int64_t rank) {
   if (at == std::string::npos) return term;
   const int64_t count = rank - static_cast<int64_t>(term.size()) + 3;
   if (count < 0 || count > 10)
-    return execution_error("the ellipsis does not fit an operand of rank " + std::to_string(rank));
+    return wrong_value("the rank of an operand", rank, "be {} to {}, as its term '{}' has an ellipsis", term.size() - 3,
+                       term.size() + 7, term);
   std::string digits;
   for (int64_t i = count - 1; i >= 0; --i) digits += static_cast<char>('0' + i);
   return term.replace(at, 3, digits);
@@ -53,10 +55,13 @@ Result<Equation> parse_equation(const OpCall& op) {
     if (own.size() > digits.size()) digits = own;
     equation.terms.push_back(std::move(term));
     if (comma == std::string::npos && i + 1 < op.input_count())
-      return execution_error("'equation' has fewer terms than operands");
+      return wrong_value("the number of terms in attribute 'equation'", i + 1, "be {}, that of the operands",
+                         op.input_count());
     left = comma == std::string::npos ? "" : left.substr(comma + 1);
   }
-  if (!left.empty()) return execution_error("'equation' has more terms than operands");
+  if (!left.empty())
+    return execution_error(
+        fmt::format("attribute 'equation' has more terms than operands; it must have {}", op.input_count()));
   if (arrow == std::string::npos) {  // implicit: the ellipsis, then the letters that occur once, in order
     std::map<char, int> counts;
     for (const std::string& term : equation.terms) {
@@ -79,12 +84,15 @@ Result<std::map<char, int64_t>> letter_sizes(const OpCall& op, const Equation& e
   for (size_t term = 0; term < equation.terms.size(); ++term) {
     const Shape& shape = op.input(static_cast<int64_t>(term)).shape();
     const std::string& letters = equation.terms[term];
-    if (letters.size() != shape.rank()) return execution_error("a term does not fit its operand " + shape.to_string());
+    if (letters.size() != shape.rank())
+      return wrong_input(op, static_cast<int64_t>(term), "have rank {}, the number of letters in its term '{}'",
+                         letters.size(), letters);
     for (size_t axis = 0; axis < letters.size(); ++axis) {
       auto [location, is_new] = sizes.try_emplace(letters[axis], shape[axis]);
       if (is_new || location->second == shape[axis] || shape[axis] == 1) continue;
       if (location->second != 1)
-        return execution_error(fmt::format("'{}' stands for {} and {}", letters[axis], location->second, shape[axis]));
+        return wrong_input(op, static_cast<int64_t>(term), "have size {} along axis {}, as letter '{}' has elsewhere",
+                           location->second, axis, letters[axis]);
       location->second = shape[axis];
     }
   }
@@ -263,7 +271,9 @@ Status contract(OpContext<Device>& op, const Equation& equation, const std::map<
   for (const auto& [letter, size] : sizes) {
     if (equation.result.find(letter) == std::string::npos) summed += letter;
   }
-  if (summed.size() > Shape::kMaxRank) return execution_error("'equation' sums over too many letters");
+  if (summed.size() > Shape::kMaxRank)
+    return wrong_value("the number of letters that 'equation' sums over", summed.size(), "be at most {}",
+                       Shape::kMaxRank);
   const Ints sum_dims = sizes_of(sizes, summed);
   std::vector<std::shared_ptr<const C>> operands;
   Ints addresses, out_strides, sum_strides;
@@ -295,9 +305,11 @@ Status einsum(OpContext<Device>& op) {
   const std::map<char, int64_t> sizes = PX_TRY(letter_sizes(op, equation));
   Ints dims;
   for (char letter : equation.result) {
-    if (!sizes.contains(letter)) return execution_error(fmt::format("'{}' of the result is in no operand", letter));
+    if (!sizes.contains(letter))
+      return execution_error(
+          fmt::format("letter '{}' of the result is in no term; one of the operands' terms must have it", letter));
     if (std::count(equation.result.begin(), equation.result.end(), letter) > 1)
-      return execution_error(fmt::format("'{}' is in the result twice", letter));
+      return execution_error(fmt::format("letter '{}' is in the result twice; it must be there once", letter));
     dims.push_back(sizes.at(letter));
   }
   const DType dtype = op.input(0).dtype();
@@ -349,7 +361,7 @@ Status det(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   Ints dims(x.shape());
   if (dims.size() < 2 || dims.back() != dims[dims.size() - 2])
-    return execution_error("the input must hold square matrices");
+    return wrong_input(op, 0, "have rank 2 or more and two last axes of equal size");
   const int64_t n = dims.back();
   dims.erase(dims.size() - 1);
   dims.erase(dims.size() - 1);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/growable.h"
 #include "runtime/device/cpu/map.h"
@@ -31,14 +32,14 @@ Result<Operand> operand_of(const OpCall& op, int64_t input, std::string_view nam
   const Ints dims(op.input(input).shape());
   const Ints strides = element_strides(op.input(input).view());
   const Ints order = op.find_integers(name).value_or(Ints());
-  if (dims.size() < 2 || (!order.empty() && order.size() != dims.size())) {
-    return execution_error(
-        fmt::format("input {} of shape {} is not made of matrices", input, op.input(input).shape().to_string()));
-  }
+  if (dims.size() < 2 || (!order.empty() && order.size() != dims.size()))
+    return wrong_input(op, input, "have rank 2 or more, and the rank of its order, {}", order.size());
   if (order.empty()) return Operand{dims, strides};
   Operand operand;
   for (int64_t axis : order) {
-    if (axis < 0 || axis >= dims.size()) return invalid_model(fmt::format("{} names axis {}", name, axis));
+    if (axis < 0 || axis >= dims.size())
+      return invalid_model(
+          fmt::format("attribute '{}' names axis {}; it must name axes in [0, {})", name, axis, dims.size()));
     operand.dims.push_back(dims[axis]);
     operand.strides.push_back(strides[axis]);
   }
@@ -82,7 +83,7 @@ Status widen(Ints& dims, const Ints& other, std::string_view name) {
     int64_t& own = dims[dims.size() - 1 - back];
     const int64_t dim = other[other.size() - 1 - back];
     if (own != dim && own != 1 && dim != 1)
-      return execution_error(fmt::format("{} does not broadcast with the scores", name));
+      return wrong_shape(name, other, "broadcast with the scores, {}", dims_text(dims));
     if (own == 1) own = dim;
   }
   return {};
@@ -107,10 +108,10 @@ Result<Layout> layout_of(const OpCall& op) {
   const Operand k = PX_TRY(operand_of(op, kK, "k_order"));
   const Operand v = PX_TRY(operand_of(op, kV, "v_order"));
   const int64_t k_groups = op.integer("k_groups"), v_groups = op.integer("v_groups");
-  if (k_groups < 1 || v_groups < 1) return invalid_model("groups must be positive");
-  if (q.columns() != k.rows()) {
-    return execution_error(fmt::format("queries of {} and keys of {} do not fit", q.columns(), k.rows()));
-  }
+  if (k_groups < 1 || v_groups < 1)
+    return invalid_model(
+        fmt::format("k_groups and v_groups are {} and {}; they must be 1 or more", k_groups, v_groups));
+  if (q.columns() != k.rows()) return wrong_value("the size of a query", q.columns(), "be that of a key, {}", k.rows());
   Layout layout;
   Ints scores = batch_of(q, 1);
   PX_TRY(widen(scores, batch_of(k, k_groups), "K"));
@@ -130,9 +131,8 @@ Result<Layout> layout_of(const OpCall& op) {
   problem.value_size = v.columns();
   problem.scale = op.real("scale");
   problem.no_number_is_zero = op.integer("no_number_is_zero") != 0;
-  if (v.rows() != problem.keys) {
-    return execution_error(fmt::format("there are {} keys and {} values", problem.keys, v.rows()));
-  }
+  if (v.rows() != problem.keys)
+    return wrong_value("the number of values", v.rows(), "be that of the keys, {}", problem.keys);
   scores.truncate(scores.size() - 2);
   PX_TRY(widen(scores, batch_of(v, v_groups), "V"));
   layout.batch = scores;
@@ -260,7 +260,8 @@ Result<ScoreChanges<Device>> score_changes(OpContext<Device>& op, const Layout& 
   }
   const Broadcast& hidden = layout.changes[2];
   if (hidden.is_given) {
-    if (op.input(kHidden).dtype() != DType::bool_) return execution_error("what hides scores must be bool");
+    if (op.input(kHidden).dtype() != DType::bool_)
+      return wrong_input(op, kHidden, "be bool: it says which scores are hidden");
     changes.hidden = {{reinterpret_cast<const uint8_t*>(op.input(kHidden).view().data)},
                       PX_TRY(op.table(hidden.locations.offsets)),
                       hidden.locations.row,
@@ -281,8 +282,11 @@ Result<MutableView> make_result(OpContext<Device>& op, Layout& layout) {
   if (order.empty()) {
     for (int64_t axis = 0; axis < dims.size(); ++axis) order.push_back(axis);
   }
-  if (order.size() != dims.size()) return execution_error("the result does not have the axes it is to be ordered by");
-  if (order.back() != dims.size() - 1) return invalid_model("y_order must leave the last axis where it is");
+  if (order.size() != dims.size())
+    return wrong_length("attribute 'y_order'", order.size(), "have {}, one for each axis of the result", dims.size());
+  if (order.back() != dims.size() - 1)
+    return invalid_model(fmt::format("attribute 'y_order' ends with axis {}; it must end with {}, the last axis",
+                                     order.back(), dims.size() - 1));
   Ints out;
   for (int64_t axis : order) out.push_back(dims[axis]);
   const Ints strides = row_major_strides(out);

@@ -4,8 +4,7 @@
 #include <array>
 #include <optional>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
 #include "runtime/device/cpu/rows.h"
@@ -194,7 +193,7 @@ Result<bool> multiply_by_library(OpContext<Device>& op, const GemmProblem& probl
 template <class Device>
 Status multiply(OpContext<Device>& op, const MatmulShapes& shapes, ProductFinish finish) {
   const DType dtype = op.input(0).dtype();
-  if (op.input(1).dtype() != dtype) return execution_error("A and B have different element types");
+  if (op.input(1).dtype() != dtype) return wrong_input(op, 1, "have the element type of A, {}", name_of(dtype));
   const MutableView out = PX_TRY(op.make_output(0, dtype, shapes.out));
   if (op.wants_output(1)) {
     const auto made_outside = op.queue().memory().pause();  // runs are planned without it
@@ -247,7 +246,7 @@ Status linear(OpContext<Device>& op) {
 template <class Device>
 Status fused_gemm(OpContext<Device>& op) {
   if (op.input(0).shape().rank() != 2 || op.input(1).shape().rank() != 2)
-    return execution_error("A and B must be matrices");
+    return wrong_input(op, op.input(0).shape().rank() != 2 ? 0 : 1, "have rank 2");
   MatmulShapes shapes = PX_TRY(
       matmul_shapes(op.input(0).shape(), op.input(1).shape(), op.integer("transA") != 0, op.integer("transB") != 0));
   shapes.problem.alpha = op.real("alpha");
@@ -258,8 +257,7 @@ Status fused_gemm(OpContext<Device>& op) {
     finish.beta = op.real("beta");
     const Shape both[] = {finish.scaled->shape(), shapes.out};
     if (!(PX_TRY(broadcast_shapes(both)) == shapes.out))
-      return execution_error("C of shape " + finish.scaled->shape().to_string() + " does not broadcast to " +
-                             shapes.out.to_string());
+      return wrong_input(op, 2, "broadcast to the shape of the product, {}", shapes.out.to_string());
   }
   return multiply(op, shapes, finish);
 }
@@ -275,8 +273,7 @@ Status biased(OpContext<Device>& op, const Activation& activation) {
   if (op.has_input(1)) finish.bias = &op.input(1);
   const Ints dims(x.shape());
   if (finish.bias != nullptr && (dims.empty() || !(finish.bias->shape() == Shape{dims.back()}))) {
-    return execution_error(fmt::format("a bias of shape {} for an input of shape {}", finish.bias->shape().to_string(),
-                                       x.shape().to_string()));
+    return wrong_input(op, 1, "have one element for each column of X, {}", x.shape().to_string());
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   const MutableView in{x.dtype(), x.shape(), const_cast<std::byte*>(x.view().data), x.device()};
@@ -321,10 +318,8 @@ template <class Device>
 Result<const float*> row_of(OpContext<Device>& op, int64_t index, int64_t columns,
                             std::shared_ptr<const float>& keeper) {
   if (!op.has_input(index)) return static_cast<const float*>(nullptr);
-  if (op.input(index).element_count() != columns) {
-    return execution_error(fmt::format("input {} has shape {}, {} values are needed", index,
-                                       op.input(index).shape().to_string(), columns));
-  }
+  if (op.input(index).element_count() != columns)
+    return wrong_input(op, index, "have {} elements, one for each column", columns);
   keeper = PX_TRY(converted<float>(op.queue(), op.input(index).view(), op.is_constant(index)));
   return keeper.get();
 }
@@ -334,16 +329,16 @@ Status skip_norm(OpContext<Device>& op, bool centered, int64_t beta, int64_t bia
   const Tensor& x = op.input(0);
   const Ints dims(x.shape());
   const Shape shapes[] = {x.shape(), op.input(1).shape()};
-  if (dims.size() < 2 || dims.back() == 0 || !(PX_TRY(broadcast_shapes(shapes)) == x.shape())) {
-    return execution_error("skip " + op.input(1).shape().to_string() + " does not fit " + x.shape().to_string());
-  }
+  if (dims.size() < 2 || dims.back() == 0 || !(PX_TRY(broadcast_shapes(shapes)) == x.shape()))
+    return wrong_input(op, 1, "broadcast to input, {}, of rank 2 or more and with columns", x.shape().to_string());
   const int64_t columns = dims.back();
   std::array<std::shared_ptr<const float>, 2> kept;
   const float* scale = PX_TRY(row_of(op, 2, columns, kept[0]));
   const float* shift = beta < 0 ? nullptr : PX_TRY(row_of(op, beta, columns, kept[1]));
   const MutableView sum = PX_TRY(op.scratch(DType::float32, x.shape()));
   if (op.has_input(bias)) {
-    if (op.input(bias).element_count() != columns) return execution_error("the bias must be one row");
+    if (op.input(bias).element_count() != columns)
+      return wrong_input(op, bias, "have {} elements, one for each column", columns);
     const TensorView row = op.input(bias).reshaped(Shape{columns}).view();
     map_as<float, float>(op.queue(), SumOfThree{}, sum, std::array<TensorView, 3>{x.view(), op.input(1).view(), row});
   } else {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/binary_functors.h"
@@ -70,7 +71,7 @@ Status rotary(Context& op) {
   for (const Tensor* each : in) {
     const Shape& own = each->shape();
     if (size % 2 != 0 || own.rank() == 0 || dim_of(own, rank_of(own) - 1) != size)
-      return execution_error(fmt::format("a row of {} cannot be rotated as one of {}", own.to_string(), size));
+      return wrong_shape("an operand", own, "have a last axis of {}, an even size, to be rotated", size);
   }
   const MutableView y = PX_TRY(op.make_output_over(0, DType::float32, shape, {0}));
   RotationRows rows{shape, {}, size / 2};
@@ -140,15 +141,21 @@ Result<Program> program_of(const Context& op) {
   const std::span<const int64_t> operands = op.given<int64_t>("operands");
   if (names.empty() || names.size() > kMostSteps || program.input_count > kMostInputs ||
       operands.size() != 2 * names.size())
-    return invalid_model("its program is not one");
+    return invalid_model(
+        fmt::format("a program of {} steps over {} inputs has {} operands; it must have two for each of 1 to {} steps",
+                    names.size(), program.input_count, operands.size(), kMostSteps));
   for (size_t index = 0; index < names.size(); ++index) {
     const auto row = std::find_if(std::begin(kPointwise), std::end(kPointwise),
                                   [&](const PointwiseRow& each) { return each.op == names[index]; });
-    if (row == std::end(kPointwise)) return unsupported(fmt::format("its program has no step {}", names[index]));
+    if (row == std::end(kPointwise))
+      return unsupported(
+          fmt::format("step '{}' of its program has no kernel here; --fallback=reference runs it", names[index]));
     const int64_t known = static_cast<int64_t>(program.input_count + index);
     const int64_t a = operands[2 * index], b = operands[2 * index + 1];
     if (a < 0 || a >= known || (row->operands == 2 && (b < 0 || b >= known)))
-      return invalid_model("its program reads what is not there yet");
+      return invalid_model(
+          fmt::format("step {} of its program reads operands {} and {}; they must be of the {} values made before it",
+                      index, a, b, known));
     program.steps[program.step_count++] = {row->run, static_cast<size_t>(a),
                                            static_cast<size_t>(std::max<int64_t>(0, b))};
   }

@@ -2,8 +2,7 @@
 // Operators that make data from attributes, shapes and a few numbers.
 #include <cmath>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "inspector/model/sparse.h"
 #include "runtime/device/cpu/blocks.h"
 #include "runtime/device/cpu/copy.h"
@@ -47,7 +46,8 @@ Status constant_of_shape(OpContext<Device>& op) {
   const Ints dims = PX_TRY(op.integers_of_input(0));
   const Shape shape = PX_TRY(shape_of(dims));
   const Tensor* value = op.find_tensor("value");
-  if (value != nullptr && value->element_count() != 1) return execution_error("'value' must hold one element");
+  if (value != nullptr && value->element_count() != 1)
+    return wrong_length("attribute 'value'", value->element_count(), "have 1");
   const DType dtype = value == nullptr ? DType::float32 : value->dtype();
   if (bits_of(dtype) < 8) return unsupported_dtype(dtype);
   const MutableView y = PX_TRY(op.make_output(0, dtype, shape));
@@ -74,15 +74,16 @@ Status range_as(OpContext<Device>& op, int64_t count) {
 template <class Device>
 Status range(OpContext<Device>& op) {
   const DType dtype = op.input(0).dtype();
-  if (op.input(1).dtype() != dtype || op.input(2).dtype() != dtype) {
-    return execution_error("start, limit and delta have different element types");
-  }
+  if (op.input(1).dtype() != dtype || op.input(2).dtype() != dtype)
+    return wrong_input(op, 0, "have the element type of limit and delta, {} and {}", name_of(op.input(1).dtype()),
+                       name_of(op.input(2).dtype()));
   const double start = PX_TRY(op.real_of_input(0));
   const double limit = PX_TRY(op.real_of_input(1));
   const double delta = PX_TRY(op.real_of_input(2));
-  if (delta == 0.0) return execution_error("delta is 0");
+  if (delta == 0.0) return wrong_input(op, 2, "not be 0");
   const double count = std::max(0.0, std::ceil((limit - start) / delta));
-  if (!(count <= static_cast<double>(Shape::kMaxElements))) return execution_error("the range is too long");
+  if (!(count <= static_cast<double>(Shape::kMaxElements)))
+    return wrong_value("the number of elements of the range", count, "be at most {}", Shape::kMaxElements);
   const int64_t elements = static_cast<int64_t>(count);
   if (is_integer(dtype)) return range_as<int64_t>(op, elements);
   return dtype == DType::float64 ? range_as<double>(op, elements) : range_as<float>(op, elements);
@@ -114,7 +115,7 @@ struct Diagonal {
 template <class Device>
 Status eye_like(OpContext<Device>& op) {
   const Shape& from = op.input(0).shape();
-  if (from.rank() != 2) return execution_error("the input must be a matrix");
+  if (from.rank() != 2) return wrong_input(op, 0, "have rank 2");
   const auto wanted = op.find_integer("dtype");
   const auto dtype = wanted.has_value() ? dtype_from_number(*wanted) : op.input(0).dtype();
   if (!dtype.has_value() || arithmetic_of(*dtype) == Arithmetic::none) {

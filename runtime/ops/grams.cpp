@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/host_families.h"
 #include "runtime/ops/inner_op.h"
 
@@ -29,7 +30,8 @@ Result<Grams> read_grams(const OpCall& op) {
   const Ints words = op.find_integers("pool_int64s").value_or(Ints{});
   const auto weights = op.find_reals("weights");
   if (weights.has_value() && static_cast<int64_t>(weights->size()) != indexes.size())
-    return execution_error("weights and ngram_indexes differ in length");
+    return wrong_length("attribute 'weights'", weights->size(), "have {}, one for each entry of ngram_indexes",
+                        indexes.size());
   const int64_t shortest = op.integer("min_gram_length"), longest = op.integer("max_gram_length");
   Grams grams;
   int64_t number = 0;
@@ -37,10 +39,14 @@ Result<Grams> read_grams(const OpCall& op) {
     const int64_t begin = begins[length - 1];
     const int64_t end = length < begins.size() ? begins[length] : words.size();
     if (begin < 0 || end < begin || end > words.size() || (end - begin) % length != 0)
-      return execution_error("ngram_counts does not fit the pool");
+      return wrong_value(fmt::format("the range of {}-grams in ngram_counts", length),
+                         fmt::format("[{}, {})", begin, end),
+                         "be within the {} words of the pool and hold whole {}-grams", words.size(), length);
     for (int64_t at = begin; at < end; at += length, ++number) {
       if (number >= indexes.size() || indexes[number] < 0 || indexes[number] > INT32_MAX)
-        return execution_error("ngram_indexes does not fit the pool");
+        return wrong_length("attribute 'ngram_indexes'", indexes.size(),
+                            "have one in [0, {}] for each n-gram of the pool, of which this is number {}", INT32_MAX,
+                            number);
       grams.width = std::max(grams.width, indexes[number] + 1);
       if (length < shortest || length > longest) continue;
       const float weight = weights.has_value() ? weights->data()[number] : 1.0F;
@@ -66,9 +72,9 @@ int64_t occurrences(const std::vector<int64_t>& gram, const int64_t* row, int64_
 
 Status tf_idf(OpContext<Cpu>& op) {
   const Ints dims(op.input(0).shape());
-  if (dims.empty() || dims.size() > 2) return execution_error("X must be [C] or [N, C]");
+  if (dims.empty() || dims.size() > 2) return wrong_input(op, 0, "have rank 1 or 2: [C] or [N,C]");
   const std::string mode = op.text("mode");
-  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return execution_error("attribute 'mode' is '" + mode + "'");
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return wrong_attribute("mode", mode, "be TF, IDF or TFIDF");
   const Grams grams = PX_TRY(read_grams(op));
   const int64_t columns = dims.back(), rows = dims.size() == 2 ? dims[0] : 1;
   const int64_t max_skip = std::min(op.integer("max_skip_count"), columns);  // more reaches no word

@@ -2,6 +2,7 @@
 // The order of the operands is settled here, once for each node and shape; the arithmetic is the device's conv.
 #include "runtime/ops/host_convolution.h"
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/weight_cache.h"
 #include "runtime/ops/activation_attributes.h"
@@ -41,7 +42,7 @@ Result<Settled> settle(OpContext<Cpu>& op) {
   settled.shape = PX_TRY(output_shape(problem));
   settled.is_free = is_order_free(settled.shape);
   if (op.has_input(2) && op.input(2).element_count() != problem.out_channels)
-    return execution_error("B must have one value for each output channel");
+    return wrong_input(op, 2, "have {} elements, one for each output channel", problem.out_channels);
   (op.has_input(3) ? settled.last : problem.activation) = PX_TRY(activation_of_conv(op));
   const bool is_constant = op.is_constant(1) && (!op.has_input(2) || op.is_constant(2));
   settle_layouts(problem, op.may_reorder(), is_constant, is_channels_last(x) || is_order_free(x.shape()));
@@ -82,7 +83,8 @@ Status host_convolution(OpContext<Cpu>& op) {
   Tensor z;
   Addend addend;
   if (op.has_input(3)) {
-    if (!(op.input(3).shape() == settled->shape)) return execution_error("Z does not have the result's shape");
+    if (!(op.input(3).shape() == settled->shape))
+      return wrong_input(op, 3, "have the shape of the result, {}", settled->shape.to_string());
     z = PX_TRY(in_order(op, op.input(3), problem.y_channels_last));
     addend = {float_data(z), settled->last};
   }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/blocks.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/ops/families.h"
@@ -73,7 +74,8 @@ Status append_pad_table(int64_t dim, int64_t before, int64_t after, const std::s
   for (int64_t i = -before; i < dim + after; ++i) {
     int64_t source = i;
     if (i < 0 || i >= dim) {
-      if (mode != "constant" && dim == 0) return execution_error("an empty axis has nothing to pad with");
+      if (mode != "constant" && dim == 0)
+        return broken_rule("an axis to be padded has no elements", fmt::format("have one or more for mode '{}'", mode));
       if (mode == "constant") {
         source = -1;
       } else if (mode == "edge") {
@@ -115,9 +117,8 @@ Result<PadArguments> pad_arguments(OpContext<Device>& op, int64_t rank) {
   if (axes.empty()) {
     for (int64_t axis = 0; axis < rank; ++axis) axes.push_back(axis);
   }
-  if (pads.size() != 2 * axes.size()) {
-    return execution_error(fmt::format("{} pads for {} axes", pads.size(), axes.size()));
-  }
+  if (pads.size() != 2 * axes.size())
+    return wrong_length("input 'pads'", pads.size(), "have {}, two for each axis", 2 * axes.size());
   PX_TRY(OpCall::resolve_axes(axes, rank));
   for (int64_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = PX_TRY(OpCall::resolve_axis(axes[i], rank));
@@ -207,21 +208,21 @@ Status pad(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const int64_t rank = rank_of(x.shape());
   const PadArguments given = PX_TRY(pad_arguments(op, rank));
-  if (given.constant.defined() && (given.constant.element_count() != 1 || given.constant.dtype() != x.dtype())) {
-    return execution_error("the constant must be one element of the input's type");
-  }
+  if (given.constant.defined() && (given.constant.element_count() != 1 || given.constant.dtype() != x.dtype()))
+    return wrong_input(op, 2, "be one element of the type of data, {}", name_of(x.dtype()));
   const std::string mode = op.text("mode");
-  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
-    return execution_error("attribute 'mode' is '" + mode + "', known are constant, reflect, edge, wrap");
-  }
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    return wrong_attribute("mode", mode, "be constant, reflect, edge or wrap");
   Ints dims(x.shape());
   constexpr int64_t kMost = int64_t{1} << 40;  // of one side: keeps the sums below from overflowing
   for (int64_t axis = 0; axis < rank; ++axis) {
-    if (std::abs(given.before[axis]) > kMost || std::abs(given.after[axis]) > kMost) {
-      return execution_error("a pad is too large");
-    }
+    if (std::abs(given.before[axis]) > kMost || std::abs(given.after[axis]) > kMost)
+      return execution_error(fmt::format("the pads of axis {} are {} and {}; they must be at most {}", axis,
+                                         given.before[axis], given.after[axis], kMost));
     dims[axis] += given.before[axis] + given.after[axis];
-    if (dims[axis] < 0) return execution_error(fmt::format("axis {} is cut by more than it has", axis));
+    if (dims[axis] < 0)
+      return wrong_value(fmt::format("the size of axis {} after its pads", axis), dims[axis],
+                         "be 0 or more; a negative pad may remove at most the axis");
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
   if constexpr (!GpuDevice<Device>) {
@@ -258,7 +259,7 @@ template <class Device>
 Status trilu(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const int64_t rank = rank_of(x.shape());
-  if (rank < 2) return execution_error("the input must have rank 2 or more");
+  if (rank < 2) return wrong_input(op, 0, "have rank 2 or more");
   const int64_t k = op.has_input(1) ? PX_TRY(op.integer_of_input(1)) : 0;
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   const int64_t rows = dim_of(x.shape(), rank - 2), columns = dim_of(x.shape(), rank - 1);
@@ -287,13 +288,15 @@ Status reverse_sequence(OpContext<Device>& op) {
   const Ints lengths = PX_TRY(op.integers_of_input(1));
   const int64_t time_axis = op.integer("time_axis");
   const int64_t batch_axis = op.integer("batch_axis");
-  if (dims.size() < 2 || time_axis + batch_axis != 1 || time_axis * batch_axis != 0) {
-    return execution_error("time and batch must be axes 0 and 1, in either order");
-  }
-  if (lengths.size() != dims[batch_axis]) return execution_error("one length for each batch entry is needed");
+  if (dims.size() < 2 || time_axis + batch_axis != 1 || time_axis * batch_axis != 0)
+    return wrong_input(op, 0, "have rank 2 or more, and time_axis {} and batch_axis {} be 0 and 1 in either order",
+                       time_axis, batch_axis);
+  if (lengths.size() != dims[batch_axis])
+    return wrong_input(op, 1, "have {} elements, one for each batch entry", dims[batch_axis]);
   for (int64_t length : lengths) {
     if (length < 0 || length > dims[time_axis])
-      return execution_error(fmt::format("length {} is out of range", length));
+      return wrong_value("a length in sequence_lens", length, "be in [0, {}], the size of the time axis",
+                         dims[time_axis]);
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   const ReverseIndex<Device> index{PX_TRY(op.table(lengths)), dims[time_axis], dims[batch_axis], time_axis == 0};

@@ -4,9 +4,8 @@
 
 #include <atomic>
 
-#include <fmt/format.h>
-
 #include "inspector/base/thread_pool.h"
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/blocks.h"
 #include "runtime/device/cpu/multiversion.h"
 
@@ -42,7 +41,7 @@ bool are_ready_indices(const Tensor& indices, int64_t dim) {
 }
 
 Error index_outside(int64_t index, int64_t dim) {
-  return execution_error(fmt::format("index {} is outside [0, {})", index, dim));
+  return wrong_value("an index", index, "be in [{}, {}), the axis has {} elements", -dim, dim, dim);
 }
 
 Status check_nd_shapes(const Shape& data, const Shape& indices, int64_t batch_dims) {
@@ -50,12 +49,14 @@ Status check_nd_shapes(const Shape& data, const Shape& indices, int64_t batch_di
   const Ints index_dims(indices);
   const int64_t depth = index_dims.empty() ? 0 : index_dims.back();
   if (batch_dims < 0 || index_dims.empty() || batch_dims >= index_dims.size() || depth < 1 ||
-      batch_dims + depth > from.size()) {
-    return execution_error(fmt::format("indices {} with {} batch axes do not fit data {}", indices.to_string(),
-                                       batch_dims, data.to_string()));
-  }
+      batch_dims + depth > from.size())
+    return wrong_shape("indices", indices,
+                       "have a last axis of size 1 to rank of data minus 'batch_dims' ({}), data has shape {}",
+                       batch_dims, data.to_string());
   for (int64_t axis = 0; axis < batch_dims; ++axis) {
-    if (from[axis] != index_dims[axis]) return execution_error("batch axes of data and indices differ");
+    if (from[axis] != index_dims[axis])
+      return wrong_shape("indices", indices, "have the batch axes of data {}, as many as 'batch_dims' ({}) says",
+                         data.to_string(), batch_dims);
   }
   return {};
 }
@@ -85,9 +86,11 @@ Result<Ints> nd_offsets(const Shape& data, const Tensor& indices, int64_t batch_
 }
 
 Status check_axis_indices(const Shape& data, const Shape& indices, int64_t axis) {
-  if (indices.rank() != data.rank()) return execution_error("data and indices differ in rank");
+  if (indices.rank() != data.rank())
+    return wrong_shape("indices", indices, "have the rank of data, {}", data.to_string());
   for (int64_t i = 0; i < rank_of(data); ++i) {
-    if (i != axis && dim_of(indices, i) > dim_of(data, i)) return execution_error("indices are larger than data");
+    if (i != axis && dim_of(indices, i) > dim_of(data, i))
+      return wrong_shape("indices", indices, "be no larger than data {} along axis {}", data.to_string(), i);
   }
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/math.h"
@@ -18,7 +19,8 @@ namespace {
 Status expect_defaults(const OpCall& op, std::initializer_list<std::pair<std::string_view, int64_t>> defaults) {
   for (const auto& [name, value] : defaults) {
     if (op.find_integer(name).value_or(value) != value)
-      return unsupported(fmt::format("attribute {} other than {}", name, value));
+      return unsupported(
+          fmt::format("attribute '{}' is {}; only {} has a kernel here", name, *op.find_integer(name), value));
   }
   return {};
 }
@@ -39,8 +41,7 @@ Result<bool> is_wide(const OpCall& op, const LinearShape& shape, int64_t index, 
   const Ints dims(op.input(index).shape());
   if (dims == Ints{shape.batch, shape.steps, wide}) return true;
   if (dims == Ints{shape.batch, shape.steps, narrow}) return false;
-  return execution_error(fmt::format("input {} has shape {}, its last axis must have {} or {} elements", index,
-                                     op.input(index).shape().to_string(), wide, narrow));
+  return wrong_input(op, index, "be [{},{},{} or {}]", shape.batch, shape.steps, wide, narrow);
 }
 
 Status read_rule(const OpCall& op, LinearShape& shape) {
@@ -48,9 +49,9 @@ Status read_rule(const OpCall& op, LinearShape& shape) {
   shape.gated = rule == "gated" || rule == "gated_delta";
   shape.delta = rule == "delta" || rule == "gated_delta";
   if (rule != "linear" && !shape.gated && !shape.delta)
-    return execution_error("attribute 'update_rule' is '" + rule + "'");
+    return wrong_attribute("update_rule", rule, "be linear, gated, delta or gated_delta");
   if ((shape.gated && !op.has_input(4)) || (shape.delta && !op.has_input(5)))
-    return execution_error("update_rule '" + rule + "' needs the inputs decay or beta");
+    return wrong_input(op, shape.gated && !op.has_input(4) ? 4 : 5, "be given for update_rule '{}'", rule);
   if (shape.gated) shape.decay_by_key = PX_TRY(is_wide(op, shape, 4, shape.kv_heads * shape.key_size, shape.kv_heads));
   if (shape.delta) shape.beta_by_head = PX_TRY(is_wide(op, shape, 5, shape.kv_heads, 1));
   return {};
@@ -62,19 +63,22 @@ Result<LinearShape> linear_shape(const OpCall& op) {
   shape.heads = op.integer("q_num_heads");
   shape.kv_heads = op.integer("kv_num_heads");
   if (shape.kv_heads < 1 || shape.heads < shape.kv_heads || shape.heads % shape.kv_heads != 0)
-    return execution_error(fmt::format("{} query heads for {} key heads", shape.heads, shape.kv_heads));
+    return wrong_attribute("q_num_heads", shape.heads, "be a multiple of 'kv_num_heads', {}, both 1 or more",
+                           shape.kv_heads);
   if (q.size() != 3 || k.size() != 3 || v.size() != 3 || q[2] % shape.heads != 0 || v[2] % shape.kv_heads != 0)
-    return execution_error("query, key and value must be [batch, steps, heads * size]");
+    return wrong_input(op, 0, "be [batch,steps,heads * size], as key {} and value {}, for {} query and {} key heads",
+                       op.input(1).shape().to_string(), op.input(2).shape().to_string(), shape.heads, shape.kv_heads);
   shape.batch = q[0];
   shape.steps = q[1];
   shape.key_size = q[2] / shape.heads;
   shape.value_size = v[2] / shape.kv_heads;
   if (!(k == Ints{q[0], q[1], shape.kv_heads * shape.key_size}) || v[0] != q[0] || v[1] != q[1])
-    return execution_error("query, key and value do not fit together");
+    return wrong_input(op, 1, "be [{},{},{}], and value, {}, have its batch and steps", q[0], q[1],
+                       shape.kv_heads * shape.key_size, op.input(2).shape().to_string());
   PX_TRY(read_rule(op, shape));
   const Ints state{shape.batch, shape.kv_heads, shape.key_size, shape.value_size};
   if (op.has_input(3) && !(Ints(op.input(3).shape()) == state))
-    return execution_error("past_state has shape " + op.input(3).shape().to_string());
+    return wrong_input(op, 3, "have shape {}", dims_text(state));
   const double scale = op.find_real("scale").value_or(0.0);
   shape.scale = scale == 0 ? 1 / std::sqrt(static_cast<double>(shape.key_size)) : scale;
   return shape;
@@ -253,15 +257,15 @@ Status causal_conv(OpContext<Device>& op) {
   const Ints dims(x.shape()), w(op.input(1).shape());
   const std::string activation = op.text("activation");
   if (activation != "none" && activation != "silu" && activation != "swish")
-    return execution_error("attribute 'activation' is '" + activation + "'");
+    return wrong_attribute("activation", activation, "be none, silu or swish");
   if (dims.size() != 3 || w.size() != 3 || w[0] != dims[1] || w[1] != 1 || w[2] < 1)
-    return execution_error("input " + x.shape().to_string() + " and weight " + op.input(1).shape().to_string() +
-                           " do not fit");
+    return wrong_input(op, 1, "be [channels,1,taps] for an input [batch,channels,length], which is {}",
+                       x.shape().to_string());
   const Shape state_shape = PX_TRY(shape_of({dims[0], dims[1], w[2] - 1}));
   if (op.has_input(3) && !(op.input(3).shape() == state_shape))
-    return execution_error("past_state must be " + state_shape.to_string());
+    return wrong_input(op, 3, "have shape {}", state_shape.to_string());
   if (op.has_input(2) && op.input(2).element_count() != dims[1])
-    return execution_error("bias must hold one number for each channel");
+    return wrong_input(op, 2, "have {} elements, one for each channel", dims[1]);
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   MutableView end;
   if (op.wants_output(1)) end = PX_TRY(op.make_output(1, x.dtype(), state_shape));

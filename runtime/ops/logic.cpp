@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparisons, operators on bool, and Where.
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/choose.h"
 #include "runtime/ops/binary_functors.h"
 #include "runtime/ops/families.h"
@@ -17,7 +18,7 @@ Status equal(OpContext<Device>& op) {
 template <class Device>
 Status where(OpContext<Device>& op) {
   const Tensor& x = op.input(1);
-  if (x.dtype() != op.input(2).dtype()) return execution_error("X and Y have different element types");
+  if (x.dtype() != op.input(2).dtype()) return wrong_input(op, 2, "have the element type of X, {}", name_of(x.dtype()));
   const Shape shapes[] = {op.input(0).shape(), x.shape(), op.input(2).shape()};
   const Shape shape = PX_TRY(broadcast_shapes(shapes));
   const MutableView out = PX_TRY(op.make_output(0, x.dtype(), shape));

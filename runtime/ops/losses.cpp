@@ -2,8 +2,7 @@
 // NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: one logarithm picked for each position, weighted, reduced.
 #include <cmath>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/find.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
@@ -25,11 +24,11 @@ struct LossShape {
 
 Result<LossShape> loss_shape(const Shape& scores, const Shape& targets) {
   Ints expected(scores);
-  if (expected.size() < 2) return execution_error("scores must have rank 2 or more");
+  if (expected.size() < 2) return wrong_shape("the input of scores", scores, "have rank 2 or more");
   expected.erase(1);
-  if (!(Ints(targets) == expected)) {
-    return execution_error(fmt::format("targets {} do not fit scores {}", targets.to_string(), scores.to_string()));
-  }
+  if (!(Ints(targets) == expected))
+    return wrong_shape("the input of targets", targets, "have shape {}: that of the scores without axis 1",
+                       dims_text(expected));
   return LossShape{scores[0], scores[1], product(expected, 1, expected.size())};
 }
 
@@ -106,7 +105,7 @@ Status reduce_losses(OpContext<Device>& op, const PlaceLoss<Device, C>& loss) {
     tabulate<C>(op.queue(), loss, PX_TRY(op.make_output(0, dtype, shape)));
     return {};
   }
-  if (reduction != "sum" && reduction != "mean") return execution_error("attribute 'reduction' is '" + reduction + "'");
+  if (reduction != "sum" && reduction != "mean") return wrong_attribute("reduction", reduction, "be none, sum or mean");
   const MutableView y = PX_TRY(op.make_output(0, dtype, Shape{}));
   const MutableView each = PX_TRY(op.scratch(storage_of<C>(), shape));
   const RowLayout all{1, shape.element_count(), 1};
@@ -141,10 +140,11 @@ Status loss_as(OpContext<Device>& op, const LossShape& shape, bool from_scores) 
   const auto ignored = op.find_integer("ignore_index");
   const OutsideClasses outside{shape.classes, ignored.value_or(0), ignored.has_value()};
   const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), outside, targets.view()));
-  if (bad >= 0) return execution_error(fmt::format("target number {} is outside [0, {})", bad, shape.classes));
+  if (bad >= 0) return wrong_entry(op, 1, bad, "be a class in [0, {})", shape.classes);
   std::shared_ptr<const C> weights;
   if (op.has_input(2)) {
-    if (op.input(2).element_count() != shape.classes) return execution_error("one weight for each class is needed");
+    if (op.input(2).element_count() != shape.classes)
+      return wrong_input(op, 2, "have {} elements, one for each class", shape.classes);
     weights = PX_TRY(converted<C>(op.queue(), op.input(2).view(), op.is_constant(2)));
   }
   const PlaceWeight<Device, C> weight{source_of(targets.view()), {weights.get()}, outside};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul, Gemm and the integer products: shapes and batches here, the arithmetic in the device's gemm.
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
@@ -53,7 +52,7 @@ Status multiply(OpContext<Device>& op, GemmProblem problem, int64_t a_input, int
 template <class Device>
 Status matmul(OpContext<Device>& op) {
   const DType dtype = op.input(0).dtype();
-  if (op.input(1).dtype() != dtype) return execution_error("A and B have different element types");
+  if (op.input(1).dtype() != dtype) return wrong_input(op, 1, "have the element type of A, {}", name_of(dtype));
   const MatmulShapes shapes = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape()));
   const MutableView out = PX_TRY(op.make_output(0, dtype, shapes.out));
   switch (arithmetic_of(dtype)) {
@@ -90,10 +89,8 @@ template <class C, class Device>
 Status gemm_as(OpContext<Device>& op, const GemmProblem& problem, const MutableView& out) {
   if (op.has_input(2)) {
     const Shape shapes[] = {op.input(2).shape(), out.shape};
-    if (!(PX_TRY(broadcast_shapes(shapes)) == out.shape)) {
-      return execution_error("C of shape " + op.input(2).shape().to_string() + " does not broadcast to " +
-                             out.shape.to_string());
-    }
+    if (!(PX_TRY(broadcast_shapes(shapes)) == out.shape))
+      return wrong_input(op, 2, "broadcast to the shape of the product, {}", out.shape.to_string());
   }
   if (!op.has_input(2) || is_bias(op, out)) {
     const TensorView bias = op.has_input(2) ? op.input(2).view() : TensorView{};
@@ -160,7 +157,8 @@ Status integer_gemm(OpContext<Device>& op, const GemmProblem& given, const Mutab
     c = op.input(2).view();
     sum.beta = op.real("beta");
     const Shape shapes[] = {c.shape, out.shape};
-    if (!(PX_TRY(broadcast_shapes(shapes)) == out.shape)) return execution_error("C does not broadcast to the product");
+    if (!(PX_TRY(broadcast_shapes(shapes)) == out.shape))
+      return wrong_input(op, 2, "broadcast to the shape of the product, {}", out.shape.to_string());
   }
   map_as<int64_t, int64_t>(op.queue(), sum, out, std::array<TensorView, 2>{TensorView(product), c});
   return {};
@@ -169,7 +167,7 @@ Status integer_gemm(OpContext<Device>& op, const GemmProblem& given, const Mutab
 template <class Device>
 Status general_product(OpContext<Device>& op) {
   const Ints a(op.input(0).shape()), b(op.input(1).shape());
-  if (a.size() != 2 || b.size() != 2) return execution_error("A and B must be matrices");
+  if (a.size() != 2 || b.size() != 2) return wrong_input(op, a.size() != 2 ? 0 : 1, "have rank 2");
   GemmProblem problem;
   problem.transpose_a = op.integer("transA") != 0;
   problem.transpose_b = op.integer("transB") != 0;
@@ -177,10 +175,8 @@ Status general_product(OpContext<Device>& op) {
   problem.m = a[problem.transpose_a ? 1 : 0];
   problem.k = a[problem.transpose_a ? 0 : 1];
   problem.n = b[problem.transpose_b ? 0 : 1];
-  if (b[problem.transpose_b ? 1 : 0] != problem.k) {
-    return execution_error(fmt::format("shapes {} and {} do not multiply", op.input(0).shape().to_string(),
-                                       op.input(1).shape().to_string()));
-  }
+  if (b[problem.transpose_b ? 1 : 0] != problem.k)
+    return wrong_input(op, 1, "have {} rows to be multiplied with A {}", problem.k, op.input(0).shape().to_string());
   problem.b_is_constant = op.is_constant(1);
   const DType dtype = op.input(0).dtype();
   const MutableView out = PX_TRY(op.make_output(0, dtype, Shape{problem.m, problem.n}));

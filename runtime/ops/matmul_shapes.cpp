@@ -2,13 +2,13 @@
 // One tall product where B is shared and A needs no repeating; else offsets into both for each matrix of the batch.
 #include "runtime/ops/matmul_shapes.h"
 
-#include <fmt/format.h>
+#include "inspector/model/rule_errors.h"
 
 namespace parallax::runtime {
 
 Result<MatmulShapes> matmul_shapes(const Shape& a_shape, const Shape& b_shape, bool transpose_a, bool transpose_b) {
   Ints a(a_shape), b(b_shape);
-  if (a.empty() || b.empty()) return execution_error("a product of matrices needs operands of rank 1 or more");
+  if (a.empty() || b.empty()) return wrong_shape(a.empty() ? "A" : "B", Ints(), "have rank 1 or more to be multiplied");
   const bool a_is_vector = a.size() == 1;
   const bool b_is_vector = b.size() == 1;
   if (a_is_vector) a.insert(0, 1);
@@ -20,9 +20,8 @@ Result<MatmulShapes> matmul_shapes(const Shape& a_shape, const Shape& b_shape, b
   problem.m = a[a.size() - (problem.transpose_a ? 1 : 2)];
   problem.k = a[a.size() - (problem.transpose_a ? 2 : 1)];
   problem.n = b[b.size() - (problem.transpose_b ? 2 : 1)];
-  if (b[b.size() - (problem.transpose_b ? 1 : 2)] != problem.k) {
-    return execution_error(fmt::format("shapes {} and {} do not multiply", a_shape.to_string(), b_shape.to_string()));
-  }
+  if (b[b.size() - (problem.transpose_b ? 1 : 2)] != problem.k)
+    return wrong_shape("B", b_shape, "have {} rows to be multiplied with A {}", problem.k, a_shape.to_string());
   const Shape a_batch(std::span<const int64_t>(a.data(), static_cast<size_t>(a.size() - 2)));
   const Shape b_batch(std::span<const int64_t>(b.data(), static_cast<size_t>(b.size() - 2)));
   const Shape batches[] = {a_batch, b_batch};
@@ -52,9 +51,10 @@ Result<MatmulShapes> matmul_shapes(const Shape& a_shape, const Shape& b_shape, b
 
 Status fits_product(const MatmulShapes& product, const Tensor* bias, const Tensor* residual) {
   if (bias != nullptr && !(bias->shape() == Shape{product.problem.n}))
-    return execution_error("the bias must be one row");
+    return wrong_shape("the bias", bias->shape(), "have {} elements, one for each column of the product",
+                       product.problem.n);
   if (residual != nullptr && !(residual->shape() == product.out))
-    return execution_error("the residual does not have the product's shape");
+    return wrong_shape("the residual", residual->shape(), "have the shape of the product, {}", product.out.to_string());
   return {};
 }
 

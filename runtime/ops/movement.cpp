@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/checked_math.h"
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/blocks.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/ops/families.h"
@@ -21,7 +22,8 @@ Status transpose(OpContext<Device>& op) {
   for (int64_t axis = 0; axis < rank; ++axis) perm[axis] = rank - 1 - axis;
   if (const auto given = op.find_integers("perm")) {
     Ints sorted = PX_TRY(OpCall::resolve_axes(*given, rank));
-    if (sorted.size() != rank) return execution_error(fmt::format("'perm' does not name all {} axes once", rank));
+    if (sorted.size() != rank)
+      return wrong_length("attribute 'perm'", sorted.size(), "have {}, one for each axis", rank);
     perm = *given;
     for (int64_t& axis : perm) axis = axis < 0 ? axis + rank : axis;
   }
@@ -48,7 +50,7 @@ struct SliceAxis {
 
 // Bounds from the end when negative, then clamped as the specification says: backwards the start to an element.
 Result<SliceAxis> slice_axis(int64_t dim, int64_t start, int64_t end, int64_t step) {
-  if (step == 0) return execution_error("a step is 0");
+  if (step == 0) return wrong_value("a step", step, "not be 0");
   if (start < 0) start += dim;
   if (end < 0) end = end < -dim ? -1 : end + dim;
   if (step > 0) {
@@ -87,9 +89,9 @@ Result<SliceArguments> slice_arguments(OpContext<Device>& op) {
     for (int64_t axis = 0; axis < count; ++axis) given.axes.push_back(axis);
   }
   if (given.steps.empty()) given.steps = Ints(count, 1);
-  if (given.ends.size() != count || given.axes.size() != count || given.steps.size() != count) {
-    return execution_error("starts, ends, axes and steps differ in length");
-  }
+  if (given.ends.size() != count || given.axes.size() != count || given.steps.size() != count)
+    return wrong_length("'starts'", count, "have as many as 'ends' ({}), 'axes' ({}) and 'steps' ({})",
+                        given.ends.size(), given.axes.size(), given.steps.size());
   return given;
 }
 
@@ -128,14 +130,13 @@ Status concat(OpContext<Device>& op) {
   dims[axis] = 0;
   for (int64_t i = 0; i < op.input_count(); ++i) {
     const Tensor& part = op.input(i);
-    if (rank_of(part.shape()) != rank || part.dtype() != first.dtype()) {
-      return execution_error("inputs differ in rank or element type");
-    }
+    if (rank_of(part.shape()) != rank || part.dtype() != first.dtype())
+      return wrong_input(op, i, "have the rank and element type of the first one, {}{}", name_of(first.dtype()),
+                         first.shape().to_string());
     for (int64_t other = 0; other < rank; ++other) {
-      if (other != axis && dim_of(part.shape(), other) != dims[other]) {
-        return execution_error(fmt::format("shapes {} and {} differ outside axis {}", first.shape().to_string(),
-                                           part.shape().to_string(), axis));
-      }
+      if (other != axis && dim_of(part.shape(), other) != dims[other])
+        return wrong_input(op, i, "have the shape of the first one, {}, outside axis {}", first.shape().to_string(),
+                           axis);
     }
     dims[axis] += dim_of(part.shape(), axis);
   }
@@ -163,7 +164,8 @@ Result<Ints> whole_numbers_of_input(const OpCall& op, int64_t index) {
   Ints sizes;
   for (double value : values) {
     if (value != std::trunc(value) || std::fabs(value) > kMost)
-      return execution_error(fmt::format("input {} must hold whole numbers, one is {}", index, value));
+      return wrong_value(fmt::format("a value of {}", input_name(op, index)), value,
+                         "be a whole number of at most 2^53");
     sizes.push_back(static_cast<int64_t>(value));
   }
   return sizes;
@@ -175,9 +177,8 @@ Result<Ints> split_sizes(OpContext<Device>& op, int64_t dim) {
   if (auto sizes = op.find_integers("split")) return std::move(*sizes);
   const int64_t parts = op.output_count();
   const int64_t size = (dim + parts - 1) / parts;
-  if (op.since_version() < 18 && dim % parts != 0) {
-    return execution_error(fmt::format("{} cannot be split into {} equal parts", dim, parts));
-  }
+  if (op.since_version() < 18 && dim % parts != 0)
+    return wrong_value("the size of the axis", dim, "be a multiple of the {} outputs, as no sizes are given", parts);
   Ints sizes(parts, size);  // since version 18 the last part may be smaller
   sizes[parts - 1] = dim - size * (parts - 1);
   return sizes;
@@ -191,13 +192,13 @@ Status split(OpContext<Device>& op) {
   const Ints sizes = PX_TRY(split_sizes(op, dim));
   int64_t total = 0;
   for (int64_t size : sizes) {
-    if (size < 0 || size > dim) return execution_error(fmt::format("a part of size {} of dimension {}", size, dim));
+    if (size < 0 || size > dim)
+      return wrong_value("the size of a part", size, "be in [0, {}], the size of the axis", dim);
     total += size;
   }
-  if (total != dim || sizes.size() != op.output_count()) {
-    return execution_error(fmt::format("{} parts of {} in all for {} outputs and a dimension of {}", sizes.size(),
-                                       total, op.output_count(), dim));
-  }
+  if (total != dim || sizes.size() != op.output_count())
+    return broken_rule(fmt::format("the split has {} parts of {} elements in all", sizes.size(), total),
+                       fmt::format("have {} parts, one for each output, of {} elements", op.output_count(), dim));
   if constexpr (std::is_same_v<Device, Cpu>) return split_input(op, axis, sizes);
   const Ints strides = row_major_strides(x.shape());
   int64_t position = 0;
@@ -233,7 +234,7 @@ Result<int64_t> whole_of_input(const OpCall& op, int64_t index) {
   constexpr double kMost = 0x1p53;
   const double value = PX_TRY(op.real_of_input(index));
   if (value == std::trunc(value) && std::fabs(value) <= kMost) return static_cast<int64_t>(value);
-  return execution_error(fmt::format("input {} must hold a whole number, it is {}", index, value));
+  return wrong_value(input_name(op, index), value, "be a whole number of at most 2^53");
 }
 
 // Each axis becomes two: which copy, and where in it.
@@ -250,13 +251,17 @@ Status tile(OpContext<Device>& op) {
   } else {
     repeats = PX_TRY(op.integers_of_input(1));
   }
-  if (repeats.size() != rank) return execution_error(fmt::format("{} repeats for rank {}", repeats.size(), rank));
+  if (repeats.size() != rank)
+    return wrong_length("input 'repeats'", repeats.size(), "have {}, one for each axis", rank);
   const Ints from = row_major_strides(x.shape());
   Ints dims, walk, strides;
   for (int64_t axis = 0; axis < rank; ++axis) {
-    if (repeats[axis] < 0) return execution_error("a repeat is negative");
+    if (repeats[axis] < 0)
+      return wrong_value(fmt::format("the number of repeats of axis {}", axis), repeats[axis], "be 0 or more");
     const auto dim = checked_mul(dim_of(x.shape(), axis), repeats[axis]);
-    if (!dim.has_value()) return execution_error("the output is too large");
+    if (!dim.has_value())
+      return wrong_value(fmt::format("the number of repeats of axis {}", axis), repeats[axis],
+                         "keep the output's size within 2^63 elements");
     dims.push_back(*dim);
     walk.push_back(repeats[axis]);
     walk.push_back(dim_of(x.shape(), axis));
@@ -291,9 +296,9 @@ template <class Device>
 Status depth_to_space(OpContext<Device>& op) {
   const Ints dims(op.input(0).shape());
   const int64_t block = op.integer("blocksize");
-  if (dims.size() != 4 || block <= 0 || dims[1] % (block * block) != 0) {
-    return execution_error("the input must be [N,C,H,W] with C a multiple of blocksize squared");
-  }
+  if (dims.size() != 4 || block <= 0 || dims[1] % (block * block) != 0)
+    return wrong_input(
+        op, 0, "be [N,C,H,W] with C a multiple of the square of 'blocksize' ({}), which must be 1 or more", block);
   const int64_t depth = dims[1] / (block * block);
   const Ints result{dims[0], depth, dims[2] * block, dims[3] * block};
   if (op.find_text("mode").value_or("DCR") == "DCR") {
@@ -306,11 +311,11 @@ template <class Device>
 Status space_to_depth(OpContext<Device>& op) {
   const Ints dims(op.input(0).shape());
   const int64_t block = op.integer("blocksize");
-  if (dims.size() != 4 || block <= 0 || dims[2] % block != 0 || dims[3] % block != 0) {
-    return execution_error("the input must be [N,C,H,W] with H and W multiples of blocksize");
-  }
+  if (dims.size() != 4 || block <= 0 || dims[2] % block != 0 || dims[3] % block != 0)
+    return wrong_input(op, 0, "be [N,C,H,W] with H and W multiples of 'blocksize' ({}), which must be 1 or more",
+                       block);
   const std::string mode = op.find_text("mode").value_or("DCR");
-  if (mode != "DCR" && mode != "CRD") return execution_error("attribute 'mode' is '" + mode + "'");
+  if (mode != "DCR" && mode != "CRD") return wrong_attribute("mode", mode, "be DCR or CRD");
   const Ints split{dims[0], dims[1], dims[2] / block, block, dims[3] / block, block};
   const Ints perm = mode == "DCR" ? Ints{0, 3, 5, 1, 2, 4} : Ints{0, 1, 3, 5, 2, 4};
   return regroup(op, split, perm, {dims[0], dims[1] * block * block, dims[2] / block, dims[3] / block});

@@ -3,6 +3,7 @@
 // SimplifiedLayerNormalization (the host's is in contrib/normalization.cpp).
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/rows.h"
 #include "runtime/ops/families.h"
@@ -28,10 +29,8 @@ Result<const C*> row_parameter(OpContext<Device>& op, int64_t index, const Shape
   if (!op.has_input(index)) return static_cast<const C*>(nullptr);
   const Tensor& parameter = op.input(index);
   const Shape shapes[] = {parameter.shape(), row_shape};
-  if (!(PX_TRY(broadcast_shapes(shapes)) == row_shape)) {
-    return execution_error("a scale or bias of shape " + parameter.shape().to_string() + " does not broadcast to " +
-                           row_shape.to_string());
-  }
+  if (!(PX_TRY(broadcast_shapes(shapes)) == row_shape))
+    return wrong_input(op, index, "broadcast to the normalized axes, {}", row_shape.to_string());
   if (parameter.dtype() == storage_of<C>() && parameter.element_count() == row_shape.element_count()) {
     return reinterpret_cast<const C*>(parameter.view().data);
   }
@@ -105,7 +104,7 @@ Status lp_normalization(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const RowLayout rows = rows_along(x.shape(), PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(x.shape()))));
   const int64_t p = op.integer("p");
-  if (p != 1 && p != 2) return execution_error("attribute 'p' must be 1 or 2");
+  if (p != 1 && p != 2) return wrong_attribute("p", p, "be 1 or 2");
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
 #include "runtime/device/cpu/blocks.h"
 
@@ -39,12 +40,8 @@ bool OpCall::has_input(int64_t index) const {
 
 Result<Ints> OpCall::integers_of_input(int64_t index) const {
   const Tensor& tensor = input(index);
-  if (!is_integer(tensor.dtype()) && tensor.dtype() != DType::bool_) {
-    return execution_error(fmt::format("input {} must hold integers, not {}", index, name_of(tensor.dtype())));
-  }
-  if (tensor.shape().rank() > 1) {
-    return execution_error(fmt::format("input {} must be a list, its shape is {}", index, tensor.shape().to_string()));
-  }
+  if (!is_integer(tensor.dtype()) && tensor.dtype() != DType::bool_) return wrong_input(*this, index, "hold integers");
+  if (tensor.shape().rank() > 1) return wrong_input(*this, index, "have rank 1 or 0: it is a list");
   Ints values(tensor.element_count());
   if (!values.empty()) {
     load_block<int64_t>(tensor.dtype(), tensor.view().data, 0, 1, values.size(), &*values.begin());
@@ -54,19 +51,15 @@ Result<Ints> OpCall::integers_of_input(int64_t index) const {
 
 Result<int64_t> OpCall::integer_of_input(int64_t index) const {
   const Tensor& tensor = input(index);
-  if (tensor.element_count() != 1 || (!is_integer(tensor.dtype()) && tensor.dtype() != DType::bool_)) {
-    return execution_error(fmt::format("input {} must hold one integer, it is {}{}", index, name_of(tensor.dtype()),
-                                       tensor.shape().to_string()));
-  }
+  if (tensor.element_count() != 1 || (!is_integer(tensor.dtype()) && tensor.dtype() != DType::bool_))
+    return wrong_input(*this, index, "be one integer");
   return load_element<int64_t>(tensor.dtype(), tensor.view().data, 0);
 }
 
 Result<double> OpCall::real_of_input(int64_t index) const {
   const Tensor& tensor = input(index);
-  if (tensor.element_count() != 1 || arithmetic_of(tensor.dtype()) == Arithmetic::none) {
-    return execution_error(fmt::format("input {} must hold one number, it is {}{}", index, name_of(tensor.dtype()),
-                                       tensor.shape().to_string()));
-  }
+  if (tensor.element_count() != 1 || arithmetic_of(tensor.dtype()) == Arithmetic::none)
+    return wrong_input(*this, index, "be one number");
   return load_element<double>(tensor.dtype(), tensor.view().data, 0);
 }
 
@@ -140,9 +133,8 @@ std::string OpCall::text(std::string_view name) const {
 }
 
 Result<int64_t> OpCall::resolve_axis(int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank) {
-    return execution_error(fmt::format("axis {} is outside a tensor of rank {}", axis, rank));
-  }
+  if (axis < -rank || axis >= rank)
+    return wrong_value("the axis", axis, "be in [{}, {}), the tensor has rank {}", -rank, rank, rank);
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -154,7 +146,8 @@ Result<int64_t> OpCall::resolve_axis(Result<int64_t> axis, int64_t rank) {
 Result<Ints> OpCall::resolve_axes(Ints axes, int64_t rank) {
   for (int64_t& axis : axes) axis = PX_TRY(resolve_axis(axis, rank));
   std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return execution_error("an axis is named twice");
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    return execution_error(fmt::format("the axes {} name one twice; they must name each once", dims_text(axes)));
   return axes;
 }
 

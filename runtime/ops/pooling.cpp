@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/find.h"
@@ -34,11 +35,11 @@ struct Pooling {
 };
 
 Result<Pooling> pooling_of(const OpCall& op, const Shape& x) {
-  if (x.rank() < 3) return execution_error("the input must have rank 3 or more, it is " + x.to_string());
+  if (x.rank() < 3) return wrong_input(op, 0, "have rank 3 or more");
   Pooling pooling;
   for (int64_t axis = 2; axis < rank_of(x); ++axis) pooling.in_spatial.push_back(dim_of(x, axis));
   const auto kernel = op.find_integers("kernel_shape");
-  if (!kernel.has_value()) return execution_error("'kernel_shape' is missing");
+  if (!kernel.has_value()) return broken_rule("attribute 'kernel_shape' is missing", "be given");
   const bool ceil_mode = op.find_integer("ceil_mode").value_or(0) != 0;
   pooling.window = PX_TRY(window_attributes(op, pooling.in_spatial, *kernel, ceil_mode));
   pooling.planes = x[0] * x[1];
@@ -311,14 +312,16 @@ template <class Device>
 Status max_unpool(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const Tensor& indices = op.input(1);
-  if (!(x.shape() == indices.shape()) || x.shape().rank() < 3) return execution_error("X and I must have one shape");
+  if (!(x.shape() == indices.shape()) || x.shape().rank() < 3)
+    return wrong_input(op, 1, "have the shape of X, {}, of rank 3 or more", x.shape().to_string());
   const Ints kernel = op.find_integers("kernel_shape").value_or(Ints{});
   const int64_t rank = rank_of(x.shape()) - 2;
   const Ints strides = op.find_integers("strides").value_or(Ints(rank, 1));
   const Ints pads = op.find_integers("pads").value_or(Ints(2 * rank));
-  if (kernel.size() != rank || strides.size() != rank || pads.size() != 2 * rank) {
-    return execution_error("kernel_shape, strides or pads have the wrong length");
-  }
+  if (kernel.size() != rank || strides.size() != rank || pads.size() != 2 * rank)
+    return execution_error(
+        fmt::format("kernel_shape, strides and pads have {}, {} and {} entries; they must have {}, {} and {}",
+                    kernel.size(), strides.size(), pads.size(), rank, rank, 2 * rank));
   Ints dims{x.shape()[0], x.shape()[1]};
   for (int64_t axis = 0; axis < rank; ++axis) {
     dims.push_back((dim_of(x.shape(), axis + 2) - 1) * strides[axis] - pads[axis] - pads[axis + rank] + kernel[axis]);
@@ -328,14 +331,17 @@ Status max_unpool(OpContext<Device>& op) {
   if (op.has_input(2)) {
     const Ints wanted = PX_TRY(op.integers_of_input(2));
     shape = PX_TRY(shape_of(wanted));
-    if (shape.rank() != x.shape().rank()) return execution_error("output_shape has the wrong rank");
+    if (shape.rank() != x.shape().rank())
+      return wrong_input(op, 2, "have {} elements, the rank of X", x.shape().rank());
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
   fill(op.queue(), y, nullptr);
   const UnpooledIndex<Device> location{source_of(indices.view()), Axes(Ints(natural)), Axes(Ints(shape)),
                                        Axes(row_major_strides(shape)), natural.element_count()};
   const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), OutsideUnpooled<Device>{location}, indices.view()));
-  if (bad >= 0) return execution_error(fmt::format("index number {} is out of range", bad));
+  if (bad >= 0)
+    return wrong_entry(op, 1, bad, "be an index into the {} elements that were pooled, inside the output",
+                       natural.element_count());
   return scatter<float>(op.queue(), location, Combine::replace, y, x.view(), 1), Status{};
 }
 

@@ -3,8 +3,7 @@
 #include <cmath>
 #include <optional>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
 #include "runtime/device/cpu/map.h"
@@ -51,11 +50,10 @@ Result<ScaleIndex> scale_index(const OpCall& op, const Shape& x, const Shape& sc
     Ints wanted = dims;
     wanted[axis] = (dims[axis] + block - 1) / block;
     if (!(Ints(scale) == wanted))
-      return execution_error("the scale " + scale.to_string() + " does not fit blocks of " + x.to_string());
-  } else if (scale.rank() != 1 || scale[0] != index.dim) {
-    return execution_error("the scale " + scale.to_string() + " does not fit axis " + std::to_string(axis) + " of " +
-                           x.to_string());
-  }
+      return wrong_shape("the scale", scale, "be {} for blocks of {} along axis {}", dims_text(wanted), block, axis);
+  } else if (scale.rank() != 1 || scale[0] != index.dim)
+    return wrong_shape("the scale", scale, "be one number or [{}], one for each index along axis {} of {}", index.dim,
+                       axis, x.to_string());
   return index;
 }
 
@@ -76,7 +74,7 @@ Result<DType> output_type(const OpCall& op, DType otherwise) {
   const int64_t wanted = op.find_integer("output_dtype").value_or(0);
   if (wanted == 0) return otherwise;
   const auto dtype = dtype_from_number(wanted);
-  if (!dtype.has_value()) return execution_error("'output_dtype' is no element type");
+  if (!dtype.has_value()) return wrong_attribute("output_dtype", wanted, "be the number of an element type");
   return *dtype;
 }
 
@@ -86,7 +84,8 @@ Result<DType> division_type(const OpCall& op) {
   const int64_t wanted = op.find_integer("precision").value_or(0);
   if (wanted == 0) return is_floating(scale) ? scale : DType::float32;
   const auto dtype = dtype_from_number(wanted);
-  if (!dtype.has_value() || !is_floating(*dtype)) return execution_error("'precision' is no type of floats");
+  if (!dtype.has_value() || !is_floating(*dtype))
+    return wrong_attribute("precision", wanted, "be the number of a floating type");
   return *dtype;
 }
 
@@ -212,9 +211,8 @@ Status quantize_linear(OpContext<Device>& op) {
   const Tensor& scale = op.input(1);
   const DType target = op.has_input(2) ? op.input(2).dtype() : PX_TRY(output_type(op, DType::uint8));
   const ScaleIndex index = PX_TRY(scale_index(op, x.shape(), scale.shape()));
-  if (op.has_input(2) && op.input(2).element_count() != scale.element_count()) {
-    return execution_error("scale and zero point differ in shape");
-  }
+  if (op.has_input(2) && op.input(2).element_count() != scale.element_count())
+    return wrong_input(op, 2, "have {} elements, as many as the scale", scale.element_count());
   const bool to_float = is_floating(target);
   if (!to_float && !is_integer(target)) return unsupported_dtype(target);
   const bool saturate = op.find_integer("saturate").value_or(1) != 0;
@@ -255,9 +253,8 @@ Status dequantize_linear(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const Tensor& scale = op.input(1);
   const ScaleIndex index = PX_TRY(scale_index(op, x.shape(), scale.shape()));
-  if (op.has_input(2) && op.input(2).element_count() != scale.element_count()) {
-    return execution_error("scale and zero point differ in shape");
-  }
+  if (op.has_input(2) && op.input(2).element_count() != scale.element_count())
+    return wrong_input(op, 2, "have {} elements, as many as the scale", scale.element_count());
   const DType target = PX_TRY(output_type(op, scale.dtype()));
   if (!is_floating(target)) return unsupported_dtype(target);
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <optional>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/multiversion.h"
 #include "runtime/device/cpu/products/conv.h"
@@ -48,16 +47,15 @@ class Parameters {
     kept_.push_back(PX_TRY(converted<double>(op_.queue(), numbers, is_read_as_it_is && op_.is_constant(input))));
     line.values = {kept_.back().get()};
     if (tensor.element_count() == 1) return line;
-    if (axis < 0 || axis >= rank_of(shape)) return execution_error(fmt::format("input {} must be one number", input));
+    if (axis < 0 || axis >= rank_of(shape)) return wrong_input(op_, input, "be one number");
     line.dim = dim_of(shape, axis);
     line.inner = product(Ints(shape), axis + 1, rank_of(shape));
     if (tensor.element_count() != line.dim)
-      return execution_error(fmt::format("input {} does not fit its axis", input));
+      return wrong_input(op_, input, "have 1 or {} elements, one for each index along axis {}", line.dim, axis);
     return line;
   }
   Result<PerLine<Device>> single(int64_t input) {
-    if (op_.input(input).element_count() != 1)
-      return execution_error(fmt::format("input {} must be one number", input));
+    if (op_.input(input).element_count() != 1) return wrong_input(op_, input, "be one number");
     return read(input, Shape{1}, 0);
   }
 
@@ -375,7 +373,8 @@ Status qlinear_conv(OpContext<Device>& op) {
                                 PX_TRY(parameters.read(5, op.input(3).shape(), 0))};
   std::shared_ptr<const int64_t> bias;
   if (op.has_input(8)) {
-    if (op.input(8).element_count() != problem.out_channels) return execution_error("B does not fit the channels");
+    if (op.input(8).element_count() != problem.out_channels)
+      return wrong_input(op, 8, "have {} elements, one for each output channel", problem.out_channels);
     bias = PX_TRY(converted<int64_t>(op.queue(), op.input(8).view(), op.is_constant(8)));
   }
   Scales<Device> scales;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 
 namespace parallax::runtime {
@@ -30,9 +31,8 @@ Result<Tensor> parameter(OpContext<CompiledDevice>& op, int64_t input, const Sha
   if (input < 0 || !op.has_input(input)) return op.resident(Tensor::scalar<double>(otherwise));
   const int64_t count = op.input(input).element_count();
   const int64_t last = shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
-  if (count != 1 && (shape.rank() == 0 || count != last)) {
-    return execution_error(fmt::format("{} scales or zero points for a tensor of shape {}", count, shape.to_string()));
-  }
+  if (count != 1 && (shape.rank() == 0 || count != last))
+    return wrong_input(op, input, "be one number or have one for each index of the last axis of {}", shape.to_string());
   return op.resident(op.input(input).reshaped(count == 1 ? Shape{} : Shape{count}));
 }
 
@@ -51,7 +51,8 @@ Result<Range> range_of(DType dtype) {
     case DType::uint16:
       return Range{0, 65535};
     default:
-      return unsupported(fmt::format("quantizing to {}", name_of(dtype)));
+      return unsupported(
+          fmt::format("quantizing to {} has no kernel here; --fallback=reference runs it", name_of(dtype)));
   }
 }
 

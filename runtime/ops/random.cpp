@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/blocks.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/random_dropout.h"
@@ -75,7 +76,7 @@ Result<DType> dtype_asked(const OpCall& op, DType otherwise) {
   const auto number = op.find_integer("dtype");
   if (!number.has_value()) return otherwise;
   const auto dtype = dtype_from_number(*number);
-  if (!dtype.has_value()) return execution_error(fmt::format("attribute dtype is {}", *number));
+  if (!dtype.has_value()) return wrong_attribute("dtype", *number, "be the number of an element type");
   return *dtype;
 }
 
@@ -102,8 +103,7 @@ void random(const MutableView& out, const Draw& draw) {
 
 template <class Draw>
 Status draw_floats(Context& op, DType dtype, const Shape& shape, const Draw& draw) {
-  if ((dtype_bit(dtype) & kFloats) == 0)
-    return execution_error(fmt::format("random numbers of type {}: dtype must name a floating type", name_of(dtype)));
+  if ((dtype_bit(dtype) & kFloats) == 0) return wrong_attribute("dtype", name_of(dtype), "be a floating type");
   random(PX_TRY(drawn_output(op, 0, dtype, shape)), draw);
   return {};
 }
@@ -140,10 +140,10 @@ Status bernoulli(Context& op) {
   for (int64_t i = 0; i < x.element_count(); ++i) {
     const double probability = load_element<double>(x.dtype(), x.view().data, i);
     if (!(probability >= 0 && probability <= 1))
-      return execution_error(fmt::format("a probability of {}", probability));
+      return wrong_value(fmt::format("element {} of the input", i), probability, "be a probability in [0, 1]");
   }
   if ((dtype_bit(dtype) & (kReals | kBool)) == 0)
-    return execution_error(fmt::format("draws of type {}", name_of(dtype)));
+    return wrong_attribute("dtype", name_of(dtype), "be an integer, floating or bool type");
   const MutableView y = PX_TRY(drawn_output(op, 0, dtype, x.shape()));
   RandomNumbers numbers(seed_of(op));
   for (int64_t i = 0; i < x.element_count(); ++i) {
@@ -159,8 +159,9 @@ Status multinomial(Context& op) {
   const Tensor x = PX_TRY(op.on_host(op.input(0)));
   const int64_t samples = op.integer("sample_size");
   const DType dtype = PX_TRY(dtype_asked(op, DType::int32));
-  if (x.shape().rank() != 2 || x.shape()[1] < 1) return execution_error("the input must be [batch, classes]");
-  if (dtype != DType::int32 && dtype != DType::int64) return execution_error("attribute dtype must be int32 or int64");
+  if (x.shape().rank() != 2 || x.shape()[1] < 1) return wrong_input(op, 0, "be [batch,classes] with one class or more");
+  if (dtype != DType::int32 && dtype != DType::int64)
+    return wrong_attribute("dtype", name_of(dtype), "be int32 or int64");
   const int64_t classes = x.shape()[1];
   const Shape shape = PX_TRY(shape_of(Ints{x.shape()[0], samples}));
   const MutableView y = PX_TRY(drawn_output(op, 0, dtype, shape));
@@ -171,7 +172,9 @@ Status multinomial(Context& op) {
     const double highest = *std::max_element(cumulative.begin(), cumulative.end());
     double sum = 0;
     for (double& value : cumulative) value = sum += std::exp(value - highest);
-    if (!std::isfinite(sum)) return execution_error("a row has no finite greatest logarithm");
+    if (!std::isfinite(sum))
+      return wrong_value(fmt::format("the sum of probabilities of row {}", row), sum,
+                         "be finite: the row's greatest logarithm must be");
     for (int64_t sample = 0; sample < samples; ++sample) {
       const auto found = std::upper_bound(cumulative.begin(), cumulative.end(), numbers.uniform() * sum);
       const int64_t chosen = std::min<int64_t>(found - cumulative.begin(), classes - 1);
@@ -183,7 +186,7 @@ Status multinomial(Context& op) {
 
 // output = data / (1 - ratio) where a uniform number is not below the ratio, else 0. The mask says which.
 Status training_dropout(Context& op, double ratio) {
-  if (!(ratio >= 0 && ratio < 1)) return execution_error(fmt::format("a ratio of {}: it must lie in [0, 1)", ratio));
+  if (!(ratio >= 0 && ratio < 1)) return wrong_value("the ratio", ratio, "be in [0, 1)");
   const Tensor x = PX_TRY(op.on_host(op.input(0)));
   const MutableView y = PX_TRY(drawn_output(op, 0, x.dtype(), x.shape()));
   MutableView mask;

@@ -4,8 +4,7 @@
 #include <array>
 #include <span>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/multiversion.h"
@@ -30,7 +29,8 @@ Result<RecurrentShape> recurrent_shape(const OpCall& op, int64_t gates) {
   const Shape& x = op.input(0).shape();
   const Shape& w = op.input(1).shape();
   const Shape& r = op.input(2).shape();
-  if (x.rank() != 3 || w.rank() != 3 || r.rank() != 3) return execution_error("X, W and R must have rank 3");
+  if (x.rank() != 3 || w.rank() != 3 || r.rank() != 3)
+    return wrong_input(op, x.rank() != 3 ? 0 : w.rank() != 3 ? 1 : 2, "have rank 3");
   RecurrentShape shape;
   shape.gates = gates;
   shape.batch_first = op.find_integer("layout").value_or(0) != 0;
@@ -39,20 +39,17 @@ Result<RecurrentShape> recurrent_shape(const OpCall& op, int64_t gates) {
   shape.input = x[2];
   shape.hidden = r[2];
   if (const auto hidden = op.find_integer("hidden_size"); hidden.has_value() && *hidden != shape.hidden)
-    return execution_error(fmt::format("'hidden_size' is {}, but R is {}", *hidden, r.to_string()));
+    return wrong_attribute("hidden_size", *hidden, "be the last dimension of R {}", r.to_string());
   const std::string direction = op.text("direction");
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
-    return execution_error("attribute 'direction' is '" + direction + "'");
-  }
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    return wrong_attribute("direction", direction, "be forward, reverse or bidirectional");
   shape.directions = direction == "bidirectional" ? 2 : 1;
   shape.reversed[0] = direction == "reverse";
   shape.reversed[1] = true;
   const Shape w_wanted{shape.directions, gates * shape.hidden, shape.input};
   const Shape r_wanted{shape.directions, gates * shape.hidden, shape.hidden};
-  if (!(w == w_wanted) || !(r == r_wanted)) {
-    return execution_error(fmt::format("W is {}, R is {}, needed are {} and {}", w.to_string(), r.to_string(),
-                                       w_wanted.to_string(), r_wanted.to_string()));
-  }
+  if (!(w == w_wanted) || !(r == r_wanted))
+    return wrong_input(op, w == w_wanted ? 2 : 1, "have shape {}", (w == w_wanted ? r_wanted : w_wanted).to_string());
   return shape;
 }
 
@@ -98,7 +95,8 @@ Status load_states(OpContext<Device>& op, const RecurrentShape& shape, bool is_l
   for (const int64_t input : {5, 6}) {
     if (input == 6 && !is_lstm) continue;
     if (op.has_input(input) && op.input(input).element_count() != shape.directions * data.state_size)
-      return execution_error(fmt::format("input {} has the wrong shape", input));
+      return wrong_input(op, input, "have {} elements: {} directions, batch {}, hidden size {}",
+                         shape.directions * data.state_size, shape.directions, shape.batch, shape.hidden);
     const Source given = op.has_input(input) ? source_of(op.input(input).view()) : Source{};
     for (int64_t direction = 0; direction < shape.directions; ++direction) {
       const InitialState<Device, C> state{given,       direction,    shape.directions,
@@ -127,18 +125,20 @@ Result<RecurrentData<Device, C>> load_data(OpContext<Device>& op, const Recurren
   data.x = PX_TRY(converted<C>(op.queue(), x, false));
   if (op.has_input(3)) {
     if (op.input(3).element_count() != shape.directions * 2 * shape.gates * shape.hidden)
-      return execution_error("B has the wrong shape");
+      return wrong_input(op, 3, "be [{},{}]", shape.directions, 2 * shape.gates * shape.hidden);
     data.bias = PX_TRY(converted<C>(op.queue(), op.input(3).view(), op.is_constant(3)));
   }
   if (is_lstm && op.has_input(7)) {
     if (op.input(7).element_count() != shape.directions * 3 * shape.hidden)
-      return execution_error("P has the wrong shape");
+      return wrong_input(op, 7, "be [{},{}]", shape.directions, 3 * shape.hidden);
     data.peepholes = PX_TRY(converted<C>(op.queue(), op.input(7).view(), op.is_constant(7)));
   }
   Ints lengths = op.has_input(4) ? PX_TRY(op.integers_of_input(4)) : Ints(shape.batch, shape.steps);
-  if (lengths.size() != shape.batch) return execution_error("sequence_lens must have one length for each batch entry");
+  if (lengths.size() != shape.batch)
+    return wrong_input(op, 4, "have {} elements, one length for each batch entry", shape.batch);
   for (int64_t length : lengths) {
-    if (length < 0 || length > shape.steps) return execution_error(fmt::format("a sequence length is {}", length));
+    if (length < 0 || length > shape.steps)
+      return wrong_value("a length in sequence_lens", length, "be in [0, {}], the number of steps", shape.steps);
   }
   data.lengths = PX_TRY(op.table(std::move(lengths)));
   PX_TRY(load_states(op, shape, is_lstm, data));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions: a fold each. Axes that are not adjacent are brought together by a transpose first.
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
@@ -325,7 +326,8 @@ Status arg_reduce(OpContext<Device>& op) {
   const bool is_scalar = x.shape().rank() == 0;
   const Shape shape = is_scalar ? x.shape() : PX_TRY(reduced_shape(x.shape(), Ints{axis}, op.integer("keepdims") != 0));
   const RowLayout rows = is_scalar ? RowLayout{} : rows_along(x.shape(), axis);
-  if (rows.length == 0 && rows.row_count() > 0) return execution_error("the axis is empty");
+  if (rows.length == 0 && rows.row_count() > 0)
+    return wrong_input(op, 0, "have one element or more along axis {}", axis);
   const bool select_last = op.find_integer("select_last_index").value_or(0) != 0;
   const MutableView y = PX_TRY(op.make_output(0, DType::int64, shape));
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {

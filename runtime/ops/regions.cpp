@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/find.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/math.h"
@@ -211,17 +212,19 @@ Status roi_align(OpContext<Device>& op) {
   const Tensor& regions = op.input(1);
   const Tensor& batches = op.input(2);
   if (x.shape().rank() != 4 || regions.shape().rank() != 2 || regions.shape()[1] != 4 ||
-      batches.element_count() != regions.shape()[0]) {
-    return execution_error("X must be [N,C,H,W], rois [n,4] and batch_indices [n]");
-  }
+      batches.element_count() != regions.shape()[0])
+    return wrong_input(op, 0, "be [N,C,H,W], rois, {}, be [n,4] and batch_indices, {}, be [n]",
+                       op.input(1).shape().to_string(), op.input(2).shape().to_string());
   RoiSettings settings{op.integer("output_height"), op.integer("output_width"), op.integer("sampling_ratio"),
                        op.real("spatial_scale"),    op.since_version() >= 16,   op.text("mode") == "max"};
   if (op.since_version() >= 16) settings.half_pixel = op.text("coordinate_transformation_mode") == "half_pixel";
-  if (settings.height < 1 || settings.width < 1) return execution_error("the output would be empty");
+  if (settings.height < 1 || settings.width < 1)
+    return wrong_value("the output's size", fmt::format("{} x {}", settings.height, settings.width),
+                       "be 1 or more in 'output_height' and 'output_width'");
   const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), OutsideBatch{x.shape()[0]}, batches.view()));
-  if (bad >= 0) return execution_error(fmt::format("entry {} of batch_indices is out of range", bad));
+  if (bad >= 0) return wrong_entry(op, 2, bad, "be in [0, {}), the batch of X", x.shape()[0]);
   const int64_t far = PX_TRY(find_first<double>(op.queue(), OutsideReach{settings.scale}, regions.view()));
-  if (far >= 0) return execution_error(fmt::format("region {} has a corner beyond 2^24", far / 4));
+  if (far >= 0) return wrong_entry(op, 1, far, "be within 2^24 after 'spatial_scale' ({})", settings.scale);
   const int64_t count = regions.shape()[0], channels = x.shape()[1];
   const Ints dims{count, channels, settings.height, settings.width};
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
@@ -308,11 +311,12 @@ Status max_roi_pool(OpContext<Device>& op) {
   const Tensor& regions = op.input(1);
   const Ints bins = op.find_integers("pooled_shape").value_or(Ints{});
   if (x.rank() != 4 || regions.shape().rank() != 2 || regions.shape()[1] != 5)
-    return execution_error("X must be [N,C,H,W] and rois [n,5]");
-  if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1) return execution_error("'pooled_shape' needs two positive sizes");
+    return wrong_input(op, 0, "be [N,C,H,W], and rois, {}, be [n,5]", op.input(1).shape().to_string());
+  if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1)
+    return wrong_attribute("pooled_shape", bins, "be two sizes of 1 or more");
   const double batch = static_cast<double>(x[0]);
   const int64_t bad = PX_TRY(find_first<double>(op.queue(), OutsideSamples{batch}, regions.view()));
-  if (bad >= 0) return execution_error(fmt::format("region {} has a bad sample or corner", bad / 5));
+  if (bad >= 0) return wrong_entry(op, 1, bad, "be a sample in [0, {}) or a corner in range", x[0]);
   const DType dtype = op.input(0).dtype();
   const MutableView y = PX_TRY(op.make_output(0, dtype, shape_of({regions.shape()[0], x[1], bins[0], bins[1]})));
   if (y.element_count() == 0) return {};

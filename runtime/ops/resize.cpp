@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
@@ -22,7 +23,7 @@ namespace {
 
 Result<std::vector<double>> reals_of_input(const OpCall& op, int64_t input) {
   const Tensor& tensor = op.input(input);
-  if (!is_floating(tensor.dtype())) return execution_error(fmt::format("input {} must hold floats", input));
+  if (!is_floating(tensor.dtype())) return wrong_input(op, input, "hold floating numbers");
   std::vector<double> values(static_cast<size_t>(tensor.element_count()));
   load_block<double>(tensor.dtype(), tensor.view().data, 0, 1, tensor.element_count(), values.data());
   return values;
@@ -54,13 +55,16 @@ Result<std::vector<double>> scales_of(const OpCall& op, const ResizeInputs& inpu
 }
 
 Status apply_sizes(const OpCall& op, const Ints& axes, const Ints& sizes, std::vector<ResizeAxis>& result) {
-  if (sizes.size() != axes.size()) return execution_error("sizes and axes differ in length");
+  if (sizes.size() != axes.size())
+    return wrong_length("input 'sizes'", sizes.size(), "have {}, one for each axis", axes.size());
   const std::string policy = op.find_text("keep_aspect_ratio_policy").value_or("stretch");
   double common = policy == "not_larger" ? std::numeric_limits<double>::infinity() : 0.0;
   for (int64_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& axis = result.data()[axes[i]];
     if (sizes[i] == 0 && axis.in == 0) continue;
-    if (sizes[i] < 1 || axis.in < 1) return execution_error("a size is not positive");
+    if (sizes[i] < 1 || axis.in < 1)
+      return wrong_value(fmt::format("the size asked for axis {}, which has {} elements,", axes[i], axis.in), sizes[i],
+                         "be 1 or more, and the axis not be empty");
     axis.scale = static_cast<double>(sizes[i]) / static_cast<double>(axis.in);
     axis.out = sizes[i];
     common = policy == "not_larger" ? std::min(common, axis.scale) : std::max(common, axis.scale);
@@ -92,18 +96,22 @@ Result<std::vector<ResizeAxis>> resize_axes(const OpCall& op) {
     PX_TRY(apply_sizes(op, axes, sizes, result));
   } else {
     const std::vector<double> scales = PX_TRY(scales_of(op, inputs));
-    if (static_cast<int64_t>(scales.size()) != axes.size()) return execution_error("scales and axes differ in length");
+    if (static_cast<int64_t>(scales.size()) != axes.size())
+      return wrong_length("input 'scales'", scales.size(), "have {}, one for each axis", axes.size());
     for (int64_t i = 0; i < axes.size(); ++i) {
       ResizeAxis& axis = result.data()[axes[i]];
       axis.scale = scales.data()[i];
       const double out = std::floor(axis.scale * static_cast<double>(axis.in));
-      if (!(axis.scale > 0) || !(out < 1e9)) return execution_error(fmt::format("a scale is {}", axis.scale));
+      if (!(axis.scale > 0) || !(out < 1e9))
+        return wrong_value(fmt::format("the scale of axis {}", axes[i]), axis.scale,
+                           "be positive and give fewer than 1e9 elements");
       axis.out = static_cast<int64_t>(out);
     }
   }
   if (given(op, inputs.roi)) {
     const std::vector<double> roi = PX_TRY(reals_of_input(op, inputs.roi));
-    if (static_cast<int64_t>(roi.size()) != 2 * axes.size()) return execution_error("roi and axes differ in length");
+    if (static_cast<int64_t>(roi.size()) != 2 * axes.size())
+      return wrong_length("input 'roi'", roi.size(), "have {}, two for each axis", 2 * axes.size());
     for (int64_t i = 0; i < axes.size(); ++i) {
       result.data()[axes[i]].roi_start = roi.data()[i];
       result.data()[axes[i]].roi_end = roi.data()[i + axes.size()];
@@ -391,8 +399,11 @@ Status resize(OpContext<Device>& op) {
   for (const ResizeAxis& axis : axes) {
     dims.push_back(axis.out);
     if (axis.out > kLongest && !axis.is_plain())
-      return out_of_memory(fmt::format("an axis of {} elements is too long to be resized", axis.out));
-    if (axis.in == 0 && axis.out > 0) return execution_error("an empty axis cannot grow");
+      return out_of_memory(fmt::format(
+          "a resized axis has {} elements; it must have at most {}, as the weights of an axis are held at once",
+          axis.out, kLongest));
+    if (axis.in == 0 && axis.out > 0)
+      return wrong_value("the size asked for an axis without elements", axis.out, "be 0");
     tables.push_back(PX_TRY(resize_table(axis, settings)));
   }
   const bool extrapolates = settings.transform == "tf_crop_and_resize";

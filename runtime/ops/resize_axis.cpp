@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "inspector/model/rule_errors.h"
+
 namespace parallax::runtime {
 namespace {
 
@@ -27,7 +29,9 @@ Result<double> source_coordinate(const ResizeAxis& axis, const std::string& tran
     if (is_single) return 0.5 * (axis.roi_start + axis.roi_end) * (in - 1);
     return axis.roi_start * (in - 1) + x * (axis.roi_end - axis.roi_start) * (in - 1) / (exact_out - 1);
   }
-  return execution_error("attribute 'coordinate_transformation_mode' is '" + transform + "'");
+  return wrong_attribute("coordinate_transformation_mode", transform,
+                         "be half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, "
+                         "tf_half_pixel_for_nn or tf_crop_and_resize");
 }
 
 Result<int64_t> nearest_index(double x, const std::string& mode) {
@@ -35,7 +39,7 @@ Result<int64_t> nearest_index(double x, const std::string& mode) {
   if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
   if (mode == "floor") return static_cast<int64_t>(std::floor(x));
   if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
-  return execution_error("attribute 'nearest_mode' is '" + mode + "'");
+  return wrong_attribute("nearest_mode", mode, "be round_prefer_floor, round_prefer_ceil, floor or ceil");
 }
 
 double triangle(double distance) { return std::max(0.0, 1.0 - std::fabs(distance)); }
@@ -76,9 +80,8 @@ void add_taps(const ResizeAxis& axis, const ResizeSettings& settings, double x, 
 }  // namespace
 
 Result<ResizeTable> resize_table(const ResizeAxis& axis, const ResizeSettings& settings) {
-  if (settings.mode != "nearest" && settings.mode != "linear" && settings.mode != "cubic") {
-    return execution_error("attribute 'mode' is '" + settings.mode + "'");
-  }
+  if (settings.mode != "nearest" && settings.mode != "linear" && settings.mode != "cubic")
+    return wrong_attribute("mode", settings.mode, "be nearest, linear or cubic");
   ResizeTable table;
   for (int64_t position = 0; position < axis.out; ++position) {
     const double x = PX_TRY(source_coordinate(axis, settings.transform, position));

@@ -2,8 +2,7 @@
 // GridSample and AffineGrid: feature maps read at fractional coordinates, and the grids of such coordinates.
 #include <cmath>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
@@ -24,16 +23,14 @@ Result<GridSettings> grid_settings(const OpCall& op) {
     settings.mode = SampleMode::nearest;
   } else if (mode == "cubic" || mode == "bicubic") {  // the latter of each pair is version 16's name
     settings.mode = SampleMode::cubic;
-  } else if (mode != "linear" && mode != "bilinear") {
-    return execution_error("attribute 'mode' is '" + mode + "'");
-  }
+  } else if (mode != "linear" && mode != "bilinear")
+    return wrong_attribute("mode", mode, "be nearest, linear or cubic (bilinear, bicubic in version 16)");
   if (padding == "border") {
     settings.padding = Padding::border;
   } else if (padding == "reflection") {
     settings.padding = Padding::reflection;
-  } else if (padding != "zeros") {
-    return execution_error("attribute 'padding_mode' is '" + padding + "'");
-  }
+  } else if (padding != "zeros")
+    return wrong_attribute("padding_mode", padding, "be zeros, border or reflection");
   settings.align_corners = op.integer("align_corners") != 0;
   return settings;
 }
@@ -93,8 +90,8 @@ Status grid_sample(OpContext<Device>& op) {
   const Ints grid(op.input(1).shape());
   const GridSettings settings = PX_TRY(grid_settings(op));
   if (dims.size() < 3 || grid.size() != dims.size() || grid[0] != dims[0] || grid.back() != dims.size() - 2)
-    return execution_error("the grid " + op.input(1).shape().to_string() + " does not fit " + x.shape().to_string());
-  if (product(dims, 2, dims.size()) == 0) return execution_error("the input has empty planes");
+    return wrong_input(op, 1, "be [N,...,{}] with the rank and batch of X {}", dims.size() - 2, x.shape().to_string());
+  if (product(dims, 2, dims.size()) == 0) return wrong_input(op, 0, "have one element or more along each spatial axis");
   Ints out{dims[0], dims[1]};
   for (int64_t axis = 1; axis + 1 < grid.size(); ++axis) out.push_back(grid[axis]);
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(out)));
@@ -141,10 +138,9 @@ Status affine_grid(OpContext<Device>& op) {
   const Tensor& theta = op.input(0);
   const Ints size = PX_TRY(op.integers_of_input(1));
   const int64_t axes = size.size() - 2;
-  if (axes != 2 && axes != 3) return execution_error("size must name 4 or 5 dimensions");
+  if (axes != 2 && axes != 3) return wrong_length("input 'size'", size.size(), "have 4 or 5");
   const Shape wanted = PX_TRY(shape_of({size[0], axes, axes + 1}));
-  if (!(theta.shape() == wanted))
-    return execution_error("theta is " + theta.shape().to_string() + ", size asks for " + wanted.to_string());
+  if (!(theta.shape() == wanted)) return wrong_input(op, 0, "have shape {}, as size says", wanted.to_string());
   const Ints spatial(std::span<const int64_t>(size).subspan(2));
   Ints dims{size[0]};
   for (int64_t dim : spatial) dims.push_back(dim);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/scatter.h"
 #include "runtime/device/cpu/select.h"
@@ -22,7 +23,7 @@ Result<Combine> combine_of(const OpCall& op) {
   if (reduction == "mul") return Combine::multiply;
   if (reduction == "max") return Combine::maximum;
   if (reduction == "min") return Combine::minimum;
-  return execution_error("attribute 'reduction' is '" + reduction + "'");
+  return wrong_attribute("reduction", reduction, "be none, add, mul, max or min");
 }
 
 // The output begins as a copy of data.
@@ -30,7 +31,8 @@ template <class Device, class F>
 Status scatter_into_copy(OpContext<Device>& op, const F& f, int64_t block_elements) {
   const Tensor& data = op.input(0);
   const Tensor& updates = op.input(2);
-  if (updates.dtype() != data.dtype()) return execution_error("data and updates have different element types");
+  if (updates.dtype() != data.dtype())
+    return wrong_input(op, 2, "have the element type of data, {}", name_of(data.dtype()));
   const Combine combine = PX_TRY(combine_of(op));
   const MutableView y = PX_TRY(op.make_output_over(0, data.dtype(), data.shape(), {0}));
   if (y.data != data.view().data) copy_bytes(op.queue(), y.data, data.view().data, data.size_bytes());
@@ -48,7 +50,8 @@ Status scatter_elements(OpContext<Device>& op) {
   const Shape& data = op.input(0).shape();
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(data)));
   PX_TRY(check_axis_indices(data, op.input(1).shape(), axis));
-  if (!(op.input(1).shape() == op.input(2).shape())) return execution_error("indices and updates differ in shape");
+  if (!(op.input(1).shape() == op.input(2).shape()))
+    return wrong_input(op, 2, "have the shape of indices, {}", op.input(1).shape().to_string());
   const auto indices = PX_TRY(index_table(op, 1, dim_of(data, axis)));
   const AxisIndex<Device> index{indices, Axes(Ints(op.input(1).shape())), Axes(row_major_strides(data)), axis};
   return scatter_into_copy(op, index, 1);
@@ -62,9 +65,8 @@ Status scatter_nd(OpContext<Device>& op) {
   Ints expected;
   for (int64_t i = 0; i + 1 < index_dims.size(); ++i) expected.push_back(index_dims[i]);
   for (int64_t i = index_dims.back(); i < data.size(); ++i) expected.push_back(data[i]);
-  if (!(Ints(op.input(2).shape()) == expected)) {
-    return execution_error("updates of shape " + op.input(2).shape().to_string() + " do not fit");
-  }
+  if (!(Ints(op.input(2).shape()) == expected))
+    return wrong_input(op, 2, "have shape {} for indices {}", dims_text(expected), op.input(1).shape().to_string());
   return scatter_into_copy(op, TableIndex<Device>{offsets}, product(data, index_dims.back(), data.size()));
 }
 
@@ -88,16 +90,21 @@ Status tensor_scatter(OpContext<Device>& op) {
   const Ints dims(cache.shape()), given(update.shape());
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), dims.size()));
   const std::string mode = op.text("mode");
-  if (axis == 0 || (mode != "linear" && mode != "circular")) return execution_error("'axis' or 'mode' is wrong");
+  if (axis == 0 || (mode != "linear" && mode != "circular"))
+    return execution_error(fmt::format(
+        "attribute 'axis' is {} and 'mode' is '{}'; they must be another axis than 0, and linear or circular", axis,
+        mode));
   bool fits = given.size() == dims.size() && update.dtype() == cache.dtype();
   for (int64_t other = 0; fits && other < dims.size(); ++other)
     fits = other == axis ? given[other] <= dims[other] : given[other] == dims[other];
   if (!fits)
-    return execution_error("update " + update.shape().to_string() + " does not fit " + cache.shape().to_string());
+    return wrong_input(op, 1, "have the type and shape of past_cache, {}{}, and be no longer along axis {}",
+                       name_of(cache.dtype()), cache.shape().to_string(), axis);
   Ints begins = op.has_input(2) ? PX_TRY(op.integers_of_input(2)) : Ints(dims[0]);
-  if (begins.size() != dims[0]) return execution_error("write_indices needs one entry for each sample");
+  if (begins.size() != dims[0]) return wrong_input(op, 2, "have {} elements, one for each batch entry", dims[0]);
   for (int64_t& begin : begins) {
-    if (begin < 0 || (mode == "linear" && begin > dims[axis] - given[axis])) return index_outside(begin, dims[axis]);
+    if (begin < 0 || (mode == "linear" && begin > dims[axis] - given[axis])) 
+      return wrong_value("an entry of write_indices", begin, "leave room for the update within [0, {})", dims[axis]);
     begin %= std::max<int64_t>(1, dims[axis]);
   }
   const MutableView y = PX_TRY(op.make_output_over(0, cache.dtype(), cache.shape(), {0}));
@@ -147,7 +154,7 @@ Status one_hot(OpContext<Device>& op) {
   const Tensor& values = op.input(2);
   const int64_t depth = static_cast<int64_t>(PX_TRY(op.real_of_input(1)));
   if (values.element_count() != 2 || depth < 0)
-    return execution_error("values must be [off, on] and depth not negative");
+    return wrong_input(op, 2, "be [off,on], and depth, {}, be 0 or more", depth);
   const int64_t rank = rank_of(indices.shape());
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank + 1));
   Ints dims(indices.shape());

@@ -3,6 +3,7 @@
 // that join and cut.
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/ops/families.h"
 
@@ -11,17 +12,16 @@ namespace {
 
 Result<const SequenceValue*> sequence_of(const OpCall& op, int64_t input) {
   if (op.value(input).is_sequence()) return &op.value(input).sequence();
-  return execution_error(
-      fmt::format("input {} must be a sequence, it is {}", input, to_string(type_of(op.value(input)))));
+  return wrong_input(op, input, "be a sequence");
 }
 
 // A position in [0, count), from the end when negative; `count` itself too where `past_end`.
 Result<int64_t> position_of(const OpCall& op, int64_t input, int64_t count, bool past_end) {
-  if (!op.value(input).is_tensor()) return execution_error("a position must be a tensor");
+  if (!op.value(input).is_tensor()) return wrong_input(op, input, "be a tensor of one integer");
   const int64_t position = PX_TRY(op.integer_of_input(input));
-  if (position < -count || position > count || (position == count && !past_end)) {
-    return execution_error(fmt::format("position {} is outside a sequence of {}", position, count));
-  }
+  if (position < -count || position > count || (position == count && !past_end))
+    return wrong_value("the position", position, "be in [{}, {}{}, the sequence has {} elements", -count, count,
+                       past_end ? "]" : ")", count);
   return position < 0 ? position + count : position;
 }
 
@@ -48,7 +48,8 @@ Status sequence_construct(OpContext<Device>& op) {
 template <class Device>
 Status sequence_empty(OpContext<Device>& op) {
   const auto dtype = dtype_from_number(op.find_integer("dtype").value_or(1));
-  if (!dtype.has_value()) return execution_error("attribute 'dtype' is no element type");
+  if (!dtype.has_value())
+    return wrong_attribute("dtype", op.find_integer("dtype").value_or(1), "be the number of an element type");
   op.set_output(0, SequenceValue{TypeInfo::tensor(*dtype), {}});
   return {};
 }
@@ -75,7 +76,7 @@ Status sequence_insert(OpContext<Device>& op) {
 template <class Device>
 Status sequence_erase(OpContext<Device>& op) {
   SequenceValue result = *PX_TRY(sequence_of(op, 0));
-  if (result.items.empty()) return execution_error("the sequence is empty");
+  if (result.items.empty()) return broken_rule("the sequence has no elements", "have one to be erased");
   const int64_t count = length_of(result);
   const int64_t position = op.has_input(1) ? PX_TRY(position_of(op, 1, count, false)) : count - 1;
   result.items.erase(result.items.begin() + position);
@@ -94,7 +95,7 @@ Status sequence_length(OpContext<Device>& op) {
 template <class Device>
 Status concat_from_sequence(OpContext<Device>& op) {
   const SequenceValue* sequence = PX_TRY(sequence_of(op, 0));
-  if (sequence->items.empty()) return execution_error("the sequence is empty");
+  if (sequence->items.empty()) return broken_rule("the sequence has no elements", "have one or more to be joined");
   const bool new_axis = op.integer("new_axis") != 0;
   const Tensor& first = sequence->items[0].tensor();
   if (bits_of(first.dtype()) < 8) return no_kernel_for(first.dtype());
@@ -108,9 +109,10 @@ Status concat_from_sequence(OpContext<Device>& op) {
     Ints part(item.tensor().shape());
     if (new_axis) part.insert(std::min(axis, part.size()), 1);
     for (int64_t i = 0; i < dims.size(); ++i) {
-      if (part.size() != dims.size() || item.tensor().dtype() != first.dtype() || (i != axis && part[i] != dims[i])) {
-        return execution_error("the elements do not fit together");
-      }
+      if (part.size() != dims.size() || item.tensor().dtype() != first.dtype() || (i != axis && part[i] != dims[i]))
+        return wrong_shape("an element of the sequence", item.tensor().shape(),
+                           "have the type and shape of the first, {}{}, outside axis {}", name_of(first.dtype()),
+                           first.shape().to_string(), axis);
     }
     total[axis] += part[axis];
     parts.push_back(std::move(part));
@@ -135,21 +137,22 @@ Result<Ints> part_sizes(OpContext<Device>& op, int64_t dim) {
     sizes = PX_TRY(op.integers_of_input(1));
   } else {
     const int64_t size = op.has_input(1) ? PX_TRY(op.integer_of_input(1)) : 1;
-    if (size < 1) return execution_error(fmt::format("a part of size {}", size));
+    if (size < 1) return wrong_value("the size of a part", size, "be 1 or more");
     for (int64_t at = 0; at < dim; at += size) sizes.push_back(std::min(size, dim - at));
   }
   int64_t total = 0;
   for (int64_t size : sizes) {
-    if (size < 0 || size > dim) return execution_error(fmt::format("a part of size {} of {}", size, dim));
+    if (size < 0 || size > dim)
+      return wrong_value("the size of a part", size, "be in [0, {}], the size of the axis", dim);
     total += size;
   }
-  if (total != dim) return execution_error(fmt::format("parts of {} in all, the dimension is {}", total, dim));
+  if (total != dim) return wrong_value("the sum of the parts' sizes", total, "be {}, the size of the axis", dim);
   return sizes;
 }
 
 template <class Device>
 Status split_to_sequence(OpContext<Device>& op) {
-  if (!op.value(0).is_tensor()) return execution_error("the input must be a tensor");
+  if (!op.value(0).is_tensor()) return wrong_input(op, 0, "be a tensor");
   if (bits_of(op.input(0).dtype()) < 8) return no_kernel_for(op.input(0).dtype());
   const Tensor x = PX_TRY(op.resident(op.input(0)));
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(x.shape())));
@@ -204,7 +207,8 @@ template <class Device>
 Status optional_get_element(OpContext<Device>& op) {
   const Value& value = op.value(0);
   if (!value.is_optional()) return op.set_output(0, value), Status{};
-  if (value.optional().item.empty()) return execution_error("the optional is empty");
+  if (value.optional().item.empty())
+    return broken_rule("the optional has no element", "have one; ask OptionalHasElement first");
   op.set_output(0, value.optional().item[0]);
   return {};
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/fourier.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/tabulate.h"
@@ -46,7 +47,7 @@ template <class Device, const WindowTerms& terms>
 Status window(OpContext<Device>& op) {
   const int64_t size = PX_TRY(op.integer_of_input(0));
   const DType dtype = PX_TRY(output_datatype(op));
-  if (size < 0) return execution_error("the size is negative");
+  if (size < 0) return wrong_value("input 'size'", size, "be 0 or more");
   const MutableView y = PX_TRY(op.make_output(0, dtype, shape_of({size})));
   const double n = static_cast<double>(op.integer("periodic") != 0 ? size : std::max<int64_t>(1, size - 1));
   tabulate<double>(op.queue(), WindowValue{terms, 2 * std::numbers::pi / n}, y);
@@ -180,15 +181,17 @@ template <class Device>
 Status dft(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   Ints dims(x.shape());
-  if (dims.size() < 2 || (dims.back() != 1 && dims.back() != 2)) return execution_error("the last axis must be 1 or 2");
+  if (dims.size() < 2 || (dims.back() != 1 && dims.back() != 2))
+    return wrong_input(op, 0, "have rank 2 or more and a last axis of 1 (real) or 2 (real, imaginary)");
   const int64_t axis = PX_TRY(dft_axis(op, dims.size()));
-  if (axis == dims.size() - 1) return execution_error("the last axis holds real and imaginary parts");
+  if (axis == dims.size() - 1)
+    return wrong_value("the axis", axis, "not be the last one, which holds real and imaginary parts");
   const bool inverse = op.integer("inverse") != 0;
   const bool onesided = op.integer("onesided") != 0;
   const Signals<Device> signals{source_of(x.view()), dims[axis], product(dims, axis + 1, dims.size() - 1), dims.back()};
   int64_t n = inverse && onesided ? 2 * (signals.length - 1) : signals.length;
   if (op.has_input(1)) n = PX_TRY(op.integer_of_input(1));
-  if (n < 1 || n > kMostLength) return execution_error(fmt::format("a transform of length {}", n));
+  if (n < 1 || n > kMostLength) return wrong_value("the length of the transform", n, "be in [1, {}]", kMostLength);
   const int64_t wanted = onesided && !inverse ? n / 2 + 1 : n;
   dims[axis] = wanted;
   dims[dims.size() - 1] = inverse && onesided ? 1 : 2;
@@ -214,16 +217,18 @@ Status stft(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const Ints dims(x.shape());
   if (dims.size() < 2 || dims.size() > 3)
-    return execution_error("the signal must be [batch, length] or [batch, length, 1 or 2]");
+    return wrong_input(op, 0, "be [batch,length], [batch,length,1] or [batch,length,2]");
   const int64_t parts = dims.size() == 3 ? dims[2] : 1;
-  if (parts != 1 && parts != 2) return execution_error("the last axis must be 1 or 2");
+  if (parts != 1 && parts != 2) return wrong_input(op, 0, "have a last axis of 1 (real) or 2 (real, imaginary)");
   const int64_t step = PX_TRY(op.integer_of_input(1));
   int64_t frame = op.has_input(2) ? op.input(2).element_count() : 0;
   if (op.has_input(3)) frame = PX_TRY(op.integer_of_input(3));
   if (step < 1 || frame < 1 || frame > dims[1] || frame > kMostLength ||
-      (op.has_input(2) && op.input(2).element_count() != frame)) {
-    return execution_error(fmt::format("frames of {} every {} do not fit a signal of {}", frame, step, dims[1]));
-  }
+      (op.has_input(2) && op.input(2).element_count() != frame))
+    return execution_error(
+        fmt::format("frames are of {} samples every {}; they must have 1 to {} samples, fit the signal of {} and the "
+                    "window, and begin every 1 or more",
+                    frame, step, kMostLength, dims[1]));
   const int64_t wanted = op.integer("onesided") != 0 && parts == 1 ? frame / 2 + 1 : frame;
   const int64_t frames = (dims[1] - frame) / step + 1;
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of({dims[0], frames, wanted, 2})));
@@ -249,12 +254,15 @@ Status mel_weight_matrix(OpContext<Device>& op) {
   const double low = PX_TRY(op.real_of_input(3));
   const double high = PX_TRY(op.real_of_input(4));
   const DType dtype = PX_TRY(output_datatype(op));
-  if (bins < 1 || length < 1 || rate < 1) return execution_error("a count is not positive");
+  if (bins < 1 || length < 1 || rate < 1)
+    return execution_error(fmt::format("num_mel_bins is {}, dft_length {} and sample_rate {}; they must be 1 or more",
+                                       bins, length, rate));
   const int64_t rows = length / 2 + 1;
   const Shape shape = PX_TRY(shape_of({rows, bins}));
   constexpr int64_t kMostWeights = int64_t{1} << 28;
   if (shape.element_count() > kMostWeights)
-    return out_of_memory(fmt::format("a matrix {} is larger than can be held", shape.to_string()));
+    return out_of_memory(fmt::format("the matrix {} has {} elements; it must have at most {}", shape.to_string(),
+                                     shape.element_count(), kMostWeights));
   std::vector<double> values(static_cast<size_t>(shape.element_count()));
   const auto mel = [](double hertz) { return 2595.0 * std::log10(1.0 + hertz / 700.0); };
   const double mel_step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/rows.h"
@@ -22,7 +21,7 @@ Status top_k(OpContext<Device>& op) {
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(x.shape())));
   const int64_t k = op.since_version() < 10 ? op.integer("k") : PX_TRY(op.integer_of_input(1));
   const RowLayout rows = rows_along(x.shape(), axis);
-  if (k < 0 || k > rows.length) return execution_error(fmt::format("k is {}, the axis has {}", k, rows.length));
+  if (k < 0 || k > rows.length) return wrong_value("k", k, "be in [0, {}], the size of axis {}", rows.length, axis);
   const bool largest = op.find_integer("largest").value_or(1) != 0;
   Ints dims(x.shape());
   dims[axis] = k;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
@@ -73,14 +74,16 @@ Status col2im(OpContext<Device>& op) {
   const int64_t taps = PX_TRY(shape_of(block)).element_count();
   if (x.shape().rank() != 3 || image_shape.empty() || image_shape.size() != block.size() || taps < 1 ||
       x.shape()[1] % taps != 0)
-    return execution_error(fmt::format("input {} does not hold blocks of {}", x.shape().to_string(), taps));
+    return wrong_input(op, 0,
+                       "be [N,channels * {},blocks], {} being the elements of a block; its shapes have {} and {} axes",
+                       taps, taps, image.size(), block.size());
   Ints dims{x.shape()[0], x.shape()[1] / taps};
   for (int64_t dim : image_shape) dims.push_back(dim);
   const Shape shape = PX_TRY(shape_of(dims));
   const WindowAttributes window = PX_TRY(window_attributes(op, image_shape, block));
   if (product(window.out_spatial) != x.shape()[2])
-    return execution_error(fmt::format("input {} has {} blocks, the output is made of {}", x.shape().to_string(),
-                                       x.shape()[2], product(window.out_spatial)));
+    return wrong_input(op, 0, "have a last axis of {}, the number of blocks of the output",
+                       product(window.out_spatial));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
@@ -105,14 +108,14 @@ Status center_crop_pad(OpContext<Device>& op) {
   }
   PX_TRY(OpCall::resolve_axes(axes, rank));
   if (sizes.size() != axes.size())
-    return execution_error(fmt::format("shape has {} entries for {} axes", sizes.size(), axes.size()));
+    return wrong_length("input 'shape'", sizes.size(), "have {}, one for each axis", axes.size());
   Ints dims(x.shape()), region(x.shape());
   const Ints from_strides = row_major_strides(dims);
   Ints from_begin(rank), to_begin(rank);
   for (int64_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
     const int64_t dim = dims[axis];
-    if (sizes[i] < 0) return execution_error(fmt::format("a size of {}", sizes[i]));
+    if (sizes[i] < 0) return wrong_value(fmt::format("the size asked for axis {}", axis), sizes[i], "be 0 or more");
     from_begin[axis] = dim > sizes[i] ? (dim - sizes[i]) / 2 : 0;
     to_begin[axis] = dim < sizes[i] ? (sizes[i] - dim) / 2 : 0;
     region[axis] = std::min(dim, sizes[i]);
@@ -194,8 +197,7 @@ Status expect_dims(const OpCall& op, int64_t input, const DeformShape& shape, in
   Ints wanted{shape.batch, channels};
   for (int64_t dim : shape.window.out_spatial) wanted.push_back(dim);
   if (Ints(op.input(input).shape()) == wanted) return {};
-  return execution_error(
-      fmt::format("input {} has shape {}, it does not fit the windows", input, op.input(input).shape().to_string()));
+  return wrong_input(op, input, "have shape {}, to fit the windows", dims_text(wanted));
 }
 
 // The mask has one number for each tap and position, as the 2-D form of the specification says.
@@ -205,11 +207,9 @@ Result<DeformShape> deform_shape(const OpCall& op) {
   shape.groups = op.integer("group");
   shape.offset_groups = op.integer("offset_group");
   if (x.size() < 3 || w.size() != x.size() || shape.groups < 1 || shape.offset_groups < 1 || x[1] % shape.groups != 0 ||
-      w[1] != x[1] / shape.groups || w[0] % shape.groups != 0 || x[1] % shape.offset_groups != 0) {
-    return execution_error(fmt::format("X {} and W {} do not fit in {} groups and {} offset groups",
-                                       op.input(0).shape().to_string(), op.input(1).shape().to_string(), shape.groups,
-                                       shape.offset_groups));
-  }
+      w[1] != x[1] / shape.groups || w[0] % shape.groups != 0 || x[1] % shape.offset_groups != 0)
+    return wrong_input(op, 0, "fit W {} in {} groups and {} offset groups", op.input(1).shape().to_string(),
+                       shape.groups, shape.offset_groups);
   shape.batch = x[0];
   shape.channels = x[1];
   shape.filters = w[0];
@@ -219,13 +219,14 @@ Result<DeformShape> deform_shape(const OpCall& op) {
     kernel.push_back(w[axis]);
   }
   const Ints given = op.find_integers("kernel_shape").value_or(Ints{});
-  if (!given.empty() && !(given == kernel)) return execution_error("'kernel_shape' differs from the shape of W");
+  if (!given.empty() && !(given == kernel))
+    return wrong_attribute("kernel_shape", given, "be the spatial shape of W, {}", dims_text(kernel));
   shape.window = PX_TRY(window_attributes(op, shape.in_spatial, kernel));
   const int64_t rows = shape.offset_groups * product(kernel);
   PX_TRY(expect_dims(op, 2, shape, rows * kernel.size()));
   if (op.has_input(4)) PX_TRY(expect_dims(op, 4, shape, rows));
   if (op.has_input(3) && op.input(3).element_count() != shape.filters)
-    return execution_error("B must hold one number for each output channel");
+    return wrong_input(op, 3, "have {} elements, one for each output channel", shape.filters);
   return shape;
 }
 

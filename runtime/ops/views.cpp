@@ -2,6 +2,7 @@
 // Operators that give a payload another shape: no element moves.
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {
@@ -12,27 +13,29 @@ Result<Shape> requested_shape(const Shape& from, Ints dims, bool allow_zero) {
   int64_t unknown = -1;
   for (int64_t axis = 0; axis < dims.size(); ++axis) {
     if (dims[axis] == 0 && !allow_zero) {
-      if (axis >= rank_of(from)) return execution_error(fmt::format("dimension {} copies one the input lacks", axis));
+      if (axis >= rank_of(from))
+        return wrong_value(fmt::format("dimension {} of the shape", axis), 0,
+                           "not copy a dimension that the input, {}, lacks", from.to_string());
       dims[axis] = dim_of(from, axis);
     } else if (dims[axis] == -1) {
-      if (unknown >= 0) return execution_error("two dimensions are -1");
+      if (unknown >= 0)
+        return execution_error(
+            fmt::format("dimensions {} and {} of the shape are -1; at most one must be", unknown, axis));
       unknown = axis;
       dims[axis] = 1;
     }
   }
   const Shape known = PX_TRY(shape_of(dims));
   if (unknown >= 0) {
-    if (known.element_count() == 0 || from.element_count() % known.element_count() != 0) {
-      return execution_error(fmt::format("{} elements do not fit shape {} with one dimension open",
-                                         from.element_count(), known.to_string()));
-    }
+    if (known.element_count() == 0 || from.element_count() % known.element_count() != 0)
+      return wrong_shape("the input", from, "have a multiple of the {} elements that the known dimensions have",
+                         known.element_count());
     dims[unknown] = from.element_count() / known.element_count();
   }
   const Shape shape = PX_TRY(shape_of(dims));
-  if (shape.element_count() != from.element_count()) {
-    return execution_error(fmt::format("shape {} has {} elements, {} has {}", from.to_string(), from.element_count(),
-                                       shape.to_string(), shape.element_count()));
-  }
+  if (shape.element_count() != from.element_count())
+    return wrong_shape("the input", from, "have {} elements to be seen as {}", shape.element_count(),
+                       shape.to_string());
   return shape_of(dims);  // nvcc 13 does not get from a Shape to its Result here
 }
 
@@ -63,7 +66,7 @@ Status squeeze(OpContext<Device>& op) {
   for (int64_t axis = 0; axis < rank_of(from); ++axis) {
     const int64_t dim = dim_of(from, axis);
     const bool drop = given ? axes.contains(axis) : dim == 1;
-    if (drop && dim != 1) return execution_error(fmt::format("axis {} of {} is not 1", axis, from.to_string()));
+    if (drop && dim != 1) return wrong_shape("the input", from, "have size 1 along axis {} to lose it", axis);
     if (!drop) dims.push_back(dim);
   }
   const Shape shape = PX_TRY(shape_of(dims));
@@ -73,7 +76,7 @@ Status squeeze(OpContext<Device>& op) {
 template <class Device>
 Status unsqueeze(OpContext<Device>& op) {
   const Shape& from = op.input(0).shape();
-  if (!has_axes(op)) return execution_error("no axes are given");
+  if (!has_axes(op)) return execution_error("axes are missing; they must be given by attribute or input 'axes'");
   const Ints given = PX_TRY(axes_of(op));
   const Ints axes = PX_TRY(OpCall::resolve_axes(given, rank_of(from) + given.size()));
   Ints dims(from);
@@ -86,9 +89,9 @@ template <class Device>
 Status flatten(OpContext<Device>& op) {
   const Ints dims(op.input(0).shape());
   int64_t axis = op.integer("axis");
-  if (axis < -dims.size() || axis > dims.size()) {
-    return execution_error(fmt::format("axis {} is outside a tensor of rank {}", axis, dims.size()));
-  }
+  if (axis < -dims.size() || axis > dims.size())
+    return wrong_value("attribute 'axis'", axis, "be in [{}, {}], the input has rank {}", -dims.size(), dims.size(),
+                       dims.size());
   if (axis < 0) axis += dims.size();
   op.alias_output(0, 0, Shape{product(dims, 0, axis), product(dims, axis, dims.size())});
   return {};

@@ -7,6 +7,7 @@
 
 #include "inspector/base/mapped_ranges.h"
 #include "inspector/base/thread_pool.h"
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/blocks.h"
 #include "runtime/device/cpu/products/float_panels.h"
 #include "runtime/device/cpu/products/gemm.h"
@@ -37,7 +38,7 @@ struct QuantizedWeight {
 
 Result<QuantizedWeight> quantized_weight(const HostContext& op) {
   const Tensor &b = op.input(1), &scale = op.input(2);
-  if (b.shape().rank() != 2) return execution_error("B must be a matrix, it has shape " + b.shape().to_string());
+  if (b.shape().rank() != 2) return wrong_input(op, 1, "have rank 2");
   QuantizedWeight weight;
   weight.k = b.shape()[0];
   weight.n = b.shape()[1];
@@ -45,13 +46,9 @@ Result<QuantizedWeight> quantized_weight(const HostContext& op) {
   weight.block_size = op.integer("block_size") > 0 ? op.integer("block_size") : std::max<int64_t>(1, weight.k);
   const int64_t blocks = (weight.k + weight.block_size - 1) / weight.block_size, total = blocks * weight.n;
   const int64_t given = scale.element_count();
-  if (given != total && given != 1) {
-    return execution_error("scale has " + std::to_string(given) + " elements, it must have one or " +
-                           std::to_string(total));
-  }
-  if (op.has_input(3) && op.input(3).element_count() != given) {
-    return execution_error("zero_point must have as many elements as scale");
-  }
+  if (given != total && given != 1) return wrong_input(op, 2, "have 1 or {} elements, one for each block", total);
+  if (op.has_input(3) && op.input(3).element_count() != given)
+    return wrong_input(op, 3, "have {} elements, as many as scale", given);
   const int64_t stride = given == 1 ? 0 : 1;
   weight.scales.resize(static_cast<size_t>(total));
   weight.zeros.resize(static_cast<size_t>(total), 0.0F);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/plan/stack.h"
 
 namespace parallax::runtime {
@@ -13,9 +14,8 @@ namespace {
 
 Result<bool> truth(ControlCall& call, const Value& given, std::string_view what) {
   const Value value = PX_TRY(call.platform.to_host(given));
-  if (!value.is_tensor() || value.tensor().dtype() != DType::bool_ || value.tensor().element_count() != 1) {
-    return execution_error(fmt::format("{} must be one bool, it is {}", what, to_string(type_of(value))));
-  }
+  if (!value.is_tensor() || value.tensor().dtype() != DType::bool_ || value.tensor().element_count() != 1)
+    return wrong_value(what, to_string(type_of(value)), "be one bool");
   return value.tensor().as<bool>()[0];
 }
 
@@ -55,7 +55,9 @@ Status run_loop(ControlCall& call) {
   const Graph* body = body_of(op, "body");
   const int64_t carried_count = std::max<int64_t>(0, op.input_count() - 2);
   if (body == nullptr || op.output_count() < carried_count)
-    return invalid_model("its body or outputs do not fit its inputs");
+    return invalid_model(fmt::format(
+        "it has {} inputs and {} outputs; it must have a body and an output for each of the inputs from the third on",
+        op.input_count(), op.output_count()));
   PX_TRY(expect_count(body->inputs.size(), static_cast<size_t>(2 + carried_count), "body's input list"));
   const int64_t limit = op.has_input(0) ? PX_TRY(op.integer_of_input(0)) : std::numeric_limits<int64_t>::max();
   LoopState state;
@@ -81,7 +83,8 @@ Status run_loop(ControlCall& call) {
 Status run_sequence_map(ControlCall& call) {
   OpCall& op = call.op;
   const Graph* body = body_of(op, "body");
-  if (body == nullptr || !op.value(0).is_sequence()) return execution_error("its first input must be a sequence");
+  if (body == nullptr || !op.value(0).is_sequence())
+    return wrong_input(op, 0, "be a sequence, and the node have a body");
   const size_t length = op.value(0).sequence().items.size();
   std::vector<SequenceValue> results(static_cast<size_t>(op.output_count()));
   for (size_t output = 0; output < results.size() && output < body->outputs.size(); ++output) {
@@ -91,9 +94,8 @@ Status run_sequence_map(ControlCall& call) {
     std::vector<Value> arguments;
     for (int64_t index = 0; index < op.input_count(); ++index) {
       const Value& value = op.value(index);
-      if (value.is_sequence() && value.sequence().items.size() != length) {
-        return execution_error("its input sequences differ in length");
-      }
+      if (value.is_sequence() && value.sequence().items.size() != length)
+        return wrong_length(input_name(op, index), value.sequence().items.size(), "have {}, as the first one", length);
       arguments.push_back(value.is_sequence() ? value.sequence().items[item] : value);
     }
     std::vector<Value> outputs =

@@ -15,7 +15,8 @@ EvaluateNode host_evaluation() {
     for (const Value& input : inputs) {
       operands.push_back({&input, false, false});
       dtypes.push_back(input.is_tensor() ? input.tensor().dtype() : DType::undefined);
-      if (!input.is_tensor() && !input.is_absent()) return unsupported("only tensors are folded");
+      if (!input.is_tensor() && !input.is_absent())
+        return unsupported("an input is a sequence, an optional or a map; only tensors are folded");
     }
     const KernelRow<Cpu>* kernel = PX_TRY(find_kernel<Cpu>(node, dtypes));
     OpContext<Cpu> op(node, operands, 0, *queue);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/inner_op.h"
 #include "runtime/plan/stack.h"
 
@@ -28,8 +29,8 @@ Result<Tensor> modified(FlexCall& flex, std::string_view attribute, int64_t inde
   PX_TRY(expect_count(results.size(), 1, attribute));
   const Value made = PX_TRY(flex.call.platform.to_host(results[0]));
   if (!made.is_tensor() || !is_floating(made.tensor().dtype()) || !(made.tensor().shape() == flex.scores))
-    return execution_error(
-        fmt::format("{} must give one floating tensor of shape {}", attribute, flex.scores.to_string()));
+    return wrong_value(fmt::format("the result of '{}'", attribute), to_string(type_of(made)),
+                       "be one floating tensor of shape {}", flex.scores.to_string());
   return inner_cast(flex.host, made.tensor(), numbers.dtype());
 }
 
@@ -47,7 +48,7 @@ Result<DType> precision_of(const OpCall& op) {
   if (!number.has_value()) return op.input(0).dtype() == DType::float64 ? DType::float64 : DType::float32;
   const auto dtype = dtype_from_number(*number);
   if (!dtype.has_value() || !is_floating(*dtype) || bits_of(*dtype) < 16)
-    return execution_error(fmt::format("attribute softmax_precision is {}", *number));
+    return wrong_attribute("softmax_precision", *number, "be the number of a floating type of 16 bits or more");
   return *dtype;
 }
 
@@ -66,7 +67,10 @@ Status run_flex_attention(ControlCall& call) {
   const Ints q(inputs[0].shape()), k(inputs[1].shape()), v(inputs[2].shape());
   const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && q[0] == k[0] && q[0] == v[0] && k[1] == v[1] &&
                     k[2] == v[2] && q[3] == k[3] && k[1] > 0 && q[1] % k[1] == 0;
-  if (!fits) return execution_error("Q, K and V do not fit each other");
+  if (!fits)
+    return wrong_input(
+        op, 1, "fit Q {} and V {}: rank 4, equal batch, Q's head size, V's length, heads that divide those of Q",
+        op.input(0).shape().to_string(), op.input(2).shape().to_string());
   FlexCall flex{call, host, PX_TRY(precision_of(op)), PX_TRY(shape_of({q[0], q[1], q[2], k[2]}))};
   const Tensor keys = PX_TRY(for_all_heads(host, inputs[1], q[1]));
   const Tensor values = PX_TRY(for_all_heads(host, inputs[2], q[1]));

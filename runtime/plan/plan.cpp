@@ -20,24 +20,29 @@ Result<Tensor> densify(const SparseTensor& sparse) {
   const Shape shape = PX_TRY(Shape::create(sparse.dims));
   const Tensor& values = sparse.values.tensor;
   Tensor dense = PX_TRY(Tensor::zeros(values.dtype(), shape));
-  if (bits_of(values.dtype()) < 8) return unsupported("a sparse initializer of a packed or string type");
+  if (bits_of(values.dtype()) < 8)
+    return unsupported(fmt::format("a sparse initializer is of type {}; only types of whole bytes have a kernel here",
+                                   name_of(values.dtype())));
   const size_t bytes = static_cast<size_t>(bits_of(values.dtype()) / 8);
   const Ints indices(to_int64s(sparse.indices.tensor));
   const int64_t count = values.element_count();
   const bool is_linear = sparse.indices.tensor.shape().rank() == 1;
   const Ints strides = row_major_strides(shape);
   if (indices.size() != count * (is_linear ? 1 : strides.size()))
-    return invalid_model("a sparse initializer's indices do not fit");
+    return invalid_model(fmt::format("a sparse initializer has {} indices; it must have {} for {} values",
+                                     indices.size(), count * (is_linear ? 1 : strides.size()), count));
   for (int64_t i = 0; i < count; ++i) {
     int64_t offset = is_linear ? indices[i] : 0;
     for (int64_t axis = 0; !is_linear && axis < strides.size(); ++axis) {
       const int64_t index = indices[i * strides.size() + axis];
       if (index < 0 || index >= dim_of(shape, axis))
-        return invalid_model("a sparse initializer's index is out of range");
+        return invalid_model(fmt::format("a sparse initializer's index is {} along axis {}; it must be in [0, {})",
+                                         index, axis, dim_of(shape, axis)));
       offset += index * strides[axis];
     }
     if (offset < 0 || offset >= shape.element_count())
-      return invalid_model("a sparse initializer's index is out of range");
+      return invalid_model(fmt::format("a sparse initializer's index is {}; it must be in [0, {}), its elements",
+                                       offset, shape.element_count()));
     std::memcpy(dense.mutable_data() + static_cast<size_t>(offset) * bytes,
                 values.view().data + static_cast<size_t>(i) * bytes, bytes);
   }
@@ -294,7 +299,8 @@ Result<std::vector<ChosenPattern>> chosen_patterns(const RunOptions& options, bo
   const RewriteChoice& choice = options.rewrite;
   for (const auto& [name, on] : choice.changes) {
     const Pattern* pattern = find_pattern(name);
-    if (pattern == nullptr) return usage_error(fmt::format("there is no rewrite pattern '{}'", name));
+    if (pattern == nullptr)
+      return usage_error(fmt::format("there is no rewrite pattern '{}'; 'parallax rewrite --list' names them", name));
     if (on && !on_host && pattern->host_only) {
       return usage_error(fmt::format("rewrite pattern '{}' makes operators that only executor 'cpu' has", name));
     }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/check.h"
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/growable.h"
 #include "runtime/rewrite/fused_ops.h"
 
@@ -61,16 +62,13 @@ Status check_arguments(const Step& step, std::span<const OpInput> inputs) {
   for (size_t index = 0; index < inputs.size(); ++index) {
     const Value* value = inputs[index].value;
     const bool absent = value == nullptr || value->is_absent();
-    if (absent && !step.inputs[index].may_be_absent) {
-      return execution_error(fmt::format("input {} has no value", index));
-    }
-    if (!absent && wants_tensors && !value->is_tensor()) {
-      return execution_error(fmt::format("input {} must be a tensor, it is {}", index, expected_type(*value)));
-    }
+    if (absent && !step.inputs[index].may_be_absent)
+      return broken_rule(fmt::format("input {} has no value", index), "have one");
+    if (!absent && wants_tensors && !value->is_tensor())
+      return wrong_value(fmt::format("input {}", index), expected_type(*value), "be a tensor");
   }
   if (!step.has_too_few_inputs) return {};
-  return execution_error(
-      fmt::format("{} inputs are given, {} are needed", inputs.size(), step.node->schema->min_inputs));
+  return wrong_value("the number of inputs", inputs.size(), "be {} or more", step.node->schema->min_inputs);
 }
 
 DType dtype_at(std::span<const OpInput> inputs, size_t index) {
@@ -391,7 +389,7 @@ Status Runner::compute_control(ActiveGraph& active, const Step& step, std::span<
 Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& step, std::string_view attribute,
                                             Frame::Kind kind, int64_t index, std::vector<Value> inputs) {
   const BodyPlan* body = step.body(attribute);
-  if (body == nullptr) return invalid_model(fmt::format("it has no body '{}'", attribute));
+  if (body == nullptr) return invalid_model(fmt::format("it has no body '{}'; it must have one", attribute));
   const Frame frame{kind, std::string(step.value_info.node), index};
   PX_TRY(noted(event_queue_.enter_body(step.value_info, frame)));
   const size_t outer_length = frames_.prefix().size();
@@ -413,7 +411,8 @@ Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::span<Va
     const BufferSlot& where = step.outputs[index];
     if (where.slot < 0 || is_spared(spared, index)) continue;
     if (index >= outputs.size() || outputs[index].is_absent())
-      return unsupported(fmt::format("its output {} is not computed by executor '{}'", index, platform_.name()));
+      return unsupported(fmt::format("its output {} is not computed by executor '{}'; --fallback=reference runs it",
+                                     index, platform_.name()));
     const int64_t input = index < aliases.size() ? aliases[index] : -1;
     const ValueInfo* alias = input < 0 ? nullptr : step.inputs[static_cast<size_t>(input)].location.value_info;
     PX_TRY(location(active, where, std::move(outputs[index]), alias));
@@ -437,10 +436,9 @@ Result<Value> Runner::overridden(const ValueInfo& value_info, Value computed, co
   const Value& chosen = found->second;
   const bool fits = chosen.is_tensor() == computed.is_tensor() && chosen.is_sequence() == computed.is_sequence() &&
                     (!chosen.is_tensor() || chosen.tensor().dtype() == computed.tensor().dtype());
-  if (!fits) {
-    return usage_error(fmt::format("the override of '{}' is {}, the value it stands for is {}", found->first,
-                                   expected_type(chosen), expected_type(computed)));
-  }
+  if (!fits)
+    return usage_error(fmt::format("the override of '{}' is {}; it must be {}, as the value it stands for",
+                                   found->first, expected_type(chosen), expected_type(computed)));
   alias_of = nullptr;
   if (computed.is_tensor() && computed.tensor().device().is_host()) return chosen;
   return platform_.to_device(chosen);

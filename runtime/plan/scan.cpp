@@ -2,6 +2,7 @@
 // Scan: states go from step to step, slices of the inputs in, slices of the outputs out.
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/plan/stack.h"
 
 namespace parallax::runtime {
@@ -17,9 +18,9 @@ Result<std::vector<ScanAxis>> scan_axes(const OpCall& op, std::string_view axes_
                                         int64_t count) {
   const Ints axes = op.find_integers(axes_name).value_or(Ints(count));
   const Ints directions = op.find_integers(directions_name).value_or(Ints(count));
-  if (axes.size() != count || directions.size() != count) {
-    return execution_error(fmt::format("{} or {} has the wrong length", axes_name, directions_name));
-  }
+  if (axes.size() != count || directions.size() != count)
+    return execution_error(fmt::format("{} has {} entries and {} has {}; they must have {}, one for each scanned value",
+                                       axes_name, axes.size(), directions_name, directions.size(), count));
   std::vector<ScanAxis> result;
   for (int64_t index = 0; index < count; ++index) result.push_back({axes[index], directions[index] != 0});
   return result;
@@ -41,12 +42,15 @@ Result<ScanInputs> scan_inputs(ControlCall& call, int64_t state_count) {
   const std::vector<ScanAxis> axes = PX_TRY(scan_axes(op, "scan_input_axes", "scan_input_directions", count));
   ScanInputs inputs;
   for (int64_t index = 0; index < count; ++index) {
-    if (!op.value(state_count + index).is_tensor()) return execution_error("scan inputs must be tensors");
+    if (!op.value(state_count + index).is_tensor())
+      return wrong_input(op, state_count + index, "be a tensor, as it is scanned");
     const Tensor& tensor = op.input(state_count + index);
     const ScanAxis& given = axes[static_cast<size_t>(index)];
     const int64_t axis = PX_TRY(OpCall::resolve_axis(given.axis, rank_of(tensor.shape())));
     const int64_t length = dim_of(tensor.shape(), axis);
-    if (index > 0 && length != inputs.length) return execution_error("scan inputs differ in length");
+    if (index > 0 && length != inputs.length)
+      return wrong_input(op, state_count + index, "have {} elements along its scanned axis {}, as the first one",
+                         inputs.length, axis);
     inputs.length = length;
     inputs.each.push_back({PX_TRY(Slices::of(call, tensor, axis)), given.reversed});
   }
@@ -60,9 +64,10 @@ Status run_scan(ControlCall& call) {
   const Graph* body = body_of(op, "body");
   const int64_t input_count = op.integer("num_scan_inputs");
   const int64_t state_count = op.input_count() - input_count;
-  if (body == nullptr || input_count < 1 || state_count < 0 || op.output_count() < state_count) {
-    return invalid_model(fmt::format("num_scan_inputs is {}, it has {} inputs", input_count, op.input_count()));
-  }
+  if (body == nullptr || input_count < 1 || state_count < 0 || op.output_count() < state_count)
+    return invalid_model(fmt::format(
+        "num_scan_inputs is {} of {} inputs and {} outputs; it must be 1 or more, and leave an output for each state",
+        input_count, op.input_count(), op.output_count()));
   const ScanInputs inputs = PX_TRY(scan_inputs(call, state_count));
   const int64_t length = inputs.length;
   const auto scanned_count = static_cast<size_t>(op.output_count() - state_count);

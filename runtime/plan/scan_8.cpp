@@ -4,6 +4,7 @@
 // the rest of the outputs: zeros.
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/plan/stack.h"
 
 namespace parallax::runtime {
@@ -21,26 +22,36 @@ Result<Batches> batches_of(const OpCall& op) {
   const int64_t scanned = op.integer("num_scan_inputs");
   batches.state_count = op.input_count() - 1 - scanned;
   if (scanned < 1 || batches.state_count < 0 || op.output_count() < batches.state_count)
-    return invalid_model(fmt::format("num_scan_inputs is {}, it has {} inputs", scanned, op.input_count()));
+    return invalid_model(fmt::format(
+        "num_scan_inputs is {} of {} inputs and {} outputs; it must be 1 or more, and leave an output for each state",
+        scanned, op.input_count(), op.output_count()));
   batches.reversed = op.find_integers("directions").value_or(Ints(scanned));
-  if (batches.reversed.size() != scanned) return execution_error("'directions' has the wrong length");
+  if (batches.reversed.size() != scanned)
+    return wrong_length("attribute 'directions'", batches.reversed.size(), "have {}, one for each scanned input",
+                        scanned);
   for (int64_t index = 1; index < op.input_count(); ++index) {
-    if (!op.value(index).is_tensor()) return execution_error("its inputs must be tensors");
+    if (!op.value(index).is_tensor()) return wrong_input(op, index, "be a tensor");
     const Ints dims(op.input(index).shape());
     const bool is_state = index <= batches.state_count;
-    if (dims.size() < (is_state ? 1 : 2)) return execution_error("its inputs must have a batch axis, and a sequence");
+    if (dims.size() < (is_state ? 1 : 2))
+      return wrong_input(op, index, "have rank {} or more: {}", is_state ? 1 : 2,
+                         is_state ? "a batch axis" : "a batch axis and one to scan");
     if (index == 1) batches.count = dims[0];
     if (index == batches.state_count + 1) batches.length = dims[1];
     if (dims[0] != batches.count || (!is_state && dims[1] != batches.length))
-      return execution_error(
-          fmt::format("input {} of shape {} does not fit the batch", index, op.input(index).shape().to_string()));
+      return wrong_input(op, index, "have a batch of {} and, where it is scanned, a length of {}", batches.count,
+                         batches.length);
   }
   batches.lengths = op.has_input(0) ? PX_TRY(op.integers_of_input(0)) : Ints(batches.count, batches.length);
-  if (batches.lengths.size() != batches.count) return execution_error("sequence_lens needs one length for each sample");
+  if (batches.lengths.size() != batches.count)
+    return wrong_input(op, 0, "have {} elements, one length for each batch entry", batches.count);
   for (int64_t length : batches.lengths) {
-    if (length < 0 || length > batches.length) return execution_error(fmt::format("a sequence length of {}", length));
+    if (length < 0 || length > batches.length)
+      return wrong_value("a length in sequence_lens", length, "be in [0, {}], the length of the scanned inputs",
+                         batches.length);
   }
-  if (batches.count == 0) return unsupported("a Scan of operator set 8 over an empty batch");
+  if (batches.count == 0)
+    return unsupported("the batch of a Scan of operator set 8 is empty; only 1 or more has a kernel here");
   return batches;
 }
 
@@ -96,7 +107,7 @@ Result<Value> zeros_like(ControlCall& call, const Tensor& like) {
 Status run_scan_8(ControlCall& call) {
   OpCall& op = call.op;
   const Graph* body = body_of(op, "body");
-  if (body == nullptr) return invalid_model("it has no body");
+  if (body == nullptr) return invalid_model("attribute 'body' is missing; it must be a graph");
   const Batches batches = PX_TRY(batches_of(op));
   const auto scanned_count = static_cast<size_t>(op.output_count() - batches.state_count);
   std::vector<Stack> results(static_cast<size_t>(batches.state_count) + scanned_count, Stack(batches.count));

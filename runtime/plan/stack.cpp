@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
 #include "runtime/device/cpu/copy.h"
 
@@ -52,10 +53,9 @@ void move_singly(const Ints& dims, const SingleTarget& target, const SingleSourc
 // Length 0 before the dimensions that inference knows of what the body gives; an unknown one is 0.
 Result<Tensor> empty_stack(ControlCall& call, const Graph& body, size_t body_output, int64_t axis) {
   const TypeInfo type = body.output_type(body_output);
-  if (type.kind != TypeInfo::Kind::tensor || type.dtype == DType::undefined) {
-    return execution_error(
-        fmt::format("no iteration ran and the type of output {} of the body is not known", body_output));
-  }
+  if (type.kind != TypeInfo::Kind::tensor || type.dtype == DType::undefined)
+    return execution_error(fmt::format(
+        "no iteration ran and output {} of the body has no known type; the body must declare it", body_output));
   Ints dims;
   for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.is_known() ? dim.value : 0);
   dims.insert(std::clamp<int64_t>(axis < 0 ? axis + dims.size() + 1 : axis, 0, dims.size()), 0);
@@ -76,7 +76,7 @@ const Graph* body_of(const OpCall& op, std::string_view attribute) {
 
 Status expect_count(size_t count, size_t expected, std::string_view what) {
   if (count == expected) return {};
-  return execution_error(fmt::format("its {} gives {} values, {} are needed", what, count, expected));
+  return wrong_value(fmt::format("the number of values that '{}' gives", what), count, "be {}", expected);
 }
 
 // Room grows to twice of what it was, but never beyond what may come.
@@ -98,14 +98,16 @@ Status Stack::make_room(ControlCall& call, const Tensor& item) {
 }
 
 Status Stack::add(ControlCall& call, const Value& item) {
-  if (!item.is_tensor()) return execution_error("what a body gives for a scan output must be a tensor");
+  if (!item.is_tensor()) return wrong_value("a value for a scan output", to_string(type_of(item)), "be a tensor");
   const DType dtype = item.tensor().dtype();
   if (count_ == 0) {
     item_shape_ = item.tensor().shape();
     dtype_ = dtype;
   }
   if (dtype != dtype_ || !(item.tensor().shape() == item_shape_))
-    return execution_error("the iterations of a body give values of different types or shapes for one scan output");
+    return wrong_value("an iteration's value for a scan output",
+                       fmt::format("{}{}", name_of(dtype), item.tensor().shape().to_string()),
+                       "have the type and shape of the first, {}{}", name_of(dtype_), item_shape_.to_string());
   if (moves_singly(dtype)) {
     const Value there = PX_TRY(call.platform.to_host(item));
     singles_.push_back(there.tensor());

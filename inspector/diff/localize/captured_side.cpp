@@ -144,10 +144,9 @@ Result<CapturedSide::Computed> CapturedSide::compute(const NodeInstance& instanc
   Computed computed = PX_TRY(gather(instance));
   std::vector<Value> values;
   for (size_t index = 0; index < computed.inputs.size(); ++index) {
-    if (computed.inputs[index].value.is_absent()) {
-      return usage_error(fmt::format("its input '{}' was not captured",
+    if (computed.inputs[index].value.is_absent())
+      return usage_error(fmt::format("its input '{}' was not captured; --capture all captures every value",
                                      value_at(*instance.location->graph, computed.reads[index]).name));
-    }
     values.push_back(computed.inputs[index].value);
   }
   const auto start = std::chrono::steady_clock::now();

@@ -194,7 +194,8 @@ Status force_metrics_instruction_set(std::optional<std::string_view> name) {
   for (const diff::Kernels* kernels : diff::all_kernels()) {
     if (kernels->name != *name) continue;
     if (kernels->level > vector_level())
-      return usage_error("instruction set '" + std::string(*name) + "': this processor does not have it");
+      return usage_error("instruction set '" + std::string(*name) +
+                         "': this processor does not have it; name one that it has");
     diff::forced_kernels.store(kernels, std::memory_order_relaxed);
     return {};
   }

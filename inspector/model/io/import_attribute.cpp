@@ -43,14 +43,16 @@ Result<AttributeType> type_of(const proto::AttributeProto& message) {
   const auto stated = static_cast<AttributeType>(message.type());
   if (!message.ref_attr_name().empty()) {
     if (set.empty()) return stated;
-    return invalid_model("both refers to attribute '" + message.ref_attr_name() + "' and holds a value");
+    return invalid_model("both refers to attribute '" + message.ref_attr_name() +
+                         "' and holds a value; it must do one of them");
   }
   for (AttributeType type : set) {
     if (type == stated || (stated == AttributeType::undefined && set.size() == 1)) continue;
-    return invalid_model("is of type " + std::string(name_of(stated)) + " but holds " + std::string(name_of(type)));
+    return invalid_model("is of type " + std::string(name_of(stated)) + " but holds " + std::string(name_of(type)) +
+                         "; both must agree");
   }
   if (stated != AttributeType::undefined) return stated;
-  if (set.empty()) return invalid_model("has neither type nor value");
+  if (set.empty()) return invalid_model("has neither type nor value; it must have a value");
   return set.front();
 }
 
@@ -70,7 +72,8 @@ bool is_list(AttributeType type) {
 }
 
 Error no_value(AttributeType type) {
-  return invalid_model("is of type " + std::string(name_of(type)) + " but holds none");
+  return invalid_model("is of type " + std::string(name_of(type)) +
+                       " but holds none; it must hold a value of its type");
 }
 
 }  // namespace

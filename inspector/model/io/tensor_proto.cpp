@@ -18,7 +18,7 @@ namespace {
 
 Result<DType> element_type(const proto::TensorProto& message) {
   if (const auto dtype = dtype_from_number(message.data_type())) return *dtype;
-  if (message.data_type() == 0) return invalid_model("has no element type");
+  if (message.data_type() == 0) return invalid_model("has no element type; data_type must name one");
   const std::string name =
       proto::TensorProto::DataType_IsValid(message.data_type())
           ? proto::TensorProto::DataType_Name(static_cast<proto::TensorProto::DataType>(message.data_type()))
@@ -72,7 +72,7 @@ Result<ExternalLocation> take_location(proto::TensorProto& message) {
 
 Result<Tensor> external_payload(DType dtype, const Shape& shape, const ExternalLocation& location,
                                 ExternalData& external) {
-  if (dtype == DType::string) return invalid_model("strings cannot be in external data");
+  if (dtype == DType::string) return invalid_model("strings cannot be in external data; string_data must hold them");
   const auto file = PX_TRY(external.open(location.location));
   const auto needed = static_cast<int64_t>(byte_size(dtype, shape.element_count()));
   const int64_t length = location.length.value_or(needed);
@@ -88,7 +88,7 @@ Result<Tensor> external_payload(DType dtype, const Shape& shape, const ExternalL
 }
 
 Result<Tensor> raw_payload(DType dtype, const Shape& shape, proto::TensorProto& message) {
-  if (dtype == DType::string) return invalid_model("strings cannot be in raw_data");
+  if (dtype == DType::string) return invalid_model("strings cannot be in raw_data; string_data must hold them");
   if (message.raw_data().empty()) return adopt_payload(dtype, shape, {}, nullptr);  // an empty field stays as it is
   const std::shared_ptr<const std::string> owner(message.release_raw_data());
   return adopt_payload(dtype, shape, {reinterpret_cast<const std::byte*>(owner->data()), owner->size()}, owner);
@@ -98,7 +98,8 @@ Result<Tensor> take_payload(DType dtype, const Shape& shape, proto::TensorProto&
                             StoredTensor& stored) {
   const bool is_external = message.data_location() == proto::TensorProto::EXTERNAL;
   const bool typed = has_typed_payload(message);
-  if (is_external + typed + message.has_raw_data() > 1) return invalid_model("holds its data in more than one field");
+  if (is_external + typed + message.has_raw_data() > 1)
+    return invalid_model("holds its data in more than one field; it must hold it in one");
   if (is_external) {
     const ExternalLocation location = PX_TRY(take_location(message));
     stored.external_location = location.location;

@@ -86,7 +86,8 @@ Result<Value> ValueReader::optional(proto::OptionalProto& message, const TypeInf
   if (message.has_optional_value()) {
     optional.item.push_back(PX_TRY(this->optional(*message.mutable_optional_value(), inner)));
   }
-  if (optional.item.size() > 1) return corrupt_file("an optional holds more than one value");
+  if (optional.item.size() > 1)
+    return corrupt_file(fmt::format("an optional holds {} values; it must hold one at most", optional.item.size()));
   optional.element_type = element_type_of(optional.item, inner);
   return Value(std::move(optional));
 }
@@ -105,10 +106,9 @@ Result<Value> ValueReader::map(proto::MapProto& message, const TypeInfo& expecte
   } else {
     map.keys = Tensor::vector<int64_t>(std::span(message.keys().data(), static_cast<size_t>(message.keys_size())));
   }
-  if (map.keys.element_count() != static_cast<int64_t>(map.values.size())) {
-    return corrupt_file("a map has " + std::to_string(map.keys.element_count()) + " keys and " +
-                        std::to_string(map.values.size()) + " values");
-  }
+  if (map.keys.element_count() != static_cast<int64_t>(map.values.size()))
+    return corrupt_file(fmt::format("a map has {} keys and {} values; it must have a value for each key",
+                                    map.keys.element_count(), map.values.size()));
   return Value(std::move(map));
 }
 

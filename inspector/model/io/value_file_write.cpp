@@ -51,7 +51,8 @@ Status put_value(const SequenceValue& sequence, proto::SequenceProto& out) {
   const ElementKind kind = sequence.items.empty() ? kind_of(sequence.element_type) : kind_of(sequence.items.front());
   out.set_elem_type(kind);
   for (const Value& item : sequence.items) {
-    if (kind_of(item) != kind) return usage_error("a sequence of values of several kinds cannot be written");
+    if (kind_of(item) != kind)
+      return usage_error("a sequence of values of several kinds cannot be written; all must be of one kind");
     if (item.is_tensor()) PX_TRY(put_value(item.tensor(), *out.add_tensor_values()));
     if (item.is_sequence()) PX_TRY(put_value(item.sequence(), *out.add_sequence_values()));
     if (item.is_map()) PX_TRY(put_value(item.map(), *out.add_map_values()));
@@ -78,7 +79,8 @@ Status put_value(const MapValue& map, proto::MapProto& out) {
   } else if (map.keys.dtype() == DType::int64) {
     for (int64_t key : map.keys.as<int64_t>()) out.add_keys(key);
   } else {
-    return usage_error("a map with " + std::string(name_of(map.keys.dtype())) + " keys cannot be written");
+    return usage_error("a map with " + std::string(name_of(map.keys.dtype())) +
+                       " keys cannot be written; keys must be int64 or string");
   }
   return put_value(SequenceValue{map.value_type, map.values}, *out.mutable_values());
 }

@@ -2,7 +2,6 @@
 // Events of a run as calls of a Python object.
 #include "inspector/python/binding/observer.h"
 
-#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
 #include "inspector/exec/owned_outputs.h"
@@ -57,7 +56,7 @@ CaptureLevel PythonObserver::wants(const ValueInfo& value_info) {
 
 Status PythonObserver::begin_call(const CallInfo& /*call*/, std::span<const Value> /*inputs*/) {
   if (!failure_.has_value()) return {};
-  return execution_error("the observer's wants() raised an exception");
+  return execution_error("the observer's wants() raised an exception; the run is stopped by it");
 }
 
 Status PythonObserver::observe(const Observation& observation) {

@@ -78,7 +78,9 @@ Result<std::vector<Value>> explicit_inputs(const ModelSide::Call& call) {
   size_t state = 0;
   for (const CacheSlot& past : call.part->roles.past) {
     if (past.is_cross || !inputs[past.index].is_absent()) continue;
-    if (states == nullptr) return execution_error(fmt::format("the cache '{}' is not at hand", past.name));
+    if (states == nullptr)
+      return execution_error(fmt::format(
+          "the cache '{}' is neither an input nor a kept state of the call; it must be one of them", past.name));
     const Value kept = PX_TRY(states->state(state++));
     const int64_t length = past_length(*call.part, inputs);
     const auto ids = call.part->roles.input(InputRole::input_ids);

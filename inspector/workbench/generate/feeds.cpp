@@ -136,8 +136,9 @@ Result<Value> feed(const ValueDef& input, InputRole role, const StepState& state
 Result<Value> empty_cache(const CacheSlot& slot, int64_t rows, const std::string& model) {
   std::vector<int64_t> dims = slot.dims;
   if (dims.empty())
-    return unsupported(fmt::format("the shape of input '{}' of '{}' is not known, so that no empty cache can be made",
-                                   slot.name, model));
+    return unsupported(fmt::format(
+        "the shape of input '{}' of '{}' is not known, so that no empty cache can be made; the model must declare it",
+        slot.name, model));
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     if (static_cast<int>(axis) == slot.batch_axis) {
       dims[axis] = rows;

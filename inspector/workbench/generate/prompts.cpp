@@ -42,7 +42,9 @@ Result<json> read_json(const std::string& path) {
   const auto bytes = file->bytes();
   const char* text = reinterpret_cast<const char*>(bytes.data());
   json document = json::parse(text, text + bytes.size(), nullptr, false);
-  if (document.is_discarded()) return usage_error(fmt::format("'{}' is no JSON", path));
+  if (document.is_discarded())
+    return usage_error(
+        fmt::format("'{}' is no JSON; it must be a list of token ids or an object that holds them", path));
   return document;
 }
 

@@ -42,8 +42,8 @@ Status check_effects(const GenerationSettings& options, const UsedSettings& used
         fmt::format("--return {} asks for more sequences than there are beams ({}); --beams N makes more",
                     used.returned, used.beams));
   if (used.min_new_tokens > used.max_new_tokens)
-    return usage_error(
-        fmt::format("--min-new-tokens {} is more than --max-new-tokens {}", used.min_new_tokens, used.max_new_tokens));
+    return usage_error(fmt::format("--min-new-tokens {} is more than --max-new-tokens {}; it must be at most that",
+                                   used.min_new_tokens, used.max_new_tokens));
   return {};
 }
 

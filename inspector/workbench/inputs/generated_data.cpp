@@ -245,13 +245,14 @@ Result<GeneratedData> generate_data(const std::string& name, DType dtype, const 
   Random random(seed ^ hash128(name.data(), name.size()).low);
   if (range.has_value()) {
     const DTypeKind kind = info_of(dtype).kind;
-    if (kind == DTypeKind::string) return usage_error(fmt::format("--range for input '{}': it holds strings", name));
+    if (kind == DTypeKind::string)
+      return usage_error(fmt::format("--range for input '{}': it holds strings; a range is for numbers", name));
     const bool whole = kind == DTypeKind::signed_integer || kind == DTypeKind::unsigned_integer;
     const double lowest = kind == DTypeKind::signed_integer ? -std::ldexp(1.0, bits_of(dtype) - 1) : 0;
     const double highest = std::ldexp(1.0, bits_of(dtype) - (kind == DTypeKind::signed_integer ? 1 : 0));
-    if (whole && (range->first < lowest || range->second >= highest)) {
-      return usage_error(fmt::format("--range for input '{}' does not fit {}", name, name_of(dtype)));
-    }
+    if (whole && (range->first < lowest || range->second >= highest))
+      return usage_error(fmt::format("--range for input '{}' does not fit {}, which holds {} to {}", name,
+                                     name_of(dtype), lowest, highest - 1));
     data.how = fill_range(data.tensor, *range, random);
   } else {
     data.how = fill(data.tensor, use, name, random);

@@ -55,9 +55,8 @@ Result<std::vector<NamedValue>> read_data_set(const Graph& graph, const std::vec
   if (error) return io_error(fmt::format("cannot read folder '{}': {}", folder, error.message()));
   std::vector<NamedValue> values;
   for (const auto& [number, path] : files) {
-    if (number >= static_cast<int64_t>(ids.size())) {
-      return usage_error(fmt::format("'{}': the model has only {} of these", path, ids.size()));
-    }
+    if (number >= static_cast<int64_t>(ids.size()))
+      return usage_error(fmt::format("'{}': the model has only {} of these; numbers begin with 0", path, ids.size()));
     const ValueDef& at_position = value_at(graph, ids[static_cast<size_t>(number)]);
     NamedValue value = PX_TRY(read_value_file(path, at_position.type));
     if (!has_name(graph, ids, value.name)) value.name = at_position.name;

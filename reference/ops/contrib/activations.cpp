@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft's activations, with what is fused in front of them: Gelu, BiasGelu, FastGelu, QuickGelu, BiasSplitGelu,
 // and the sums and softmax with a bias: BiasAdd, BiasSoftmax, BiasDropout.
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
@@ -16,9 +17,8 @@ Status map_biased(OpContext& op, const F& f) {
   if (!op.has_input(1)) return map_floats(op, f);
   const Shape& bias = op.input(1).shape();
   const Shape& x = op.input(0).shape();
-  if (x.rank() == 0 || bias.rank() != 1 || bias[0] != x[x.rank() - 1]) {
-    return execution_error(fmt::format("a bias of shape {} for an input of shape {}", bias.to_string(), x.to_string()));
-  }
+  if (x.rank() == 0 || bias.rank() != 1 || bias[0] != x[x.rank() - 1])
+    return wrong_input(op, 1, "have one element for each column of X, {}", x.to_string());
   return map_two<double>(op, op.input(0), op.input(1), dtype, [&](double value, double add) { return f(value + add); });
 }
 
@@ -40,9 +40,7 @@ Status op_contrib_quick_gelu(OpContext& op) {
 // com.microsoft.BiasSplitGelu: X + bias cut in two along the last axis; the left part times Gelu of the right.
 Status op_contrib_bias_split_gelu(OpContext& op) {
   const Shape& shape = op.input(0).shape();
-  if (shape.rank() != 3 || shape[2] % 2 != 0) {
-    return execution_error(fmt::format("X must be [N, S, D] with an even D, its shape is {}", shape.to_string()));
-  }
+  if (shape.rank() != 3 || shape[2] % 2 != 0) return wrong_input(op, 0, "be [N,S,D] with an even D");
   PX_TRY(expect_shape(op, 1, Shape{shape[2]}));
   const int64_t half = shape[2] / 2;
   const Numbers<double> x(op.input(0)), bias(op.input(1));
@@ -58,7 +56,7 @@ Status op_contrib_bias_split_gelu(OpContext& op) {
 // com.microsoft.BiasAdd: X + bias + skip.
 Status op_contrib_bias_add(OpContext& op) {
   const Shape& shape = op.input(0).shape();
-  if (shape.rank() != 3) return execution_error("X must be [N, S, C]");
+  if (shape.rank() != 3) return wrong_input(op, 0, "have rank 3: [N,S,C]");
   PX_TRY(expect_shape(op, 1, Shape{shape[2]}));
   PX_TRY(expect_shape(op, 2, shape));
   const Numbers<double> x(op.input(0)), bias(op.input(1)), skip(op.input(2));
@@ -77,10 +75,9 @@ Status op_contrib_bias_softmax(OpContext& op) {
   const int64_t columns = count_of(shape, axis, shape.rank());
   const Numbers<double> data(op.input(0)), bias(op.input(1));
   const int64_t batches = columns == 0 ? 0 : bias.size() / columns;
-  if (columns > 0 && rows > 0 && (batches == 0 || bias.size() % columns != 0 || rows % batches != 0)) {
-    return execution_error(fmt::format("a bias of shape {} does not fit data of shape {} from axis {} on",
-                                       op.input(1).shape().to_string(), shape.to_string(), axis));
-  }
+  if (columns > 0 && rows > 0 && (batches == 0 || bias.size() % columns != 0 || rows % batches != 0))
+    return wrong_input(op, 1, "have the shape of data {} from axis {} on, with batches that divide its rows",
+                       shape.to_string(), axis);
   const bool inner = op.int_attribute("is_inner_broadcast") != 0;
   std::vector<double> sums;
   for (int64_t at = 0; at < data.size(); ++at) {

@@ -2,8 +2,7 @@
 // com.microsoft's multi-head attentions: Attention, QAttention, MultiHeadAttention, DecoderMaskedMultiHeadAttention.
 #include <limits>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/heads.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
@@ -59,8 +58,9 @@ Result<std::vector<int64_t>> hidden_sizes(const OpContext& op, int64_t total, in
                     sizes[0] <= total && sizes[2] <= total && 2 * sizes[0] + sizes[2] == total &&
                     sizes[0] % heads == 0 && sizes[2] % heads == 0;
   if (fits) return sizes;
-  return execution_error(
-      fmt::format("{} projected columns do not make queries, keys and values of {} heads", total, heads));
+  return wrong_attribute(
+      "qkv_hidden_sizes", sizes,
+      "be three sizes that {} heads divide, the first two equal, whose sum is {}, the projected columns", heads, total);
 }
 
 // `projected` is [batch, sequence, columns].
@@ -78,7 +78,8 @@ Result<Projected> split_projection(const OpContext& op, const Tensor& projected)
 // past and present are [2, batch, heads, sequence, size]: keys, then values.
 Result<HeadBlock> half_of_past(const OpContext& op, size_t index, size_t half) {
   const Shape& shape = op.input(index).shape();
-  if (shape.rank() != 5 || shape[0] != 2) return execution_error(fmt::format("past has shape {}", shape.to_string()));
+  if (shape.rank() != 5 || shape[0] != 2)
+    return wrong_input(op, index, "have rank 5 and a first axis of 2, keys and values");
   const Numbers<double> numbers(op.input(index));
   const auto count = static_cast<size_t>(numbers.size() / 2);
   const auto part = numbers.span().subspan(half * count, count);
@@ -102,7 +103,9 @@ Status attend_projected(OpContext& op, const Tensor& projected, DType dtype, siz
   const Answer answer = PX_TRY(masked_attention(op, in, in.keys.sequence - fresh, inputs, unidirectional, false));
   PX_TRY(set_joined(op, answer.values, dtype));
   if (!op.wants_output(1)) return {};
-  if (in.keys.size != in.values.size) return execution_error("present needs keys and values of one size");
+  if (in.keys.size != in.values.size)
+    return wrong_value("the size of a head of keys", in.keys.size, "be that of values, {}, for output present",
+                       in.values.size);
   std::vector<double> present = in.keys.numbers;
   present.insert(present.end(), in.values.numbers.begin(), in.values.numbers.end());
   const Shape shape{2, in.keys.batch, in.keys.heads, in.keys.sequence, in.keys.size};
@@ -110,10 +113,9 @@ Status attend_projected(OpContext& op, const Tensor& projected, DType dtype, siz
 }
 
 Result<Tensor> project(const OpContext& op, const Tensor& input, const Tensor& weights, size_t bias) {
-  if (input.shape().rank() != 3 || weights.shape().rank() != 2) {
-    return execution_error(fmt::format("input {} and weights {} must be [batch, sequence, hidden] and a matrix",
-                                       input.shape().to_string(), weights.shape().to_string()));
-  }
+  if (input.shape().rank() != 3 || weights.shape().rank() != 2)
+    return wrong_shape("input", input.shape(), "be [batch,sequence,hidden], and weights, {}, have rank 2",
+                       weights.shape().to_string());
   Tensor projected = PX_TRY(run_inner(op, {"MatMul", 13}, {input, weights}));
   if (!op.has_input(bias)) return projected;
   PX_TRY(expect_shape(op, bias, Shape{weights.shape()[1]}));
@@ -133,10 +135,8 @@ Result<Tensor> dequantized(const OpContext& op, size_t x, size_t scale, size_t z
 Result<HeadBlock> packed_part(const OpContext& op, size_t index, int64_t parts, int64_t part) {
   const Shape& shape = op.input(index).shape();
   const int64_t heads = op.int_attribute("num_heads");
-  if (shape.rank() != 5 || shape[2] != heads || shape[3] != parts) {
-    return execution_error(fmt::format("input {} has shape {}, it must be [batch, sequence, {}, {}, size]", index,
-                                       shape.to_string(), heads, parts));
-  }
+  if (shape.rank() != 5 || shape[2] != heads || shape[3] != parts)
+    return wrong_input(op, index, "be [batch,sequence,{},{},size]", heads, parts);
   const Numbers<double> numbers(op.input(index));
   HeadBlock block = PX_TRY(HeadBlock::create(shape[0], heads, shape[1], shape[4]));
   for (int64_t at = 0; at < numbers.size(); ++at) {
@@ -151,10 +151,8 @@ Result<HeadBlock> read_tokens(const OpContext& op, size_t index) {
   const Shape& shape = op.input(index).shape();
   const int64_t heads = op.int_attribute("num_heads");
   if (shape.rank() == 4) return read_head_block(op, index);
-  if (shape.rank() != 3 || heads <= 0 || shape[2] % heads != 0) {
-    return execution_error(fmt::format("input {} has shape {}, it must be [batch, sequence, hidden] with {} heads",
-                                       index, shape.to_string(), heads));
-  }
+  if (shape.rank() != 3 || heads <= 0 || shape[2] % heads != 0)
+    return wrong_input(op, index, "be [batch,sequence,hidden], with a hidden size that splits into {} heads", heads);
   const Numbers<double> numbers(op.input(index));
   return split_heads(numbers.span(), shape[0], shape[1], shape[2], 0, heads, shape[2] / heads);
 }
@@ -173,16 +171,17 @@ Result<Projected> read_projected(const OpContext& op, size_t bias_input) {
   Projected in;
   in.queries = packed ? PX_TRY(packed_part(op, 0, 3, 0)) : PX_TRY(read_tokens(op, 0));
   if (packed) {
-    if (op.has_input(1)) return execution_error("keys are given besides packed ones");
+    if (op.has_input(1))
+      return wrong_input(op, 1, "not be given where query is packed with keys and values, of rank 5");
     in.keys = PX_TRY(packed_part(op, 0, 3, 1));
     in.values = PX_TRY(packed_part(op, 0, 3, 2));
   } else if (!op.has_input(1)) {
-    return execution_error("keys are missing");
+    return wrong_input(op, 1, "be given unless query is packed, of rank 5");
   } else if (op.input(1).shape().rank() == 5) {
     in.keys = PX_TRY(packed_part(op, 1, 2, 0));
     in.values = PX_TRY(packed_part(op, 1, 2, 1));
   } else if (!op.has_input(2)) {
-    return execution_error("values are missing");
+    return wrong_input(op, 2, "be given unless keys and values are packed");
   } else {
     in.keys = PX_TRY(read_tokens(op, 1));
     in.values = PX_TRY(read_tokens(op, 2));
@@ -191,7 +190,8 @@ Result<Projected> read_projected(const OpContext& op, size_t bias_input) {
   const int64_t hidden = in.queries.heads * in.queries.size;
   PX_TRY(expect_shape(op, bias_input, Shape{2 * hidden + in.values.heads * in.values.size}));
   const Numbers<double> bias(op.input(bias_input));
-  if (in.keys.heads * in.keys.size != hidden) return execution_error("keys and queries differ in size");
+  if (in.keys.heads * in.keys.size != hidden)
+    return wrong_value("the hidden size of keys", in.keys.heads * in.keys.size, "be that of queries, {}", hidden);
   PX_TRY(add_bias(in.queries, bias.span(), 0));
   PX_TRY(add_bias(in.keys, bias.span(), hidden));
   PX_TRY(add_bias(in.values, bias.span(), 2 * hidden));
@@ -207,9 +207,8 @@ struct ProjectedInputs {
 Status attend(OpContext& op, const ProjectedInputs& inputs, bool unidirectional) {
   Projected in = PX_TRY(read_projected(op, inputs.bias));
   const int64_t fresh = in.keys.sequence;
-  if (op.has_input(inputs.past_key) != op.has_input(inputs.past_value)) {
-    return execution_error("past_key and past_value must be given together");
-  }
+  if (op.has_input(inputs.past_key) != op.has_input(inputs.past_value))
+    return wrong_input(op, inputs.past_key, "be given if and only if past_value is given");
   if (op.has_input(inputs.past_key)) {
     const HeadBlock past_keys = PX_TRY(read_head_block(op, inputs.past_key));
     const HeadBlock past_values = PX_TRY(read_head_block(op, inputs.past_value));
@@ -245,7 +244,8 @@ Status op_contrib_q_attention(OpContext& op) {
 // com.microsoft.MultiHeadAttention. The page calls the fourth output "normalized Q * K"; onnxruntime gives the scaled
 // products with mask and bias, before the softmax, and so it is here.
 Status op_contrib_multi_head_attention(OpContext& op) {
-  if (op.has_input(8) || op.has_input(9)) return unsupported("shared past buffers and beams (cache_indirection)");
+  if (op.has_input(8) || op.has_input(9))
+    return unsupported("cache_indirection or a shared past buffer is given; they have no function here");
   return attend(op, {3, 6, 7, {4, 5}}, op.int_attribute("unidirectional") != 0);
 }
 
@@ -253,7 +253,7 @@ Status op_contrib_multi_head_attention(OpContext& op) {
 Status op_contrib_decoder_masked_multi_head_attention(OpContext& op) {
   if (op.has_input(7) || op.has_input(8) || op.has_input(9) ||
       op.find_int("past_present_share_buffer").value_or(0) != 0) {
-    return unsupported("shared past buffers and beams (cache_indirection)");
+    return unsupported("cache_indirection or a shared past buffer is given; they have no function here");
   }
   return attend(op, {10, 5, 6, {3, 4}}, false);
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
@@ -43,12 +44,11 @@ struct Plane {
 // ContribOperators.md, com.microsoft.Pad: pads may also be [1, 2 * rank].
 Status op_contrib_pad(OpContext& op) {
   const Tensor& pads = op.input(1);
-  if (pads.shape().rank() > 2 || (pads.shape().rank() == 2 && pads.shape()[0] != 1)) {
-    return execution_error(fmt::format("pads has shape {}", pads.shape().to_string()));
-  }
+  if (pads.shape().rank() > 2 || (pads.shape().rank() == 2 && pads.shape()[0] != 1))
+    return wrong_input(op, 1, "have rank 1, or be [1,length]");
   std::vector<Value> inputs{op.value(0), pads.reshaped(Shape{pads.element_count()})};
   if (op.has_input(2)) {
-    if (op.input(2).element_count() != 1) return execution_error("value must be one number");
+    if (op.input(2).element_count() != 1) return wrong_input(op, 2, "be one number");
     inputs.emplace_back(op.input(2).reshaped(Shape{}));
   }
   const InnerOp pad{"Pad", 13, {string_attribute("mode", op.string_attribute("mode"))}};
@@ -61,7 +61,7 @@ Status op_contrib_range(OpContext& op) {
   std::vector<Value> inputs;
   for (size_t index = 0; index < 3; ++index) {
     if (op.has_input(index)) {
-      if (op.input(index).element_count() != 1) return execution_error("start, limit and delta are one number each");
+      if (op.input(index).element_count() != 1) return wrong_input(op, index, "be one number");
       inputs.emplace_back(op.input(index).reshaped(Shape{}));
       continue;
     }
@@ -77,7 +77,7 @@ Status op_contrib_range(OpContext& op) {
 
 // com.microsoft.GridSample: that of ai.onnx 16.
 Status op_contrib_grid_sample(OpContext& op) {
-  if (!is_floating(op.input(0).dtype())) return unsupported("feature maps that are no floats");
+  if (!is_floating(op.input(0).dtype())) return unsupported("X holds no floats; only floats have a function here");
   const InnerOp sample{"GridSample",
                        16,
                        {string_attribute("mode", op.string_attribute("mode")),
@@ -107,9 +107,10 @@ Status op_contrib_unfold_tensor(OpContext& op) {
   const int64_t size = op.int_attribute("size");
   const int64_t step = op.int_attribute("step");
   const int64_t length = input.shape()[dim];
-  if (size < 1 || step < 1 || size > length) {
-    return execution_error(fmt::format("size {} and step {} along an axis of {}", size, step, length));
-  }
+  if (size < 1 || step < 1 || size > length)
+    return execution_error(fmt::format(
+        "attribute 'size' is {} and 'step' is {}; they must be 1 or more, and size at most {}, that of axis {}", size,
+        step, length, dim));
   std::vector<int64_t> dims(input.shape().begin(), input.shape().end());
   dims[dim] = (length - size) / step + 1;
   dims.push_back(size);
@@ -130,12 +131,13 @@ Status op_contrib_crop_and_resize(OpContext& op) {
   const std::vector<int64_t> batches = to_int64s(op.input(2));
   const std::vector<int64_t> size = to_int64s(op.input(3));
   const std::string mode = op.string_attribute("mode");
-  if (mode != "bilinear" && mode != "nearest") return invalid_model(fmt::format("mode is '{}'", mode));
+  if (mode != "bilinear" && mode != "nearest")
+    return as_invalid_model(wrong_attribute("mode", mode, "be bilinear or nearest"));
   if (feature_map.rank() != 4 || rois.rank() != 2 || rois[1] != 4 || static_cast<int64_t>(batches.size()) != rois[0] ||
-      size.size() != 2 || size[0] < 1 || size[1] < 1) {
-    return execution_error(
-        fmt::format("X {}, rois {}, crop_size of {}", feature_map.to_string(), rois.to_string(), size.size()));
-  }
+      size.size() != 2 || size[0] < 1 || size[1] < 1)
+    return wrong_input(
+        op, 1, "be [n,4] for batch_indices of n ({}), X of rank 4 ({}) and a positive crop_size of two entries ({})",
+        batches.size(), feature_map.to_string(), dims_text(size));
   const std::vector<int64_t> dims{rois[0], feature_map[1], size[0], size[1]};
   const Shape shape = PX_TRY(Shape::create(dims));
   Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), shape));
@@ -145,7 +147,7 @@ Status op_contrib_crop_and_resize(OpContext& op) {
     const int64_t roi = at / size[1] / size[0] / feature_map[1];
     const int64_t batch = batches[static_cast<size_t>(roi)];
     if (batch < 0 || batch >= feature_map[0])
-      return execution_error(fmt::format("batch index {} of {}", batch, feature_map[0]));
+      return wrong_value("an entry of batch_indices", batch, "be in [0, {}), the batch of X", feature_map[0]);
     const int64_t channel = batch * feature_map[1] + at / size[1] / size[0] % feature_map[1];
     const auto area = static_cast<size_t>(feature_map[2] * feature_map[3]);
     const Plane plane{x.span().subspan(static_cast<size_t>(channel) * area, area), feature_map[2], feature_map[3]};

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/float_formats.h"
 #include "reference/kernels/numbers.h"
 #include "reference/ops/quantized.h"
@@ -21,26 +20,26 @@ Result<CacheFormat> CacheFormat::create(const OpContext& op, size_t past, size_t
                      format.dtype_ == DType::bfloat16 || format.dtype_ == DType::float64;
   if (type == "NONE") {
     if (plain) return format;
-    return execution_error(fmt::format("a cache of {} has no quantization type", name_of(format.dtype_)));
+    return wrong_value("the type of a cache without quantization", name_of(format.dtype_),
+                       "be floating of 16 bits or more");
   }
   if (type != "PER_TENSOR" && type != "PER_CHANNEL")
-    return invalid_model(fmt::format("the quantization is '{}'", type));
-  if (plain) return unsupported("a quantized cache without a past that tells its type");
-  if (!op.has_input(scale)) return execution_error("a quantized cache needs its scale");
+    return as_invalid_model(wrong_value("the quantization of the cache", type, "be NONE, PER_TENSOR or PER_CHANNEL"));
+  if (plain) return unsupported("a quantized cache has no past that tells its type; give one, of length 0 at first");
+  if (!op.has_input(scale)) return wrong_input(op, scale, "be given for a quantized cache");
   const int64_t count = op.input(scale).element_count();
-  if (count != 1 && (type == "PER_TENSOR" || count != heads * size)) {
-    return execution_error(fmt::format("a scale of shape {} for {} heads of {} elements",
-                                       op.input(scale).shape().to_string(), heads, size));
-  }
+  if (count != 1 && (type == "PER_TENSOR" || count != heads * size))
+    return wrong_input(op, scale, "be one number, or have {} for PER_CHANNEL: {} heads of {} elements", heads * size,
+                       heads, size);
   const Numbers<double> scales(op.input(scale));
   format.scales_.assign(scales.span().begin(), scales.span().end());
   format.int4_values_ = format.dtype_ == DType::uint8;
   const int64_t bits = op.find_int("kv_cache_bit_width").value_or(format.int4_values_ ? 4 : 8);
-  if (bits != (format.int4_values_ ? 4 : 8)) {
-    return execution_error(fmt::format("kv_cache_bit_width {} for a cache of {}", bits, name_of(format.dtype_)));
-  }
+  if (bits != (format.int4_values_ ? 4 : 8))
+    return wrong_attribute("kv_cache_bit_width", bits, "be {} for a cache of {}", format.int4_values_ ? 4 : 8,
+                           name_of(format.dtype_));
   if (format.int4_values_ && size % 2 != 0)
-    return execution_error("two numbers of 4 bits share a byte: heads must be even");
+    return wrong_value("the size of a head", size, "be even, as two values of 4 bits share a byte");
   return format;
 }
 

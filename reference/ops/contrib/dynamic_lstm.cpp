@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
@@ -40,11 +41,11 @@ struct Sizes {
 Result<Sizes> read_sizes(const OpContext& op) {
   const Shape& x = op.input(0).shape();
   const Shape& r = op.input(2).shape();
-  if (x.rank() != 3 || r.rank() != 3) return execution_error("X, W and R must have 3 axes");
+  if (x.rank() != 3 || r.rank() != 3) return wrong_input(op, x.rank() != 3 ? 0 : 2, "have rank 3");
   Sizes sizes{.steps = x[0], .batch = x[1], .inputs = x[2], .hidden = r[1]};
   const std::string direction = op.string_attribute("direction");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
-    return execution_error("attribute direction is '" + direction + "'");
+    return wrong_attribute("direction", direction, "be forward, reverse or bidirectional");
   sizes.directions = direction == "bidirectional" ? 2 : 1;
   sizes.reverse_only = direction == "reverse";
   const int64_t width = 4 * sizes.hidden;
@@ -58,10 +59,10 @@ Result<Sizes> read_sizes(const OpContext& op) {
   sizes.lengths.assign(static_cast<size_t>(sizes.batch), sizes.steps);
   if (op.has_input(4)) sizes.lengths = PX_TRY(op.int64s_of_input(4));
   if (static_cast<int64_t>(sizes.lengths.size()) != sizes.batch)
-    return execution_error("sequence_lens needs one length for each sample");
+    return wrong_input(op, 4, "have {} elements, one length for each batch entry", sizes.batch);
   for (const int64_t length : sizes.lengths) {
     if (length < 0 || length > sizes.steps)
-      return execution_error(fmt::format("a sequence length of {}, there are {} steps", length, sizes.steps));
+      return wrong_value("a length in sequence_lens", length, "be in [0, {}], the number of steps", sizes.steps);
   }
   return sizes;
 }
@@ -87,7 +88,9 @@ Result<Tensor> weights_of(const OpContext& op, size_t codes, size_t scale, size_
   for (const size_t which : {scale, zero_point}) {
     const int64_t count = op.input(which).element_count() / all.shape()[0];
     if (op.input(which).element_count() != count * all.shape()[0] || (count != 1 && count != columns))
-      return execution_error(fmt::format("input {} must have one number a direction or a column", which));
+      return wrong_input(op, which,
+                         "have one element for each direction, or for each column of one: {} directions of {} columns",
+                         all.shape()[0], columns);
     std::vector<double>& numbers = parameters[which == scale ? 0 : 1];
     numbers.resize(static_cast<size_t>(count));
     load_doubles(op.input(which), direction * count, numbers);
@@ -118,13 +121,14 @@ Result<std::vector<Attribute>> attributes_of(const OpContext& op, const Sizes& s
   if (names.size() >= own + 3) {
     const auto first = names.begin() + static_cast<ptrdiff_t>(own);
     attributes.push_back(strings_attribute("activations", {first, first + 3}));
-  } else if (!names.empty()) {
-    return execution_error(fmt::format("{} activations are given", names.size()));
-  }
+  } else if (!names.empty())
+    return wrong_length("attribute 'activations'", names.size(), "have {} or more, three for each direction", own + 3);
   for (const char* parameter : {"activation_alpha", "activation_beta"}) {
     const auto values = op.find_floats(parameter).value_or(std::vector<double>{});
     if (values.empty()) continue;
-    if (sizes.directions == 2) return unsupported(fmt::format("attribute {} of two directions", parameter));
+    if (sizes.directions == 2)
+      return unsupported(
+          fmt::format("attribute '{}' is given for two directions; only one direction has a function here", parameter));
     attributes.push_back(floats_attribute(parameter, {values.begin(), values.end()}));
   }
   return attributes;

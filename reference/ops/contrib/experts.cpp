@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
@@ -26,7 +27,7 @@ struct Layer {
 
   static Result<Layer> create(const OpContext& op, size_t index) {
     const Shape& shape = op.input(index).shape();
-    if (shape.rank() != 3) return execution_error(fmt::format("input {} has shape {}", index, shape.to_string()));
+    if (shape.rank() != 3) return wrong_input(op, index, "have rank 3: [experts,out,in]");
     Layer layer;
     layer.experts = shape[0];
     layer.out = shape[1];
@@ -68,24 +69,34 @@ class Experts {
     experts.activation_ = op.string_attribute("activation_type");
     const bool known = experts.is("relu") || experts.is("gelu") || experts.is("silu") || experts.is("swiglu") ||
                        experts.is("identity");
-    if (!known) return invalid_model(fmt::format("activation_type is '{}'", experts.activation_));
+    if (!known)
+      return as_invalid_model(
+          wrong_attribute("activation_type", experts.activation_, "be identity, relu, gelu, silu or swiglu"));
     experts.fusion_ = op.int_attribute("swiglu_fusion");
-    if (experts.fusion_ < 0 || experts.fusion_ > 2) return invalid_model("swiglu_fusion must be 0, 1 or 2");
+    if (experts.fusion_ < 0 || experts.fusion_ > 2)
+      return as_invalid_model(wrong_attribute("swiglu_fusion", experts.fusion_, "be 0, 1 or 2"));
     experts.swiglu_ = {op.float_attribute("activation_alpha"), op.float_attribute("activation_beta"),
                        op.find_float("swiglu_limit").value_or(std::numeric_limits<double>::infinity())};
-    if (!(experts.swiglu_.limit >= 0)) return invalid_model("swiglu_limit must not be negative");
+    if (!(experts.swiglu_.limit >= 0))
+      return as_invalid_model(wrong_value("attribute 'swiglu_limit'", experts.swiglu_.limit, "be 0 or more"));
     experts.first_ = PX_TRY(Layer::create(op, 2));
     experts.second_ = PX_TRY(Layer::create(op, 4));
     if (op.has_input(6)) experts.third_ = PX_TRY(Layer::create(op, 6));
     const bool fused = experts.is("swiglu") && experts.fusion_ > 0;
-    if (experts.is("swiglu") && !fused && !op.has_input(6)) return execution_error("swiglu without fusion needs fc3");
+    if (experts.is("swiglu") && !fused && !op.has_input(6))
+      return wrong_input(op, 6, "be given for swiglu with 'swiglu_fusion' 0");
     const int64_t inner = experts.first_.out / (fused ? 2 : 1);
     const bool fits = experts.first_.in == hidden && experts.second_.out == hidden && experts.second_.in == inner &&
                       experts.first_.out % (fused ? 2 : 1) == 0 && experts.second_.experts == experts.first_.experts;
     const Layer& third = experts.third_;
     const bool third_fits = third.experts == 0 || (!fused && third.experts == experts.first_.experts &&
                                                    third.in == hidden && third.out == inner);
-    if (!fits || !third_fits) return execution_error("the experts' layers do not fit each other");
+    if (!fits || !third_fits)
+      return execution_error(
+          fmt::format("the experts' layers are [experts,out,in] [{},{},{}], [{},{},{}] and [{},{},{}]; they must lead "
+                      "from hidden size {} back to it, with as many experts each",
+                      experts.first_.experts, experts.first_.out, experts.first_.in, experts.second_.experts,
+                      experts.second_.out, experts.second_.in, third.experts, third.out, third.in, hidden));
     return experts;
   }
 
@@ -145,15 +156,15 @@ std::vector<Choice> choose(std::span<const double> row, size_t k, bool normalize
 // "gelu" is com.microsoft.Gelu; onnxruntime's kernels take its tanh approximation.
 Status op_contrib_moe(OpContext& op) {
   const Shape& shape = op.input(0).shape();
-  if (shape.rank() < 2 || shape.rank() > 3)
-    return execution_error(fmt::format("input has shape {}", shape.to_string()));
+  if (shape.rank() < 2 || shape.rank() > 3) return wrong_input(op, 0, "have rank 2 or 3");
   if (op.int_attribute("use_sparse_mixer") != 0) return unsupported("use_sparse_mixer: the page does not define it");
   const int64_t hidden = shape[shape.rank() - 1];
   const int64_t tokens = count_of(shape, 0, shape.rank() - 1);
   const Experts experts = PX_TRY(Experts::create(op, hidden));
   PX_TRY(expect_shape(op, 1, Shape{tokens, experts.count()}));
   const int64_t k = op.int_attribute("k");
-  if (k < 1 || k > experts.count()) return execution_error(fmt::format("k is {} of {} experts", k, experts.count()));
+  if (k < 1 || k > experts.count())
+    return wrong_attribute("k", k, "be in [1, {}], the number of experts", experts.count());
   const bool normalize = op.int_attribute("normalize_routing_weights") != 0;
   const Numbers<double> x(op.input(0)), router(op.input(1));
   std::vector<double> results(static_cast<size_t>(x.size()), 0.0);

@@ -4,6 +4,7 @@
 // Each is the operator of ai.onnx that its page names, in double, and rounds once at the end.
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
@@ -48,9 +49,10 @@ Result<Tensor> activate_convolution(const OpContext& op, Tensor x) {
   if (name.empty()) return x;
   const auto names =
       name == "Clip" ? std::vector<std::string>{"min", "max"} : std::vector<std::string>{"alpha", "beta"};
-  if (parameters.size() > names.size()) {
-    return invalid_model(fmt::format("{} has {} activation_params", name, parameters.size()));
-  }
+  if (parameters.size() > names.size())
+    return invalid_model(
+        fmt::format("attribute 'activation_params' has {} entries; it must have at most {}, the parameters of {}",
+                    parameters.size(), names.size(), name));
   InnerOp inner{name, name == "Clip" ? 6 : kOpset};  // Clip-6 has its limits as attributes
   for (size_t index = 0; index < parameters.size(); ++index) {
     inner.attributes.push_back(float_attribute(names[index], parameters[index]));
@@ -84,7 +86,7 @@ Result<Tensor> fused_matmul(const OpContext& op) {
 // X (channels last) convolved, the result channels last as well; Z is added before the activation.
 Status nhwc_convolution(OpContext& op) {
   const size_t rank = op.input(0).shape().rank();
-  if (rank < 3) return execution_error("X must be [N, D1, ..., C]");
+  if (rank < 3) return wrong_input(op, 0, "have rank 3 or more: [N,D1,...,C]");
   std::vector<Value> inputs{PX_TRY(transpose(op, op.input(0), channels_first(rank))), op.value(1)};
   if (op.has_input(2)) inputs.push_back(op.value(2));
   Tensor y = PX_TRY(run_inner(op, {"Conv", kOpset, convolution_attributes(op)}, std::move(inputs)));

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
@@ -26,7 +27,8 @@ Result<Function> activation_of(const OpContext& op) {
   if (name == "sigmoid") return Function{[](double x) { return sigmoid(x); }};
   if (name == "relu") return Function{relu};
   if (name == "gelu") return Function{[](double x) { return gelu_exact(x); }};
-  return unsupported(fmt::format("the activation '{}'", name));
+  return unsupported(
+      fmt::format("attribute 'activation' is '{}'; relu, gelu, silu, swish and sigmoid have functions here", name));
 }
 
 // Runs of `size` elements divided by the root of their mean square.
@@ -67,7 +69,7 @@ Result<Tensor> project(const OpContext& op, const Tensor& a, size_t first, int64
 Status op_contrib_gated_add(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   PX_TRY(expect_shape(op, 1, shape));
-  if (shape.rank() == 0) return execution_error("X must have an axis");
+  if (shape.rank() == 0) return wrong_input(op, 0, "have rank 1 or more");
   const Shape rows = PX_TRY(with_dim(shape, shape.rank() - 1, 1));
   PX_TRY(expect_shape(op, 2, rows));
   const DType carried = op.carried(op.input(0).dtype());
@@ -85,9 +87,9 @@ Status op_contrib_gated_rms_norm(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const Shape& scale = op.input(1).shape();
   PX_TRY(expect_shape(op, 2, shape));
-  if (scale.rank() != 1 || scale[0] == 0 || shape.rank() == 0 || shape[shape.rank() - 1] % scale[0] != 0) {
-    return execution_error(fmt::format("X {} is no multiple of scale {}", shape.to_string(), scale.to_string()));
-  }
+  if (scale.rank() != 1 || scale[0] == 0 || shape.rank() == 0 || shape[shape.rank() - 1] % scale[0] != 0)
+    return wrong_input(op, 0, "have a last axis of a multiple of the elements of scale, {} of rank 1",
+                       scale.to_string());
   const Function activate = PX_TRY(activation_of(op));
   std::vector<double> x = PX_TRY(broadcast_input(op, 0, shape));
   normalize_runs(x, scale[0], op.float_attribute("epsilon"));
@@ -103,20 +105,20 @@ Status op_contrib_gated_rms_norm(OpContext& op) {
 Status op_contrib_branchwise_rms_norm(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const int64_t branches = op.int_attribute("num_branches");
-  if (shape.rank() == 0 || branches < 0 || (branches == 0 && shape.rank() < 2)) {
-    return execution_error(fmt::format("X {} with num_branches {}", shape.to_string(), branches));
-  }
+  if (shape.rank() == 0 || branches < 0 || (branches == 0 && shape.rank() < 2))
+    return wrong_attribute("num_branches", branches, "be 0 or more, for X {} of rank 1 or more, 2 where it is 0",
+                           shape.to_string());
   const int64_t last = shape[shape.rank() - 1];
   const int64_t count = branches > 0 ? branches : shape[shape.rank() - 2];
-  if (branches > 0 && last % branches != 0) return execution_error("num_branches does not divide the last axis");
+  if (branches > 0 && last % branches != 0)
+    return wrong_attribute("num_branches", branches, "divide the last axis of X, {}", last);
   const int64_t size = branches > 0 ? last / branches : last;
   std::vector<double> x = PX_TRY(broadcast_input(op, 0, shape));
   normalize_runs(x, size, op.float_attribute("epsilon"));
   if (op.has_input(1)) {
     const Numbers<double> scales(op.input(1));
-    if (scales.size() == 0 || (scales.size() != size && scales.size() != size * count)) {
-      return execution_error(fmt::format("scale has shape {}", op.input(1).shape().to_string()));
-    }
+    if (scales.size() == 0 || (scales.size() != size && scales.size() != size * count))
+      return wrong_input(op, 1, "have {} or {} elements: {} for each branch", size, size * count, size);
     for (size_t at = 0; at < x.size(); ++at) x[at] *= scales[static_cast<int64_t>(at) % scales.size()];
   }
   return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(x));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft.GatherBlockQuantized: rows of a table whose numbers are quantized in blocks.
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
@@ -62,15 +61,13 @@ Status read_zeros(const OpContext& op, QuantizedTable& table) {
   const double middle = dtype == DType::uint8 ? static_cast<double>(1 << (table.bits - 1)) : 0.0;
   table.zeros.assign(static_cast<size_t>(table.scales.element_count()), middle);
   if (!op.has_input(3)) return {};
-  if (is_floating(dtype)) return execution_error("a table of floats has no zero points");
+  if (is_floating(dtype)) return wrong_input(op, 3, "not be given for a table of floats");
   const Shape& shape = op.input(3).shape();
   const int64_t blocks = table.scales[table.scales.rank() - 1];
   const int64_t row = table.packed ? (blocks * table.bits + 7) / 8 : blocks;
   if (blocks == 0 || shape.rank() != table.scales.rank() || shape[shape.rank() - 1] != row ||
-      shape.element_count() / row != table.scales.element_count() / blocks) {
-    return execution_error(
-        fmt::format("zero_points {} do not fit scales {}", shape.to_string(), table.scales.to_string()));
-  }
+      shape.element_count() / row != table.scales.element_count() / blocks)
+    return wrong_input(op, 3, "have the shape of scales, {}, with a last axis of {}", table.scales.to_string(), row);
   table.zeros = read_numbers(op.input(3), table.bits, blocks);
   return {};
 }
@@ -80,29 +77,30 @@ Result<QuantizedTable> read_table(const OpContext& op) {
   const Tensor& data = op.input(0);
   const int64_t bits = op.int_attribute("bits");
   const bool bytes = data.dtype() == DType::uint8;
-  if (bytes && bits != 2 && bits != 4 && bits != 8) return invalid_model(fmt::format("bits is {}", bits));
+  if (bytes && bits != 2 && bits != 4 && bits != 8)
+    return as_invalid_model(wrong_attribute("bits", bits, "be 2, 4 or 8 for uint8 data"));
   table.bits = bytes ? static_cast<int>(bits) : bits_of(data.dtype());
   table.packed = bytes && bits < 8;
   table.scales = op.input(2).shape();
   const size_t rank = data.shape().rank();
-  if (rank == 0 || table.scales.rank() != rank) return execution_error("scales must have the rank of data");
+  if (rank == 0 || table.scales.rank() != rank)
+    return wrong_input(op, 2, "have the rank of data, {}, which must be 1 or more", rank);
   const int64_t last = data.shape()[rank - 1] * (table.packed ? 8 / bits : 1);
   table.shape = PX_TRY(with_dim(data.shape(), rank - 1, last));
   table.quantize_axis = PX_TRY(normalize_axis(op.int_attribute("quantize_axis"), rank));
   const int64_t asked = op.int_attribute("block_size");
   const int64_t length = table.shape[table.quantize_axis];
   if (asked < 0 || (asked == 0 && !is_floating(data.dtype())))
-    return invalid_model(fmt::format("block_size {}", asked));
+    return as_invalid_model(wrong_attribute("block_size", asked, "be 1 or more, or 0 for floating data"));
   table.block = asked == 0 ? std::max<int64_t>(1, length) : asked;
   for (size_t axis = 0; axis < rank; ++axis) {
     const bool quantized = axis == table.quantize_axis;
     const int64_t blocks = length / table.block + (length % table.block != 0 ? 1 : 0);
     const int64_t wanted = quantized ? blocks : table.shape[axis];
     const bool repeated = !quantized && is_floating(data.dtype()) && table.scales[axis] == 1;
-    if (table.scales[axis] != wanted && !repeated) {
-      return execution_error(fmt::format("scales {} do not fit data {} in blocks of {}", table.scales.to_string(),
-                                         table.shape.to_string(), table.block));
-    }
+    if (table.scales[axis] != wanted && !repeated)
+      return wrong_input(op, 2, "have size {} along axis {}, to fit data {} in blocks of {}", wanted, axis,
+                         table.shape.to_string(), table.block);
   }
   table.numbers = read_numbers(data, table.bits, last);
   table.scale_numbers = read_numbers(op.input(2), 8, 0);
@@ -115,9 +113,9 @@ Result<QuantizedTable> read_table(const OpContext& op) {
 Status op_contrib_gather_block_quantized(OpContext& op) {
   const QuantizedTable table = PX_TRY(read_table(op));
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("gather_axis"), table.shape.rank()));
-  if (table.packed && axis + 1 == table.shape.rank()) {
-    return execution_error("packed numbers cannot be gathered along the axis they are packed along");
-  }
+  if (table.packed && axis + 1 == table.shape.rank())
+    return wrong_attribute("gather_axis", op.int_attribute("gather_axis"),
+                           "not be the last axis, along which values of fewer than 8 bits are packed");
   const Shape& asked = op.input(1).shape();
   std::vector<int64_t> dims(table.shape.begin(), table.shape.end());
   dims.erase(dims.begin() + static_cast<ptrdiff_t>(axis));

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/cache_format.h"
 #include "reference/ops/contrib/heads.h"
 #include "reference/ops/contrib/rotary.h"
@@ -50,9 +49,8 @@ Result<Tokens> read_tokens(const OpContext& op, int64_t heads, int64_t kv_heads)
   const Shape& query = op.input(kQuery).shape();
   const bool packed = !op.has_input(kKey);
   const int64_t shares = packed ? heads + 2 * kv_heads : heads;
-  if (query.rank() != 3 || query[2] % shares != 0) {
-    return execution_error(fmt::format("query {} does not split into {} heads", query.to_string(), shares));
-  }
+  if (query.rank() != 3 || query[2] % shares != 0)
+    return wrong_input(op, kQuery, "be [batch,sequence,hidden] with a hidden size that splits into {} heads", shares);
   const int64_t size = query[2] / shares;
   const Numbers<double> numbers(op.input(kQuery));
   const auto part = [&](int64_t first, int64_t count) {
@@ -60,7 +58,7 @@ Result<Tokens> read_tokens(const OpContext& op, int64_t heads, int64_t kv_heads)
   };
   if (packed)
     return Tokens{PX_TRY(part(0, heads)), PX_TRY(part(heads, kv_heads)), PX_TRY(part(heads + kv_heads, kv_heads))};
-  if (!op.has_input(kValue)) return execution_error("value must be given with key");
+  if (!op.has_input(kValue)) return wrong_input(op, kValue, "be given where key is given");
   PX_TRY(expect_shape(op, kKey, Shape{query[0], query[1], kv_heads * size}));
   PX_TRY(expect_shape(op, kValue, Shape{query[0], query[1], kv_heads * size}));
   const Numbers<double> keys(op.input(kKey)), values(op.input(kValue));
@@ -72,20 +70,20 @@ Result<Tokens> read_tokens(const OpContext& op, int64_t heads, int64_t kv_heads)
 
 Result<std::vector<Location>> read_locations(const OpContext& op, int64_t batch, int64_t sequence, int64_t longest,
                                              int64_t cached) {
-  if (longest < 1 || longest > cached + sequence) {
-    return execution_error(
-        fmt::format("total_sequence_length is {} with {} cached and {} new tokens", longest, cached, sequence));
-  }
+  if (longest < 1 || longest > cached + sequence)
+    return wrong_value("total_sequence_length", longest, "be in [1, {}]: {} cached and {} new tokens",
+                       cached + sequence, cached, sequence);
   const std::vector<int64_t> lengths = to_int64s(op.input(kSeqlensK));
-  if (static_cast<int64_t>(lengths.size()) != batch) return execution_error("seqlens_k needs one length for a sample");
+  if (static_cast<int64_t>(lengths.size()) != batch)
+    return wrong_input(op, kSeqlensK, "have {} elements, one length for each batch entry", batch);
   std::vector<Location> locations;
   for (int64_t length : lengths) {
     const int64_t total = length + 1;  // "equivalent to total_sequence_lengths - 1"
     const int64_t past = sequence == longest ? 0 : total - sequence;
-    if (total < 1 || total > longest || past < 0 || past > cached) {
-      return execution_error(fmt::format("seqlens_k {} with {} new tokens, {} cached and total_sequence_length {}",
-                                         length, sequence, cached, longest));
-    }
+    if (total < 1 || total > longest || past < 0 || past > cached)
+      return wrong_value("an entry of seqlens_k", length,
+                         "be in [0, {}), total_sequence_length, and fit {} new and {} cached tokens", longest, sequence,
+                         cached);
     locations.push_back({past, total});
   }
   return locations;
@@ -98,10 +96,9 @@ Result<HeadBlock> extend_cache(const OpContext& op, size_t past_input, const Cac
   HeadBlock past;
   if (op.has_input(past_input)) {
     past = PX_TRY(format.read(op, past_input));
-    if (past.batch != fresh.batch || past.heads != fresh.heads || past.size != fresh.size) {
-      return execution_error(
-          fmt::format("a past of shape {} does not fit {}", past.shape().to_string(), fresh.shape().to_string()));
-    }
+    if (past.batch != fresh.batch || past.heads != fresh.heads || past.size != fresh.size)
+      return wrong_input(op, past_input, "be [{},{},length,{}], to be joined with the new tokens", fresh.batch,
+                         fresh.heads, fresh.size);
   }
   for (int64_t b = 0; b < fresh.batch; ++b) {
     const int64_t kept = locations[static_cast<size_t>(b)].past;
@@ -131,7 +128,8 @@ Status normalize_heads(const OpContext& op, size_t weight, HeadBlock& block) {
 }
 
 Status rotate(const OpContext& op, Tokens& tokens, const std::vector<Location>& locations) {
-  if (!op.has_input(kCosCache) || !op.has_input(kSinCache)) return execution_error("do_rotary needs the two caches");
+  if (!op.has_input(kCosCache) || !op.has_input(kSinCache))
+    return wrong_input(op, op.has_input(kCosCache) ? kSinCache : kCosCache, "be given where 'do_rotary' is set");
   const bool interleaved = op.find_int("rotary_interleaved").value_or(0) != 0;
   const Rotation rotation = PX_TRY(Rotation::create(op, kCosCache, kSinCache, interleaved));
   const int64_t sequence = tokens.queries.sequence;
@@ -149,9 +147,14 @@ Status rotate(const OpContext& op, Tokens& tokens, const std::vector<Location>& 
 }
 
 Status refuse_what_is_left_open(const OpContext& op) {
-  if (op.int_attribute("sliding_window_cache") != 0) return unsupported("sliding_window_cache");
-  if (op.has_input(kQNorm) != op.has_input(kKNorm)) return execution_error("q_norm_weight needs k_norm_weight");
-  if (op.has_input(kPastKey) != op.has_input(kPastValue)) return execution_error("past_key needs past_value");
+  if (op.int_attribute("sliding_window_cache") != 0)
+    return unsupported(
+        "attribute 'sliding_window_cache' is set; only 0 has a function here, as the operator's page does not define "
+        "it");
+  if (op.has_input(kQNorm) != op.has_input(kKNorm))
+    return wrong_input(op, kQNorm, "be given if and only if k_norm_weight is given");
+  if (op.has_input(kPastKey) != op.has_input(kPastValue))
+    return wrong_input(op, kPastKey, "be given if and only if past_value is given");
   return {};
 }
 
@@ -191,9 +194,10 @@ Status op_contrib_group_query_attention(OpContext& op) {
   const int64_t heads = op.int_attribute("num_heads");
   const int64_t kv_heads = op.int_attribute("kv_num_heads");
   constexpr int64_t kMostHeads = 1 << 20;
-  if (heads <= 0 || kv_heads <= 0 || heads > kMostHeads || heads % kv_heads != 0) {
-    return invalid_model(fmt::format("num_heads {} and kv_num_heads {} do not fit", heads, kv_heads));
-  }
+  if (heads <= 0 || kv_heads <= 0 || heads > kMostHeads || heads % kv_heads != 0)
+    return as_invalid_model(wrong_attribute(
+        "num_heads", heads, "be in [1, {}] and a multiple of 'kv_num_heads' ({}), which must be 1 or more", kMostHeads,
+        kv_heads));
   Tokens tokens = PX_TRY(read_tokens(op, heads, kv_heads));
   const int64_t sequence = tokens.queries.sequence;
   const int64_t longest = PX_TRY(op.int64_of_input(kTotalLength));

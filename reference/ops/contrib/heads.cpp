@@ -6,8 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/map.h"
 
@@ -36,10 +35,7 @@ Result<HeadBlock> split_heads(std::span<const double> numbers, int64_t batch, in
 
 Result<HeadBlock> read_head_block(const OpContext& op, size_t index) {
   const Shape& shape = op.input(index).shape();
-  if (shape.rank() != 4) {
-    return execution_error(
-        fmt::format("input {} has shape {}, it must be [batch, heads, sequence, size]", index, shape.to_string()));
-  }
+  if (shape.rank() != 4) return wrong_input(op, index, "be [batch,heads,sequence,size]");
   const Numbers<double> numbers(op.input(index));
   return HeadBlock{{numbers.span().begin(), numbers.span().end()}, shape[0], shape[1], shape[2], shape[3]};
 }
@@ -58,10 +54,9 @@ std::vector<double> join_heads(const HeadBlock& block) {
 }
 
 Result<HeadBlock> concatenate(const HeadBlock& first, const HeadBlock& second) {
-  if (first.batch != second.batch || first.heads != second.heads || first.size != second.size) {
-    return execution_error(
-        fmt::format("a past of shape {} does not fit {}", first.shape().to_string(), second.shape().to_string()));
-  }
+  if (first.batch != second.batch || first.heads != second.heads || first.size != second.size)
+    return wrong_shape("the past", first.shape(), "have the batch, heads and head size of the new tokens, {}",
+                       second.shape().to_string());
   HeadBlock joined{{}, first.batch, first.heads, first.sequence + second.sequence, first.size};
   for (int64_t row = 0; row < first.batch * first.heads; ++row) {
     const auto append = [&](const HeadBlock& block) {
@@ -93,11 +88,10 @@ Result<Answer> weigh(const HeadBlock& queries, const HeadBlock& keys, const Head
   const bool fits = keys.heads > 0 && queries.heads % keys.heads == 0 && values.heads == keys.heads &&
                     queries.size == keys.size && values.sequence == keys.sequence && queries.batch == keys.batch &&
                     values.batch == keys.batch;
-  if (!fits) {
-    return execution_error(fmt::format("queries {}, keys {} and values {} do not fit each other",
-                                       queries.shape().to_string(), keys.shape().to_string(),
-                                       values.shape().to_string()));
-  }
+  if (!fits)
+    return wrong_shape("the keys", keys.shape(),
+                       "fit queries {} and values {}: batch and head size of the former, length of the latter",
+                       queries.shape().to_string(), values.shape().to_string());
   const double none = -std::numeric_limits<double>::infinity();
   Answer answer{PX_TRY(HeadBlock::create(queries.batch, queries.heads, queries.sequence, values.size)), {}, {}};
   const auto width = static_cast<size_t>(keys.sequence);
@@ -134,10 +128,8 @@ Result<AttentionBias> AttentionBias::create(const OpContext& op, size_t index, c
   AttentionBias bias;
   if (!op.has_input(index)) return bias;
   const Shape& given = op.input(index).shape();
-  if (given.rank() != 4 || !broadcasts_to(given, scores)) {
-    return execution_error(
-        fmt::format("attention_bias {} does not broadcast to the scores {}", given.to_string(), scores.to_string()));
-  }
+  if (given.rank() != 4 || !broadcasts_to(given, scores))
+    return wrong_input(op, index, "have rank 4 and broadcast to the scores, {}", scores.to_string());
   bias.numbers_ = PX_TRY(broadcast_input(op, index, scores));
   bias.shape_ = scores;
   return bias;
@@ -178,8 +170,7 @@ Status PaddingMask::read(const Tensor& mask, int64_t past) {
              shape[3] >= keys_) {
     sees = [&](int64_t b, int64_t q, int64_t k) { return at((b * shape[2] + past + q) * shape[3] + k) > 0; };
   } else {
-    return execution_error(fmt::format("a mask of shape {} does not fit {} samples, {} queries and {} keys",
-                                       shape.to_string(), batch_, queries_, keys_));
+    return wrong_shape("the mask", shape, "fit {} batch entries, {} queries and {} keys", batch_, queries_, keys_);
   }
   for (int64_t b = 0; b < batch_; ++b) {
     for (int64_t q = 0; q < queries_; ++q) {

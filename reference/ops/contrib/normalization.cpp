@@ -3,8 +3,7 @@
 // GroupNorm, SkipGroupNorm; and SimplifiedLayerNormalization, which onnxruntime writes into ai.onnx.
 #include <cmath>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
@@ -57,7 +56,7 @@ Shape reduced(const Shape& shape) {
 // be none.
 Status skip_normalize(OpContext& op, RowNorm norm, std::optional<size_t> beta, size_t bias) {
   const Shape& shape = op.input(0).shape();
-  if (shape.rank() < 2) return execution_error("the input must be [batch, sequence, hidden]");
+  if (shape.rank() < 2) return wrong_input(op, 0, "have rank 2 or more");
   const int64_t hidden = shape[shape.rank() - 1];
   const DType dtype = op.input(0).dtype();
   norm.epsilon = op.float_attribute("epsilon");
@@ -105,10 +104,10 @@ Status set_group_norm(OpContext& op, Tensor x) {
   const int64_t groups = op.int_attribute("groups");
   const int64_t channels = x.shape()[last ? rank - 1 : 1];
   const int64_t activation = op.int_attribute("activation");
-  if (groups <= 0 || channels % groups != 0) {
-    return execution_error(fmt::format("{} channels cannot be split into {} groups", channels, groups));
-  }
-  if (activation != 0 && activation != 1) return invalid_model(fmt::format("activation is {}", activation));
+  if (groups <= 0 || channels % groups != 0)
+    return wrong_attribute("groups", groups, "be 1 or more and divide the {} channels", channels);
+  if (activation != 0 && activation != 1)
+    return as_invalid_model(wrong_attribute("activation", activation, "be 0 or 1"));
   const std::vector<double> gamma = PX_TRY(vector_input(op, 1, channels));
   const std::vector<double> beta = PX_TRY(vector_input(op, 2, channels));
   Tensor y = PX_TRY(transpose(op, x, last ? channels_first(rank) : std::vector<int64_t>{0, 1, 2, 3}));
@@ -154,7 +153,7 @@ Status op_contrib_simplified_layer_normalization(OpContext& op) {
 // without a mask.
 Status op_contrib_embed_layer_normalization(OpContext& op) {
   const Shape& ids = op.input(0).shape();
-  if (ids.rank() != 2) return execution_error(fmt::format("input_ids has shape {}", ids.to_string()));
+  if (ids.rank() != 2) return wrong_input(op, 0, "have rank 2");
   const Shape& table = op.input(2).shape();
   const int64_t hidden = table.rank() == 2 ? table[1] : 0;
   const std::vector<int64_t> dims{ids[0], ids[1], hidden};
@@ -162,14 +161,14 @@ Status op_contrib_embed_layer_normalization(OpContext& op) {
   std::vector<double> sums(static_cast<size_t>(shape.element_count()), 0.0);
   const auto add_rows = [&](size_t table_index, const std::vector<int64_t>& rows) -> Status {
     const Shape& from = op.input(table_index).shape();
-    if (from.rank() != 2 || from[1] != hidden) {
-      return execution_error(
-          fmt::format("input {} has shape {}, the hidden size is {}", table_index, from.to_string(), hidden));
-    }
+    if (from.rank() != 2 || from[1] != hidden)
+      return wrong_input(op, table_index, "have rank 2 and {} columns, the hidden size", hidden);
     const Numbers<double> numbers(op.input(table_index));
     for (size_t at = 0; at < sums.size(); ++at) {
       const int64_t row = rows[at / static_cast<size_t>(hidden) % rows.size()];
-      if (row < 0 || row >= from[0]) return execution_error(fmt::format("row {} of {} embeddings", row, from[0]));
+      if (row < 0 || row >= from[0])
+        return wrong_value("the row of an embedding", row, "be in [0, {}), the rows of {}", from[0],
+                           input_name(op, table_index));
       sums[at] += numbers[row * hidden + static_cast<int64_t>(at) % hidden];
     }
     return {};
@@ -209,7 +208,7 @@ Status op_contrib_embed_layer_normalization(OpContext& op) {
 // com.microsoft.GroupNorm.
 Status op_contrib_group_norm(OpContext& op) {
   const Shape& shape = op.input(0).shape();
-  if (shape.rank() != 4) return execution_error(fmt::format("X has shape {}", shape.to_string()));
+  if (shape.rank() != 4) return wrong_input(op, 0, "have rank 4");
   const std::vector<double> x = PX_TRY(broadcast_input(op, 0, shape));
   return set_group_norm(op, PX_TRY(sums_tensor(shape, x)));
 }
@@ -219,17 +218,15 @@ Status op_contrib_group_norm(OpContext& op) {
 Status op_contrib_skip_group_norm(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const Shape& skip = op.input(3).shape();
-  if (shape.rank() != 4) return execution_error(fmt::format("X has shape {}", shape.to_string()));
+  if (shape.rank() != 4) return wrong_input(op, 0, "have rank 4");
   const bool last = op.int_attribute("channels_last") != 0;
   const auto by_channel = [&](int64_t batch) {
     return last ? Shape{batch, 1, 1, shape[3]} : Shape{batch, shape[1], 1, 1};
   };
   std::vector<double> sums = PX_TRY(broadcast_input(op, 0, shape));
   const auto add = [&](size_t index, const Shape& seen) -> Status {
-    if (seen.element_count() != op.input(index).element_count() || !broadcasts_to(seen, shape)) {
-      return execution_error(fmt::format("input {} of shape {} does not fit X {}", index,
-                                         op.input(index).shape().to_string(), shape.to_string()));
-    }
+    if (seen.element_count() != op.input(index).element_count() || !broadcasts_to(seen, shape))
+      return wrong_input(op, index, "broadcast to the shape of X, {}", shape.to_string());
     std::vector<double> values(sums.size());
     BroadcastInput(op.input(index).reshaped(seen), shape).read<double>(0, values);
     for (size_t at = 0; at < sums.size(); ++at) sums[at] += values[at];

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/quantized.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
@@ -38,8 +37,8 @@ int64_t bucket_of(int64_t distance, int64_t buckets, int64_t farthest, bool both
 // The real values of a quantized table or vector: the input indices of its numbers, its scale and its zero point.
 Result<Value> real_input(const OpContext& op, size_t numbers, size_t scale, size_t zero_point) {
   if (!op.has_input(numbers)) return Value();
-  if (!op.has_input(scale)) return execution_error(fmt::format("the scale of input {} is missing", numbers));
-  if (op.input(scale).element_count() != 1) return execution_error("a scale must be one number");
+  if (!op.has_input(scale)) return wrong_input(op, scale, "be given as the scale of {}", input_name(op, numbers));
+  if (op.input(scale).element_count() != 1) return wrong_input(op, scale, "be one number");
   return Value(PX_TRY(dequantize(op, {numbers, scale, zero_point})));
 }
 
@@ -50,9 +49,10 @@ Status op_contrib_relative_position_bias(OpContext& op) {
   const int64_t queries = PX_TRY(op.int64_of_input(1));
   const int64_t keys = PX_TRY(op.int64_of_input(2));
   const int64_t farthest = op.int_attribute("max_distance");
-  if (table.rank() != 2 || table[0] < 1 || queries < 0 || keys < 0 || farthest < 1) {
-    return execution_error(fmt::format("bias_table {}, lengths {} and {}", table.to_string(), queries, keys));
-  }
+  if (table.rank() != 2 || table[0] < 1 || queries < 0 || keys < 0 || farthest < 1)
+    return wrong_input(op, 0,
+                       "have rank 2 and rows, for lengths of 0 or more ({}, {}) and a 'max_distance' of 1 or more ({})",
+                       queries, keys, farthest);
   const bool both = op.int_attribute("is_bidirectional") != 0;
   const std::vector<int64_t> dims{1, table[1], queries, keys};
   const Shape shape = PX_TRY(Shape::create(dims));
@@ -72,14 +72,16 @@ Status op_contrib_relative_position_bias(OpContext& op) {
 
 // com.microsoft.GatedRelativePositionBias, as the page's lines of PyTorch have it.
 Status op_contrib_gated_relative_position_bias(OpContext& op) {
-  if (op.has_input(6)) return unsupported("packed tokens (token_offset)");
+  if (op.has_input(6)) return unsupported("token_offset is given; packed tokens have no function here");
   const Shape& query = op.input(0).shape();
   const Shape& weight = op.input(3).shape();
   const int64_t heads = op.int_attribute("num_heads");
   if (query.rank() != 3 || heads <= 0 || query[2] % heads != 0 || weight.rank() != 2 || weight[0] != query[2] / heads ||
-      weight[1] % 2 != 0) {
-    return execution_error(fmt::format("query_layer {} and weight {}", query.to_string(), weight.to_string()));
-  }
+      weight[1] % 2 != 0)
+    return wrong_input(op, 0,
+                       "be [batch,length,hidden] with a hidden size that 'num_heads' ({}) divides into the rows of "
+                       "weight, {} with even columns",
+                       heads, weight.to_string());
   const int64_t size = weight[0];
   const int64_t half = weight[1] / 2;
   PX_TRY(expect_shape(op, 1, Shape{query[2]}));
@@ -115,10 +117,9 @@ Status op_contrib_ngram_repeat_block(OpContext& op) {
   const Shape& ids = op.input(0).shape();
   const Shape& scores = op.input(1).shape();
   const int64_t n = op.int_attribute("ngram_size");
-  if (n < 1 || ids.rank() != 2 || scores.rank() != 2 || ids[0] != scores[0]) {
-    return execution_error(
-        fmt::format("input_ids {}, scores {}, ngram_size {}", ids.to_string(), scores.to_string(), n));
-  }
+  if (n < 1 || ids.rank() != 2 || scores.rank() != 2 || ids[0] != scores[0])
+    return wrong_input(op, 0, "be [batch,length], scores, {}, be [batch,words], and 'ngram_size', {}, be 1 or more",
+                       scores.to_string(), n);
   std::vector<double> results = PX_TRY(broadcast_input(op, 1, scores));
   const std::vector<int64_t> tokens = to_int64s(op.input(0));
   for (int64_t batch = 0; batch < ids[0]; ++batch) {
@@ -127,7 +128,8 @@ Status op_contrib_ngram_repeat_block(OpContext& op) {
     for (size_t begin = 0; begin + ending < row.size(); ++begin) {
       if (!std::equal(row.end() - (n - 1), row.end(), row.begin() + static_cast<ptrdiff_t>(begin))) continue;
       const int64_t token = row[begin + ending];
-      if (token < 0 || token >= scores[1]) return execution_error(fmt::format("token {} of {}", token, scores[1]));
+      if (token < 0 || token >= scores[1])
+        return wrong_value("a token of input_ids", token, "be in [0, {}), the words of scores", scores[1]);
       results[static_cast<size_t>(batch * scores[1] + token)] = -std::numeric_limits<double>::infinity();
     }
   }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
@@ -22,7 +23,8 @@ Result<int64_t> period_of(const Shape& shape, const Tensor& parameters) {
   const int64_t count = parameters.element_count();
   if (count == 1) return 1;
   if (shape.rank() > 0 && count == shape[shape.rank() - 1]) return count;
-  return execution_error(fmt::format("{} scales or zero points for a tensor of shape {}", count, shape.to_string()));
+  return wrong_value("the number of scales or zero points", count, "be 1 or the size of the last axis of {}",
+                     shape.to_string());
 }
 
 std::vector<Attribute> pool_attributes(const OpContext& op, std::initializer_list<std::string_view> names) {
@@ -37,7 +39,7 @@ std::vector<Attribute> pool_attributes(const OpContext& op, std::initializer_lis
 Result<Tensor> with_channels_first(const OpContext& op, bool last, const InnerOp& inner, const Tensor& x,
                                    std::vector<Value> more = {}) {
   const size_t rank = x.shape().rank();
-  if (rank < 3) return execution_error(fmt::format("X has shape {}", x.shape().to_string()));
+  if (rank < 3) return wrong_shape("X", x.shape(), "have rank 3 or more");
   std::vector<Value> inputs{last ? PX_TRY(transpose(op, x, channels_first(rank))) : x};
   inputs.insert(inputs.end(), more.begin(), more.end());
   const Tensor y = PX_TRY(run_inner(op, inner, std::move(inputs)));
@@ -73,11 +75,15 @@ Status op_contrib_qlinear_where(OpContext& op) {
 Status op_contrib_qlinear_concat(OpContext& op) {
   std::vector<Value> parts;
   if (op.input_count() < 5 || op.input_count() % 3 != 2)
-    return invalid_model("each tensor needs a scale and a zero point");
+    return invalid_model(
+        fmt::format("it has {} inputs; it must have 2 and three for each tensor: itself, its scale, its zero point",
+                    op.input_count()));
   for (size_t index = 2; index < op.input_count(); index += 3) {
-    if (!op.has_input(index) || !op.has_input(index + 1)) return execution_error("a tensor or its scale is missing");
-    if (op.input(index + 1).element_count() != 1) return execution_error("a scale must be one number");
-    if (!is_integer(op.input(index).dtype())) return execution_error("a tensor to be joined is not quantized");
+    if (!op.has_input(index) || !op.has_input(index + 1))
+      return wrong_input(op, op.has_input(index) ? index + 1 : index, "be given: a tensor to be joined, or its scale");
+    if (op.input(index + 1).element_count() != 1) return wrong_input(op, index + 1, "be one number: a scale");
+    if (!is_integer(op.input(index).dtype()))
+      return wrong_input(op, index, "be of a quantized type, as it is to be joined");
     parts.emplace_back(PX_TRY(dequantize(op, {index, index + 1, index + 2})));
   }
   const InnerOp concat{"Concat", 13, {int_attribute("axis", op.int_attribute("axis"))}};

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/checked_math.h"
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/float_formats.h"
 #include "reference/ops/contrib/quantized.h"
 #include "reference/ops/contrib/shared.h"
@@ -28,15 +29,14 @@ double packed_number(std::span<const uint8_t> bytes, int64_t begin, int64_t inde
 
 Result<int> packed_bits(int64_t bits) {
   if (bits == 2 || bits == 4 || bits == 8) return static_cast<int>(bits);
-  return unsupported(fmt::format("bits {}: the page names 2, 4 and 8", bits));
+  return unsupported(fmt::format("attribute 'bits' is {}; 2, 4 and 8 have functions here", bits));
 }
 
 // y[..., n] = sum over k of a[..., k] * weights[n, k]
 Result<Tensor> times_transposed(const Tensor& a, std::span<const double> weights, int64_t n, int64_t k) {
   const Shape& shape = a.shape();
-  if (shape.rank() == 0 || shape[shape.rank() - 1] != k) {
-    return execution_error(fmt::format("A {} cannot be multiplied by weights [{}, {}]", shape.to_string(), n, k));
-  }
+  if (shape.rank() == 0 || shape[shape.rank() - 1] != k)
+    return wrong_shape("A", shape, "have a last axis of {}, the rows of the weights [{},{}]", k, k, n);
   const Shape result = PX_TRY(with_dim(shape, shape.rank() - 1, n));
   Tensor y = PX_TRY(Tensor::allocate(DType::float64, result));
   const Numbers<double> numbers(a);
@@ -75,10 +75,8 @@ Status BlockedWeights::read_zeros(const OpContext& op) {
   const Tensor& given = op.input(3);
   const bool packed = given.dtype() == DType::uint8;
   const int64_t row_bytes = (blocks * bits + 7) / 8;
-  if (given.element_count() != (packed ? n * row_bytes : n * blocks)) {
-    return execution_error(
-        fmt::format("zero_points has shape {} for {} rows of {} blocks", given.shape().to_string(), n, blocks));
-  }
+  if (given.element_count() != (packed ? n * row_bytes : n * blocks))
+    return wrong_input(op, 3, "have {} elements: {} rows of {} blocks", packed ? n * row_bytes : n * blocks, n, blocks);
   if (!packed) {
     load_doubles(given, 0, zeros);
     return {};
@@ -98,17 +96,18 @@ Result<BlockedWeights> BlockedWeights::create(const OpContext& op) {
   constexpr int64_t kLargest = int64_t{1} << 31;
   const auto sane = [](int64_t number) { return number > 0 && number <= kLargest; };
   const int64_t block = weights.block;
-  if (!sane(weights.n) || !sane(weights.k) || !sane(block) || block < 16 || (block & (block - 1)) != 0) {
-    return invalid_model(fmt::format("N {}, K {}, block_size {}", weights.n, weights.k, block));
-  }
-  if (op.int_attribute("weight_prepacked") != 0) return unsupported("weights in the layout of one processor");
+  if (!sane(weights.n) || !sane(weights.k) || !sane(block) || block < 16 || (block & (block - 1)) != 0)
+    return invalid_model(fmt::format(
+        "N is {}, K {}, block_size {}; they must be in [1, {}], and block_size a power of two of 16 or more", weights.n,
+        weights.k, block, kLargest));
+  if (op.int_attribute("weight_prepacked") != 0)
+    return unsupported("attribute 'weight_prepacked' is set; the layout of one processor has no function here");
   weights.blocks = (weights.k + block - 1) / block;
   if (op.input(1).element_count() != weights.n * weights.blocks * (block * weights.bits / 8) ||
-      op.input(2).element_count() != weights.n * weights.blocks) {
-    return execution_error(fmt::format("B {} and scales {} do not hold {} rows of {} blocks",
-                                       op.input(1).shape().to_string(), op.input(2).shape().to_string(), weights.n,
-                                       weights.blocks));
-  }
+      op.input(2).element_count() != weights.n * weights.blocks)
+    return wrong_input(op, 1, "have {} elements, and scales, {}, {}: N rows of {} blocks",
+                       weights.n * weights.blocks * (block * weights.bits / 8), op.input(2).shape().to_string(),
+                       weights.n * weights.blocks, weights.blocks);
   PX_TRY(weights.read_zeros(op));
   for (int64_t column = 0; column < weights.k; ++column) weights.group.push_back(column / block);
   if (op.has_input(4)) {
@@ -116,7 +115,8 @@ Result<BlockedWeights> BlockedWeights::create(const OpContext& op) {
     weights.group = to_int64s(op.input(4));
   }
   for (int64_t group : weights.group) {
-    if (group < 0 || group >= weights.blocks) return execution_error(fmt::format("g_idx holds {}", group));
+    if (group < 0 || group >= weights.blocks)
+      return wrong_value("an entry of g_idx", group, "be in [0, {}), the blocks", weights.blocks);
   }
   return weights;
 }
@@ -181,13 +181,15 @@ Status op_contrib_matmul_bnb4(OpContext& op) {
   const int64_t block = op.int_attribute("block_size");
   const int64_t type = op.int_attribute("quant_type");
   const auto count = checked_mul(n, k);
-  if (n <= 0 || k <= 0 || block <= 0 || !count.has_value() || (type != 0 && type != 1)) {
-    return invalid_model(fmt::format("N {}, K {}, block_size {}, quant_type {}", n, k, block, type));
-  }
+  if (n <= 0 || k <= 0 || block <= 0 || !count.has_value() || (type != 0 && type != 1))
+    return invalid_model(
+        fmt::format("N is {}, K {}, block_size {}, quant_type {}; they must be 1 or more, and quant_type 0 or 1", n, k,
+                    block, type));
   if (op.input(1).element_count() != *count / 2 + *count % 2 ||
-      op.input(2).element_count() != *count / block + (*count % block != 0 ? 1 : 0)) {
-    return execution_error("B and absmax do not hold N * K weights");
-  }
+      op.input(2).element_count() != *count / block + (*count % block != 0 ? 1 : 0))
+    return wrong_input(
+        op, 1, "hold the N * K ({}) weights, two in an element, and absmax, {}, one number for each block of {}",
+        *count, op.input(2).shape().to_string(), block);
   const auto bytes = op.input(1).as<uint8_t>();
   const Numbers<double> scales(op.input(2));
   const auto& values = type == 0 ? kFp4 : kNf4;
@@ -222,8 +224,8 @@ Status op_contrib_dynamic_quantize_matmul(OpContext& op) {
 // com.microsoft.MatMulIntegerToFloat. The page offers A one scale a column, which no product of integers has;
 // onnxruntime takes one number.
 Status op_contrib_matmul_integer_to_float(OpContext& op) {
-  if (op.input(2).element_count() != 1) return execution_error("a_scale must be one number");
-  if (op.has_input(4) && op.input(4).element_count() != 1) return execution_error("a_zero_point must be one number");
+  if (op.input(2).element_count() != 1) return wrong_input(op, 2, "be one number");
+  if (op.has_input(4) && op.input(4).element_count() != 1) return wrong_input(op, 4, "be one number");
   const Tensor a = PX_TRY(dequantize(op, {0, 2, 4}));
   const Tensor b = PX_TRY(dequantize(op, {1, 3, 5}));
   const Tensor product = PX_TRY(run_inner(op, {"MatMul", 13}, {a, b}));
@@ -249,7 +251,7 @@ Status op_contrib_matmul_integer16(OpContext& op) {
 // y_scale is given.
 Status op_contrib_q_gemm(OpContext& op) {
   if (op.input(0).shape().rank() != 2 || op.input(3).shape().rank() != 2)
-    return execution_error("A and B must be matrices");
+    return wrong_input(op, op.input(0).shape().rank() != 2 ? 0 : 3, "have rank 2");
   Tensor a = PX_TRY(less_zero_point(op, 0, 2));
   const bool transposed = op.int_attribute("transB") != 0;
   if (op.int_attribute("transA") != 0) a = PX_TRY(transpose(op, a, {1, 0}));
@@ -261,7 +263,7 @@ Status op_contrib_q_gemm(OpContext& op) {
   const int64_t columns = b.shape()[1];
   for (int64_t count : {zeros.size(), scales.size()}) {
     if (count != 1 && count != columns)
-      return execution_error(fmt::format("{} parameters for {} columns", count, columns));
+      return wrong_value("the number of scales or zero points of B", count, "be 1 or {}, one for each column", columns);
   }
   Tensor centered = PX_TRY(Tensor::allocate(DType::float64, b.shape()));
   const auto numbers = centered.mutable_as<double>();

@@ -2,16 +2,14 @@
 // Broadcasting and channel orders for the operators of com.microsoft.
 #include "reference/ops/contrib/shared.h"
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/map.h"
 
 namespace parallax::reference {
 
 Result<std::vector<double>> broadcast_input(const OpContext& op, size_t index, const Shape& shape) {
   const Tensor& tensor = op.input(index);
-  if (!broadcasts_to(tensor.shape(), shape)) {
-    return execution_error(fmt::format("input {} of shape {} does not broadcast to {}", index,
-                                       tensor.shape().to_string(), shape.to_string()));
-  }
+  if (!broadcasts_to(tensor.shape(), shape)) return wrong_input(op, index, "broadcast to {}", shape.to_string());
   std::vector<double> values(static_cast<size_t>(shape.element_count()));
   BroadcastInput(tensor, shape).read<double>(0, values);
   return values;
@@ -20,8 +18,7 @@ Result<std::vector<double>> broadcast_input(const OpContext& op, size_t index, c
 Status expect_shape(const OpContext& op, size_t index, const Shape& shape) {
   const Shape& given = op.input(index).shape();
   if (given == shape) return {};
-  return execution_error(
-      fmt::format("input {} has shape {}, it must be {}", index, given.to_string(), shape.to_string()));
+  return wrong_input(op, index, "have shape {}", shape.to_string());
 }
 
 std::vector<int64_t> channels_first(size_t rank) {

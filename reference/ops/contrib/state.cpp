@@ -12,7 +12,8 @@ namespace {
 // Attributes that the form of ai.onnx lacks must have their defaults.
 Status expect_default(const OpContext& op, const char* name, int64_t value) {
   if (op.int_attribute(name) == value) return {};
-  return unsupported(fmt::format("{} other than {}", name, value));
+  return unsupported(
+      fmt::format("attribute '{}' is {}; only {} has a function here", name, op.int_attribute(name), value));
 }
 
 Status run_as_standard(OpContext& op, const InnerOp& inner, DType state) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
@@ -115,9 +116,9 @@ Status expect_plain_fft(const OpContext& op) {
 Status multiply_complex(OpContext& op, double sign) {
   const Shape& a = op.input(0).shape();
   const Shape& b = op.input(1).shape();
-  if (a.rank() == 0 || b.rank() == 0 || a[a.rank() - 1] != 2 || b[b.rank() - 1] != 2) {
-    return execution_error("the last axis must hold real and imaginary part");
-  }
+  if (a.rank() == 0 || b.rank() == 0 || a[a.rank() - 1] != 2 || b[b.rank() - 1] != 2)
+    return wrong_input(op, a.rank() == 0 || a[a.rank() - 1] != 2 ? 0 : 1,
+                       "have a last axis of 2: real and imaginary part");
   const Shape shape = PX_TRY(broadcast_shapes(a, b));
   const std::vector<double> x = PX_TRY(broadcast_input(op, 0, shape));
   const std::vector<double> y = PX_TRY(broadcast_input(op, 1, shape));
@@ -136,10 +137,11 @@ Status op_contrib_cdist(OpContext& op) {
   const std::string name = op.string_attribute("metric");
   const auto* metric =
       std::find_if(std::begin(kMetrics), std::end(kMetrics), [&](const Metric& m) { return m.name == name; });
-  if (metric == std::end(kMetrics)) return unsupported(fmt::format("the metric '{}'", name));
-  if (a.rank() != 2 || b.rank() != 2 || a[1] != b[1]) {
-    return execution_error(fmt::format("A {} and B {} must be matrices of one width", a.to_string(), b.to_string()));
-  }
+  if (metric == std::end(kMetrics))
+    return unsupported(
+        fmt::format("attribute 'metric' is '{}'; it must be a metric that the operator's page names", name));
+  if (a.rank() != 2 || b.rank() != 2 || a[1] != b[1])
+    return wrong_input(op, 1, "have rank 2 and the width of A, {}, of rank 2", a.to_string());
   const Numbers<double> rows(op.input(0)), columns(op.input(1));
   const auto width = static_cast<size_t>(a[1]);
   std::vector<double> results;
@@ -170,9 +172,8 @@ Status op_contrib_expand_dims(OpContext& op) {
 Status op_contrib_inverse(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const size_t rank = shape.rank();
-  if (rank < 2 || shape[rank - 1] != shape[rank - 2]) {
-    return execution_error(fmt::format("X must hold square matrices, its shape is {}", shape.to_string()));
-  }
+  if (rank < 2 || shape[rank - 1] != shape[rank - 2])
+    return wrong_input(op, 0, "have rank 2 or more and two last axes of equal size");
   const auto size = static_cast<size_t>(shape[rank - 1]);
   std::vector<double> x = PX_TRY(broadcast_input(op, 0, shape));
   std::vector<double> results(x.size());
@@ -187,7 +188,7 @@ Status op_contrib_rfft(OpContext& op) {
   PX_TRY(expect_plain_fft(op));
   const Tensor& x = op.input(0);
   const size_t rank = x.shape().rank();
-  if (rank == 0) return execution_error("X must have an axis");
+  if (rank == 0) return wrong_input(op, 0, "have rank 1 or more");
   const int64_t n = x.shape()[rank - 1];
   const Tensor rows = x.reshaped(Shape{count_of(x.shape(), 0, rank - 1), n, 1});
   const InnerOp dft{"DFT", 17, {int_attribute("axis", 1), int_attribute("onesided", 1)}};
@@ -202,9 +203,8 @@ Status op_contrib_irfft(OpContext& op) {
   PX_TRY(expect_plain_fft(op));
   const Shape& shape = op.input(0).shape();
   const size_t rank = shape.rank();
-  if (rank < 2 || shape[rank - 1] != 2 || shape[rank - 2] < 2) {
-    return execution_error(fmt::format("X must be [..., n / 2 + 1, 2], its shape is {}", shape.to_string()));
-  }
+  if (rank < 2 || shape[rank - 1] != 2 || shape[rank - 2] < 2)
+    return wrong_input(op, 0, "be [...,n / 2 + 1,2]: real and imaginary parts");
   const int64_t half = shape[rank - 2];
   const int64_t n = 2 * (half - 1);
   const int64_t rows = count_of(shape, 0, rank - 2);
@@ -232,7 +232,8 @@ Status op_contrib_irfft(OpContext& op) {
 Status op_contrib_is_all_finite(OpContext& op) {
   const bool infinities = op.int_attribute("isnan_only") == 0;
   const bool nans = op.int_attribute("isinf_only") == 0;
-  if (!infinities && !nans) return invalid_model("isinf_only and isnan_only are both set");
+  if (!infinities && !nans)
+    return invalid_model("attributes 'isinf_only' and 'isnan_only' are both set; at most one must be");
   int64_t finite = 1;
   for (size_t index = 0; index < op.input_count(); ++index) {
     const Numbers<double> numbers(op.input(index));
@@ -245,14 +246,14 @@ Status op_contrib_is_all_finite(OpContext& op) {
 
 // com.microsoft.TorchEmbedding: rows of the weight; the padding index and the scaling are relevant to training alone.
 Status op_contrib_torch_embedding(OpContext& op) {
-  if (op.input(0).shape().rank() != 2) return execution_error("weight must be a matrix");
+  if (op.input(0).shape().rank() != 2) return wrong_input(op, 0, "have rank 2");
   const Tensor rows = PX_TRY(run_inner(op, {"Gather", 13, {int_attribute("axis", 0)}}, {op.value(0), op.value(1)}));
   return set_rounded(op, 0, op.input(0).dtype(), rows);
 }
 
 // com.microsoft.Unique: the values in the order in which they first occur, where each element's value is, and counts.
 Status op_contrib_unique(OpContext& op) {
-  if (op.input(0).shape().rank() != 1) return execution_error("x must be a vector");
+  if (op.input(0).shape().rank() != 1) return wrong_input(op, 0, "have rank 1");
   const std::vector<Value> found =
       PX_TRY(run_inner(op, {"Unique", 11, {int_attribute("sorted", 0)}}, {op.value(0)}, 4));
   const DType dtype = op.input(0).dtype();

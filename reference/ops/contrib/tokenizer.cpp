@@ -8,6 +8,7 @@
 #include <re2/re2.h>
 
 #include "inspector/model/io/check_report.h"
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 
 namespace parallax::reference {
@@ -39,7 +40,8 @@ Result<std::unique_ptr<RE2>> compile(const std::string& pattern) {
   options.set_longest_match(true);
   auto expression = std::make_unique<RE2>(pattern, options);
   if (!expression->ok())
-    return execution_error(fmt::format("'{}' is no regular expression: {}", pattern, expression->error()));
+    return wrong_value("an expression", fmt::format("'{}'", pattern), "be a regular expression of RE2: {}",
+                       expression->error());
   return expression;
 }
 
@@ -101,18 +103,19 @@ struct Tokenizer {
 Result<Tokenizer> read_tokenizer(const OpContext& op) {
   Tokenizer tokenizer;
   tokenizer.least_characters = op.int_attribute("mincharnum");
-  if (tokenizer.least_characters < 1) return execution_error("attribute mincharnum must be at least 1");
+  if (tokenizer.least_characters < 1) return wrong_attribute("mincharnum", tokenizer.least_characters, "be 1 or more");
   const auto separators = op.find_strings("separators").value_or(std::vector<std::string>{});
   const auto expression = op.find_string("tokenexp");
   if (separators.empty() && expression.value_or("").empty())
-    return execution_error("it needs one of the attributes separators and tokenexp");
+    return execution_error("attributes 'separators' and 'tokenexp' are missing; one of them must be given");
   if (separators.empty()) {
     tokenizer.word = PX_TRY(compile(*expression));
     return tokenizer;
   }
   tokenizer.by_character = separators.size() == 1 && separators[0].empty();
   if (tokenizer.by_character && tokenizer.least_characters > 1)
-    return execution_error("text cut into characters holds no words of " + std::to_string(tokenizer.least_characters));
+    return wrong_attribute("mincharnum", tokenizer.least_characters,
+                           "be 1 where 'separators' cuts text into characters");
   if (tokenizer.by_character) return tokenizer;
   for (const std::string& separator : separators) tokenizer.separators.push_back(PX_TRY(compile(separator)));
   return tokenizer;
@@ -123,13 +126,13 @@ Result<Tokenizer> read_tokenizer(const OpContext& op) {
 Status op_contrib_tokenizer(OpContext& op) {
   const Tensor& input = op.input(0);
   const Shape& shape = input.shape();
-  if (shape.rank() != 1 && shape.rank() != 2) return execution_error("the input must be [C] or [N, C]");
+  if (shape.rank() != 1 && shape.rank() != 2) return wrong_input(op, 0, "have rank 1 or 2: [C] or [N,C]");
   const Tokenizer tokenizer = PX_TRY(read_tokenizer(op));
   const auto texts = input.as<std::string>();
   std::vector<Words> rows;
   size_t longest = 0;
   for (const std::string& text : texts) {
-    if (character_count(text) < 0) return execution_error("a string is not UTF-8");
+    if (character_count(text) < 0) return broken_rule("an element is not UTF-8", "be UTF-8 text");
     rows.push_back(tokenizer.words_of(text));
     longest = std::max(longest, rows.back().size());
   }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/ml/shared.h"
 #include "reference/ops/move.h"
@@ -45,19 +46,20 @@ Result<std::vector<int64_t>> positions_of(const Tensor& x, const Tensor& keys, i
   if (is_integer(x.dtype()) && is_integer(keys.dtype())) {
     return positions_of(Numbers<int64_t>(x).span(), Numbers<int64_t>(keys).span(), otherwise);
   }
-  return execution_error(fmt::format("the keys are {}, the input is {}", name_of(keys.dtype()), name_of(x.dtype())));
+  return wrong_value("the element type of the input", name_of(x.dtype()), "be that of the keys, {}",
+                     name_of(keys.dtype()));
 }
 
 // Output 0: for each element of input 0 the value at its key's position, or `otherwise`, one element of the values'
 // type.
 Status map_elements(OpContext& op, const Tensor& keys, const Tensor& values, const Tensor& otherwise) {
   const Tensor& x = op.input(0);
-  if (keys.element_count() != values.element_count()) {
-    return invalid_model(fmt::format("{} keys for {} values", keys.element_count(), values.element_count()));
-  }
-  if (otherwise.element_count() != 1 || otherwise.dtype() != values.dtype()) {
-    return invalid_model(fmt::format("the default must be one {}", name_of(values.dtype())));
-  }
+  if (keys.element_count() != values.element_count())
+    return invalid_model(fmt::format("there are {} keys and {} values; they must be equally many", keys.element_count(),
+                                     values.element_count()));
+  if (otherwise.element_count() != 1 || otherwise.dtype() != values.dtype())
+    return invalid_model(fmt::format("the default is {}{}; it must be one {}", name_of(otherwise.dtype()),
+                                     otherwise.shape().to_string(), name_of(values.dtype())));
   const std::vector<int64_t> positions = PX_TRY(positions_of(x, keys, kFill));
   const Tensor source = PX_TRY(op.carry(values));
   const Tensor fill = PX_TRY(op.carry(otherwise));
@@ -80,7 +82,7 @@ Result<Tensor> one_list(const OpContext& op, const std::string& prefix) {
   }
   if (const Tensor* tensor = op.find_tensor(prefix + "_tensor")) found.push_back(*tensor);
   if (found.size() == 1) return found[0];
-  return invalid_model(fmt::format("one of the attributes '{}_*' must be given, there are {}", prefix, found.size()));
+  return invalid_model(fmt::format("{} of the attributes '{}_*' are given; exactly one must be", found.size(), prefix));
 }
 
 // The output of an input that is not among the keys: default_tensor, else the attribute of the values' type; other
@@ -95,7 +97,9 @@ Result<Tensor> default_of(const OpContext& op, DType dtype) {
     store<double>(tensor, 0, std::span(&value, 1));
     return tensor;
   }
-  if (!is_integer(dtype)) return unsupported(fmt::format("values of type {}", name_of(dtype)));
+  if (!is_integer(dtype))
+    return unsupported(
+        fmt::format("the values are of type {}; only numbers and text have a function here", name_of(dtype)));
   const int64_t value = -1;
   store<int64_t>(tensor, 0, std::span(&value, 1));
   return tensor;
@@ -136,7 +140,9 @@ Status op_ml_one_hot_encoder(OpContext& op) {
   const Tensor& x = op.input(0);
   const std::vector<std::string> texts = strings_or_empty(op, "cats_strings");
   const std::vector<int64_t> numbers = ints_or_empty(op, "cats_int64s");
-  if (texts.empty() == numbers.empty()) return invalid_model("one of 'cats_int64s' and 'cats_strings' must be given");
+  if (texts.empty() == numbers.empty())
+    return invalid_model(fmt::format(
+        "{} of the attributes 'cats_int64s' and 'cats_strings' are given; exactly one must be", texts.empty() ? 0 : 2));
   std::vector<int64_t> positions;
   if (is_floating(x.dtype())) {
     std::vector<int64_t> cast;
@@ -154,10 +160,10 @@ Status op_ml_one_hot_encoder(OpContext& op) {
   for (size_t index = 0; index < positions.size(); ++index) {
     if (positions[index] != kFill) {
       results[index * static_cast<size_t>(count) + static_cast<size_t>(positions[index])] = 1.0;
-    } else if (op.int_attribute("zeros") == 0) {
-      return execution_error(
-          fmt::format("element {} is of no known category", element_to_string(x, static_cast<int64_t>(index))));
-    }
+    } else if (op.int_attribute("zeros") == 0)
+      return wrong_value(fmt::format("element {} of the input", index),
+                         element_to_string(x, static_cast<int64_t>(index)),
+                         "be one of the {} categories, as attribute 'zeros' is 0", count);
   }
   return op.set_output(0, DType::float32, shape, std::span<const double>(results));
 }

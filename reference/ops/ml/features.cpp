@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ml/shared.h"
@@ -19,11 +20,12 @@ namespace {
 Status op_ml_array_feature_extractor(OpContext& op) {
   const Tensor& x = op.input(0);
   const std::vector<int64_t> indices = to_int64s(op.input(1));
-  if (x.shape().rank() == 0) return execution_error("X must have an axis");
-  if (indices.empty()) return execution_error("Y holds no index");
+  if (x.shape().rank() == 0) return wrong_input(op, 0, "have rank 1 or more");
+  if (indices.empty()) return wrong_input(op, 1, "have one index or more");
   const int64_t columns = x.shape()[x.shape().rank() - 1];
   for (int64_t index : indices) {
-    if (index < 0 || index >= columns) return execution_error(fmt::format("index {} of {} columns", index, columns));
+    if (index < 0 || index >= columns)
+      return wrong_value("an index in Y", index, "be in [0, {}), the columns of X", columns);
   }
   const auto count = static_cast<int64_t>(indices.size());
   std::vector<int64_t> dims(x.shape().begin(), x.shape().end());
@@ -55,8 +57,11 @@ Status op_ml_feature_vectorizer(OpContext& op) {
   constexpr int64_t kWidest = int64_t{1} << 40;
   int64_t total = 0;
   for (size_t index = 0; index < inputs.size(); ++index) {
-    if (inputs[index].rows != inputs[0].rows) return execution_error("the inputs differ in their number of rows");
-    if (widths[index] < 0 || widths[index] > kWidest) return invalid_model("'inputdimensions' is out of range");
+    if (inputs[index].rows != inputs[0].rows)
+      return wrong_input(op, index, "have {} rows, as the first one", inputs[0].rows);
+    if (widths[index] < 0 || widths[index] > kWidest)
+      return invalid_model(
+          fmt::format("an entry of attribute 'inputdimensions' is {}; it must be in [0, {}]", widths[index], kWidest));
     total += widths[index];
   }
   const std::vector<int64_t> dims{inputs[0].rows, total};
@@ -109,7 +114,8 @@ Status op_ml_imputer(OpContext& op) {
 // norm's name and both peers have it; under L2 elements keep their signs. A divisor of 0 leaves the row as it is.
 Status op_ml_normalizer(OpContext& op) {
   const std::string norm = op.string_attribute("norm");
-  if (norm != "MAX" && norm != "L1" && norm != "L2") return invalid_model(fmt::format("norm is '{}'", norm));
+  if (norm != "MAX" && norm != "L1" && norm != "L2")
+    return as_invalid_model(wrong_attribute("norm", norm, "be MAX, L1 or L2"));
   const Features x = PX_TRY(read_features(op, 0));
   std::vector<double> results;
   for (int64_t row = 0; row < x.rows && x.columns > 0; ++row) {

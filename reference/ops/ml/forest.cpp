@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/kernels/numbers.h"
 
 namespace parallax::reference {
@@ -58,11 +59,12 @@ Status find_roots(Forest& forest, const std::vector<int64_t>& trees) {
   std::set<int64_t> seen;
   for (size_t index = 0; index < forest.nodes.size(); ++index) {
     if (is_child[index]) continue;
-    if (!seen.insert(trees[index]).second) return invalid_model(fmt::format("tree {} has two roots", trees[index]));
+    if (!seen.insert(trees[index]).second)
+      return invalid_model(fmt::format("tree {} has two roots; it must have one", trees[index]));
     forest.roots.push_back(index);
   }
   for (int64_t tree : trees) {
-    if (!seen.contains(tree)) return invalid_model(fmt::format("tree {} has no root", tree));
+    if (!seen.contains(tree)) return invalid_model(fmt::format("tree {} has no root; it must have one", tree));
   }
   return {};
 }
@@ -78,12 +80,12 @@ Status read_votes(const OpContext& op, const std::string& kind, const NodeIndex&
   PX_TRY(expect_count(kind + "_weights", weights.size(), count));
   for (size_t index = 0; index < ids.size(); ++index) {
     const auto location = locations.find({trees[index], nodes[index]});
-    if (location == locations.end()) {
-      return invalid_model(fmt::format("a vote is for node {} of tree {}, which is none", nodes[index], trees[index]));
-    }
-    if (ids[index] < 0 || ids[index] >= forest.targets) {
-      return invalid_model(fmt::format("'{}_ids' holds {}, there are {} targets", kind, ids[index], forest.targets));
-    }
+    if (location == locations.end())
+      return invalid_model(fmt::format("a vote is for node {} of tree {}; it must be for a node that is there",
+                                       nodes[index], trees[index]));
+    if (ids[index] < 0 || ids[index] >= forest.targets)
+      return invalid_model(fmt::format("an entry of attribute '{}_ids' is {}; it must be in [0, {}), the targets", kind,
+                                       ids[index], forest.targets));
     forest.nodes[location->second].votes.push_back({ids[index], weights[index]});
   }
   return {};
@@ -99,20 +101,22 @@ Status read_members(const OpContext& op, std::span<TreeNode> nodes) {
   auto next = values.begin();
   for (TreeNode& node : nodes) {
     if (node.mode != BranchMode::member) continue;
-    if (next == values.end()) return invalid_model("'membership_values' has fewer sets than there are BRANCH_MEMBERs");
+    if (next == values.end())
+      return invalid_model("attribute 'membership_values' has too few sets; it must have one for each BRANCH_MEMBER");
     const auto end = std::find_if(next, values.end(), [](double value) { return std::isnan(value); });
     node.members.insert(next, end);
     next = end == values.end() ? end : end + 1;
   }
-  if (next != values.end()) return invalid_model("'membership_values' has more sets than there are BRANCH_MEMBERs");
+  if (next != values.end())
+    return invalid_model("attribute 'membership_values' has too many sets; it must have one for each BRANCH_MEMBER");
   return {};
 }
 
 Result<std::vector<double>> tensor_attribute(const OpContext& op, std::string_view name) {
   const Tensor* tensor = op.find_tensor(name);
-  if (tensor == nullptr || tensor->dtype() == DType::string) {
-    return invalid_model(fmt::format("'{}' must be a tensor of numbers", name));
-  }
+  if (tensor == nullptr || tensor->dtype() == DType::string)
+    return invalid_model(fmt::format("attribute '{}' is {}; it must be a tensor of numbers", name,
+                                     tensor == nullptr ? "missing" : "text"));
   const Numbers<double> numbers(*tensor);
   return std::vector<double>(numbers.span().begin(), numbers.span().end());
 }
@@ -142,7 +146,8 @@ Result<Forest> Forest::from_tuples(const OpContext& op, const std::string& votes
   NodeIndex locations;
   for (size_t index = 0; index < ids.size(); ++index) {
     if (locations.try_emplace({trees[index], ids[index]}, index).second) continue;
-    return invalid_model(fmt::format("node {} of tree {} is given twice", ids[index], trees[index]));
+    return invalid_model(
+        fmt::format("node {} of tree {} is given twice; it must be given once", ids[index], trees[index]));
   }
   for (size_t index = 0; index < ids.size(); ++index) {
     TreeNode node;
@@ -151,10 +156,12 @@ Result<Forest> Forest::from_tuples(const OpContext& op, const std::string& votes
       const auto* mode = std::find(kModeNames.begin(), kModeNames.end(), modes[index]);
       const auto when_true = locations.find({trees[index], true_ids[index]});
       const auto when_false = locations.find({trees[index], false_ids[index]});
-      if (mode == kModeNames.end()) return invalid_model(fmt::format("'nodes_modes' holds '{}'", modes[index]));
-      if (when_true == locations.end() || when_false == locations.end()) {
-        return invalid_model(fmt::format("a child of node {} of tree {} is missing", ids[index], trees[index]));
-      }
+      if (mode == kModeNames.end())
+        return invalid_model(fmt::format(
+            "an entry of attribute 'nodes_modes' is '{}'; it must be LEAF or one of BRANCH_*", modes[index]));
+      if (when_true == locations.end() || when_false == locations.end())
+        return invalid_model(fmt::format("a child of node {} of tree {} is missing; it must be a node of the tree",
+                                         ids[index], trees[index]));
       node.mode = static_cast<BranchMode>(mode - kModeNames.begin());
       node.feature = features[index];
       node.threshold = thresholds[index];
@@ -191,19 +198,20 @@ Result<Forest> Forest::from_positions(const OpContext& op) {
                          {"nodes_missing_value_tracks_true", missing.size()}},
                         count));
   PX_TRY(expect_count("leaf_weights", leaf_weights.size(), static_cast<int64_t>(leaf_targets.size())));
-  if (!op.find_int("n_targets").has_value()) return invalid_model("it lacks the attribute 'n_targets'");
+  if (!op.find_int("n_targets").has_value()) return invalid_model("attribute 'n_targets' is missing; it must be given");
   Forest forest;
   forest.targets = *op.find_int("n_targets");
   // The leaves follow the branches.
   const auto position = [&](int64_t id, int64_t is_leaf) -> Result<size_t> {
     const size_t limit = is_leaf != 0 ? leaf_targets.size() : count;
     if (id >= 0 && static_cast<size_t>(id) < limit) return static_cast<size_t>(id) + (is_leaf != 0 ? count : 0);
-    return invalid_model(fmt::format("a branch leads to {} {} of {}", is_leaf != 0 ? "leaf" : "node", id, limit));
+    return invalid_model(
+        fmt::format("a branch leads to {} {}; it must be in [0, {})", is_leaf != 0 ? "leaf" : "node", id, limit));
   };
   for (size_t index = 0; index < count; ++index) {
-    if (!(modes[index] >= 0 && modes[index] <= static_cast<double>(BranchMode::member))) {
-      return invalid_model(fmt::format("'nodes_modes' holds {}", modes[index]));
-    }
+    if (!(modes[index] >= 0 && modes[index] <= static_cast<double>(BranchMode::member)))
+      return invalid_model(fmt::format("an entry of attribute 'nodes_modes' is {}; it must be in [0, {}]", modes[index],
+                                       static_cast<int>(BranchMode::member)));
     TreeNode node;
     node.mode = static_cast<BranchMode>(static_cast<int>(modes[index]));
     node.feature = features[index];
@@ -215,9 +223,10 @@ Result<Forest> Forest::from_positions(const OpContext& op) {
   }
   PX_TRY(read_members(op, forest.nodes));
   for (size_t index = 0; index < leaf_targets.size(); ++index) {
-    if (leaf_targets[index] < 0 || leaf_targets[index] >= forest.targets) {
-      return invalid_model(fmt::format("'leaf_targetids' holds {} of {}", leaf_targets[index], forest.targets));
-    }
+    if (leaf_targets[index] < 0 || leaf_targets[index] >= forest.targets)
+      return invalid_model(
+          fmt::format("an entry of attribute 'leaf_targetids' is {}; it must be in [0, {}), the targets",
+                      leaf_targets[index], forest.targets));
     TreeNode leaf;
     leaf.is_leaf = true;
     leaf.votes.push_back({leaf_targets[index], leaf_weights[index]});
@@ -230,10 +239,10 @@ Result<Forest> Forest::from_positions(const OpContext& op) {
 Result<const TreeNode*> Forest::leaf_of(size_t root, std::span<const double> x) const {
   const TreeNode* node = &nodes[root];
   for (size_t depth = 0; !node->is_leaf; ++depth) {
-    if (depth > nodes.size()) return invalid_model("a tree has a cycle");
-    if (node->feature < 0 || node->feature >= static_cast<int64_t>(x.size())) {
-      return execution_error(fmt::format("a tree asks for feature {} of {}", node->feature, x.size()));
-    }
+    if (depth > nodes.size()) return invalid_model("a tree has a cycle; each branch must lead away from the root");
+    if (node->feature < 0 || node->feature >= static_cast<int64_t>(x.size()))
+      return wrong_value("the feature that a tree asks for", node->feature, "be in [0, {}), the columns of the input",
+                         x.size());
     const bool taken = takes_true_branch(*node, x[static_cast<size_t>(node->feature)]);
     node = &nodes[taken ? node->true_node : node->false_node];
   }

@@ -35,10 +35,12 @@ Status op_ml_linear_classifier(OpContext& op) {
   const auto intercepts = op.find_floats("intercepts").value_or(std::vector<double>{});
   const int64_t targets = x.columns == 0 ? 0 : static_cast<int64_t>(coefficients.size()) / x.columns;
   const std::vector<double> scores = PX_TRY(linear_scores(x, coefficients, intercepts, targets));
-  if (targets != labels.size() && targets != 1) {
-    return invalid_model(fmt::format("{} labels for {} sets of coefficients", labels.size(), targets));
-  }
-  if (labels.size() > 2 && targets == 1) return invalid_model("one set of coefficients for more than two labels");
+  if (targets != labels.size() && targets != 1)
+    return invalid_model(fmt::format("there are {} sets of coefficients; there must be 1 or {}, one for each label",
+                                     targets, labels.size()));
+  if (labels.size() > 2 && targets == 1)
+    return invalid_model(fmt::format(
+        "there is one set of coefficients for {} labels; there must be one for each of more than two", labels.size()));
   const bool is_probability = transform == PostTransform::none || transform == PostTransform::probit;
   std::vector<int64_t> chosen;
   std::vector<double> results;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/ml/shared.h"
 #include "reference/ops/move.h"
@@ -16,7 +17,7 @@ namespace {
 // One element of a map's values as a tensor.
 Result<Tensor> single(const Value& value) {
   if (value.is_tensor() && value.tensor().element_count() == 1) return value.tensor();
-  return execution_error("the map's values must be single elements");
+  return wrong_value("a value of the map", to_string(type_of(value)), "be one element");
 }
 
 template <class T>
@@ -24,7 +25,7 @@ Result<T> parse(const std::string& text) {
   T number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size()) return number;
-  return execution_error(fmt::format("'{}' is no number", text));
+  return wrong_value("a value of the map", fmt::format("'{}'", text), "be a number");
 }
 
 // The value in the type asked. Floats become integers toward zero; the text of a float is the shortest that reads back
@@ -61,7 +62,7 @@ Result<DType> target_of(const std::string& cast_to) {
   if (cast_to == "TO_FLOAT") return DType::float32;
   if (cast_to == "TO_INT64") return DType::int64;
   if (cast_to == "TO_STRING") return DType::string;
-  return invalid_model(fmt::format("cast_to is '{}'", cast_to));
+  return as_invalid_model(wrong_attribute("cast_to", cast_to, "be TO_FLOAT, TO_INT64 or TO_STRING"));
 }
 
 // ai.onnx.ml CastMap-1: the values by ascending key, or with map_form SPARSE each at its key's position.
@@ -69,7 +70,8 @@ Status op_ml_cast_map(OpContext& op) {
   const MapValue& map = op.value(0).map();
   const DType dtype = PX_TRY(target_of(op.string_attribute("cast_to")));
   const std::string form = op.string_attribute("map_form");
-  if (form != "DENSE" && form != "SPARSE") return invalid_model(fmt::format("map_form is '{}'", form));
+  if (form != "DENSE" && form != "SPARSE")
+    return as_invalid_model(wrong_attribute("map_form", form, "be DENSE or SPARSE"));
   std::map<int64_t, Tensor> entries;
   const std::vector<int64_t> keys = to_int64s(map.keys);
   for (size_t index = 0; index < keys.size(); ++index) {
@@ -83,10 +85,11 @@ Status op_ml_cast_map(OpContext& op) {
   }
   constexpr int64_t kLongest = int64_t{1} << 28;
   const int64_t length = op.int_attribute("max_map");
-  if (length <= 0 || length > kLongest) return invalid_model(fmt::format("max_map is {}", length));
+  if (length <= 0 || length > kLongest)
+    return as_invalid_model(wrong_attribute("max_map", length, "be in [1, {}]", kLongest));
   items.resize(static_cast<size_t>(length));
   for (const auto& [key, item] : entries) {
-    if (key < 0 || key >= length) return execution_error(fmt::format("key {} with max_map {}", key, length));
+    if (key < 0 || key >= length) return wrong_value("a key of the map", key, "be in [0, {}), 'max_map'", length);
     items[static_cast<size_t>(key)] = item;
   }
   return set_row(op, dtype, items);
@@ -99,9 +102,9 @@ Status op_ml_dict_vectorizer(OpContext& op) {
   const std::vector<std::string> texts = strings_or_empty(op, "string_vocabulary");
   const std::vector<int64_t> numbers = ints_or_empty(op, "int64_vocabulary");
   const bool by_text = map.keys.dtype() == DType::string;
-  if (by_text ? texts.empty() : numbers.empty()) {
-    return invalid_model(fmt::format("there is no vocabulary for keys of type {}", name_of(map.keys.dtype())));
-  }
+  if (by_text ? texts.empty() : numbers.empty())
+    return invalid_model(fmt::format("the keys are of type {} and have no vocabulary; attribute '{}' must be given",
+                                     name_of(map.keys.dtype()), by_text ? "string_vocabulary" : "int64_vocabulary"));
   std::vector<Tensor> items(by_text ? texts.size() : numbers.size());
   const auto fill = [&](const auto& vocabulary, const auto& keys) -> Status {
     std::map<std::decay_t<decltype(keys[0])>, size_t> entries;
@@ -122,9 +125,8 @@ Status op_ml_zip_map(OpContext& op) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();
   const ClassLabels labels = PX_TRY(ClassLabels::create(op, "classlabels_int64s"));
-  if (shape.rank() < 1 || shape.rank() > 2 || shape[shape.rank() - 1] != labels.size()) {
-    return execution_error(fmt::format("{} labels for scores of shape {}", labels.size(), shape.to_string()));
-  }
+  if (shape.rank() < 1 || shape.rank() > 2 || shape[shape.rank() - 1] != labels.size())
+    return wrong_input(op, 0, "have rank 1 or 2 and a last axis of {}, the labels", labels.size());
   const Tensor keys =
       labels.strings.empty() ? Tensor::vector<int64_t>(labels.integers) : Tensor::vector<std::string>(labels.strings);
   const TypeInfo score = TypeInfo::tensor(x.dtype());

@@ -10,15 +10,14 @@
 #include <fmt/format.h>
 
 #include "inspector/base/checked_math.h"
+#include "inspector/model/rule_errors.h"
 #include "reference/kernels/numbers.h"
 
 namespace parallax::reference {
 
 Result<Features> read_features(const OpContext& op, size_t index) {
   const Shape& shape = op.input(index).shape();
-  if (shape.rank() < 1 || shape.rank() > 2) {
-    return execution_error(fmt::format("input {} must be [N, C] or [C], its shape is {}", index, shape.to_string()));
-  }
+  if (shape.rank() < 1 || shape.rank() > 2) return wrong_input(op, index, "have rank 1 or 2: [C] or [N,C]");
   Features features;
   features.rows = shape.rank() == 2 ? shape[0] : 1;
   features.columns = shape[shape.rank() - 1];
@@ -30,8 +29,11 @@ Result<Features> read_features(const OpContext& op, size_t index) {
 Result<std::vector<double>> numbers_attribute(const OpContext& op, const std::string& name) {
   const Tensor* tensor = op.find_tensor(name + "_as_tensor");
   if (tensor == nullptr) return op.find_floats(name).value_or(std::vector<double>{});
-  if (op.has_attribute(name)) return invalid_model(fmt::format("both '{0}' and '{0}_as_tensor' are given", name));
-  if (!is_floating(tensor->dtype())) return invalid_model(fmt::format("'{}_as_tensor' holds no floats", name));
+  if (op.has_attribute(name))
+    return invalid_model(fmt::format("attributes '{0}' and '{0}_as_tensor' are both given; at most one must be", name));
+  if (!is_floating(tensor->dtype()))
+    return invalid_model(
+        fmt::format("attribute '{}_as_tensor' is {}; it must be floating", name, name_of(tensor->dtype())));
   const Numbers<double> numbers(*tensor);
   return std::vector<double>(numbers.span().begin(), numbers.span().end());
 }
@@ -46,9 +48,10 @@ std::vector<std::string> strings_or_empty(const OpContext& op, std::string_view 
 
 Result<ClassLabels> ClassLabels::create(const OpContext& op, std::string_view integers_name) {
   ClassLabels labels{ints_or_empty(op, integers_name), strings_or_empty(op, "classlabels_strings")};
-  if (labels.integers.empty() == labels.strings.empty()) {
-    return invalid_model(fmt::format("one of '{}' and 'classlabels_strings' must be given", integers_name));
-  }
+  if (labels.integers.empty() == labels.strings.empty())
+    return invalid_model(
+        fmt::format("{} of the attributes '{}' and 'classlabels_strings' are given; exactly one must be",
+                    labels.strings.empty() ? 0 : 2, integers_name));
   return labels;
 }
 
@@ -59,7 +62,8 @@ Result<PostTransform> post_transform_of(const OpContext& op) {
   if (name == "LOGISTIC") return PostTransform::logistic;
   if (name == "SOFTMAX_ZERO") return PostTransform::softmax_zero;
   if (name == "PROBIT") return PostTransform::probit;
-  return invalid_model(fmt::format("post_transform is '{}'", name));
+  return as_invalid_model(
+      wrong_attribute("post_transform", name, "be NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT"));
 }
 
 namespace {
@@ -142,7 +146,7 @@ Status expect_count(std::string_view name, size_t count, int64_t rows, int64_t c
   const std::array<int64_t, 2> factors{rows, columns};
   const auto expected = checked_product(factors);
   if (rows >= 0 && expected.has_value() && static_cast<int64_t>(count) == *expected) return {};
-  return invalid_model(fmt::format("'{}' has {} entries, {} x {} are needed", name, count, rows, columns));
+  return invalid_model(fmt::format("attribute '{}' has {} entries; it must have {} x {}", name, count, rows, columns));
 }
 
 }  // namespace parallax::reference

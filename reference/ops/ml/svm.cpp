@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/ml/shared.h"
 
@@ -27,7 +28,8 @@ class Kernel {
     const auto types = {std::pair("LINEAR", Type::linear), std::pair("POLY", Type::poly), std::pair("RBF", Type::rbf),
                         std::pair("SIGMOID", Type::sigmoid)};
     const auto* found = std::find_if(types.begin(), types.end(), [&](const auto& type) { return name == type.first; });
-    if (found == types.end()) return invalid_model(fmt::format("kernel_type is '{}'", name));
+    if (found == types.end())
+      return as_invalid_model(wrong_attribute("kernel_type", name, "be LINEAR, POLY, RBF or SIGMOID"));
     kernel.type_ = found->second;
     const auto parameters = op.find_floats("kernel_params").value_or(std::vector<double>{});
     if (parameters.empty()) return kernel;
@@ -164,7 +166,10 @@ Result<PairwiseClassifier> read_pairwise(const OpContext& op, const std::vector<
   const auto limit = static_cast<int64_t>(model.vectors.size());
   model.first.push_back(0);
   for (int64_t count : vectors_per_class) {
-    if (count < 0 || count > limit - model.first.back()) return invalid_model("vectors_per_class counts too many");
+    if (count < 0 || count > limit - model.first.back())
+      return invalid_model(fmt::format(
+          "an entry of attribute 'vectors_per_class' is {}; it must be in [0, {}], the support vectors that are left",
+          count, limit - model.first.back()));
     model.first.push_back(model.first.back() + count);
   }
   model.coefficients = op.find_floats("coefficients").value_or(std::vector<double>{});
@@ -253,9 +258,9 @@ Status op_ml_svm_regressor(OpContext& op) {
   const auto coefficients = op.find_floats("coefficients").value_or(std::vector<double>{});
   const auto vectors = op.find_floats("support_vectors").value_or(std::vector<double>{});
   const auto rho = op.find_floats("rho").value_or(std::vector<double>{});
-  if (supports < 0 || supports > static_cast<int64_t>(coefficients.size())) {
-    return invalid_model(fmt::format("n_supports is {} with {} coefficients", supports, coefficients.size()));
-  }
+  if (supports < 0 || supports > static_cast<int64_t>(coefficients.size()))
+    return as_invalid_model(
+        wrong_attribute("n_supports", supports, "be in [0, {}], the number of coefficients", coefficients.size()));
   PX_TRY(expect_count("rho", rho.size(), 1));
   PX_TRY(expect_count("coefficients", coefficients.size(), supports > 0 ? supports : x.columns));
   if (supports > 0) PX_TRY(expect_count("support_vectors", vectors.size(), supports, x.columns));

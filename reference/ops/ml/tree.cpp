@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/thread_pool.h"
+#include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/ml/forest.h"
 
@@ -16,7 +17,7 @@ constexpr int64_t kMostTargets = int64_t{1} << 24;  // a bound for a count that 
 
 Status check_targets(int64_t targets) {
   if (targets > 0 && targets <= kMostTargets) return {};
-  return invalid_model(fmt::format("the number of targets is {}", targets));
+  return invalid_model(fmt::format("the number of targets is {}; it must be in [1, {}]", targets, kMostTargets));
 }
 
 // The scores of every sample, in the samples' order.
@@ -69,7 +70,8 @@ Status op_ml_tree_ensemble_regressor(OpContext& op) {
   const auto names = {std::pair("AVERAGE", Aggregate::average), std::pair("SUM", Aggregate::sum),
                       std::pair("MIN", Aggregate::min), std::pair("MAX", Aggregate::max)};
   const auto* found = std::find_if(names.begin(), names.end(), [&](const auto& entry) { return name == entry.first; });
-  if (found == names.end()) return invalid_model(fmt::format("aggregate_function is '{}'", name));
+  if (found == names.end())
+    return as_invalid_model(wrong_attribute("aggregate_function", name, "be AVERAGE, SUM, MIN or MAX"));
   const int64_t targets = op.find_int("n_targets").value_or(0);
   PX_TRY(check_targets(targets));
   const Forest forest = PX_TRY(Forest::from_tuples(op, "target", targets));
@@ -87,8 +89,10 @@ Status op_ml_tree_ensemble(OpContext& op) {
   const Features x = PX_TRY(read_features(op, 0));
   const int64_t transform = op.int_attribute("post_transform");
   const int64_t aggregate = op.int_attribute("aggregate_function");
-  if (transform < 0 || transform > 4) return invalid_model(fmt::format("post_transform is {}", transform));
-  if (aggregate < 0 || aggregate > 3) return invalid_model(fmt::format("aggregate_function is {}", aggregate));
+  if (transform < 0 || transform > 4)
+    return as_invalid_model(wrong_attribute("post_transform", transform, "be in [0, 4]"));
+  if (aggregate < 0 || aggregate > 3)
+    return as_invalid_model(wrong_attribute("aggregate_function", aggregate, "be in [0, 3]"));
   const Forest forest = PX_TRY(Forest::from_positions(op));
   PX_TRY(check_targets(forest.targets));
   std::vector<double> scores = PX_TRY(evaluate_all(forest, x, static_cast<Aggregate>(aggregate)));

@@ -64,7 +64,8 @@ Result<Shape> broadcast_shapes(std::span<const Shape> shapes) {
       if (dims[axis] != 1) {
         std::string list;
         for (const Shape& each : shapes) list += (list.empty() ? "" : " and ") + each.to_string();
-        return execution_error("shapes " + list + " cannot be broadcast together");
+        return execution_error("shapes " + list +
+                               " do not broadcast together; their dimensions must be equal, or one of them 1");
       }
       dims[axis] = dim;
     }

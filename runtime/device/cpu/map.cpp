@@ -25,7 +25,8 @@ void merge_axes(Ints& dims, std::span<Ints> strides) {
 }
 
 Error unsupported_dtype(DType dtype) {
-  return unsupported("no kernel for element type " + std::string(name_of(dtype)));
+  return unsupported("element type " + std::string(name_of(dtype)) +
+                     " has no kernel here; --fallback=reference runs it");
 }
 
 }  // namespace parallax::runtime

@@ -86,8 +86,9 @@ Queue<Cuda>::Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> 
 Result<std::unique_ptr<Queue<Cuda>>> Queue<Cuda>::create(const CudaQueueOptions& options) {
   const CudaDevices devices = cuda_devices();
   if (options.device_index < 0 || options.device_index >= devices.count) {
-    return usage_error(
-        "cuda: " + (devices.count == 0 ? devices.problem : "there is no GPU " + std::to_string(options.device_index)));
+    return usage_error("cuda: " + (devices.count == 0 ? devices.problem
+                                                      : "there is no GPU " + std::to_string(options.device_index) +
+                                                            "; the last one is " + std::to_string(devices.count - 1)));
   }
   auto stream = std::make_shared<CudaStream>();
   cudaError_t error = cudaSetDevice(options.device_index);

@@ -213,7 +213,8 @@ Result<SortedRows> sort_by_comparator(Queue<Gpu>& queue, const Key& key, const B
 template <class Key, GpuDevice Gpu>
 Result<SortedRows> sort_by_keys(Queue<Gpu>& queue, const Key& key, const RadixRows& problem) {
   const int64_t rows = problem.rows, length = problem.length;
-  if (length > UINT32_MAX) return unsupported(std::to_string(length) + " elements of a row are too many to sort");
+  if (length > UINT32_MAX)
+    return unsupported("a row to sort has " + std::to_string(length) + " elements; it must have at most 2^32 - 1");
   const Shape shape = PX_TRY(Shape::create(std::array<int64_t, 2>{rows, length}));
   const DType type = problem.bits > 32 ? DType::uint64 : DType::uint32;
   const Tensor keys = PX_TRY(queue.allocate(type, shape));

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
@@ -51,7 +52,9 @@ Result<const NamedActivation*> named_activation(const OpCall& op) {
   if (name.empty()) return static_cast<const NamedActivation*>(nullptr);
   const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations),
                                    [&](const NamedActivation& each) { return each.name == name; });
-  if (found == std::end(kActivations)) return execution_error("attribute 'activation' is '" + name + "'");
+  if (found == std::end(kActivations))
+    return wrong_attribute("activation", name,
+                           "be the name of an elementwise activation, Softmax, LogSoftmax or Hardmax");
   return found;
 }
 
@@ -63,7 +66,9 @@ Result<Tensor> activated_conv(Context& op, const Tensor& y) {
   const auto values = op.find_reals("activation_params").value_or(std::vector<float>{});
   for (size_t i = 0; i < values.size(); ++i) {
     const char* name = i < activation->parameters.size() ? activation->parameters.at(i) : nullptr;
-    if (name == nullptr) return execution_error(fmt::format("{} has {} activation_params", inner.op, values.size()));
+    if (name == nullptr)
+      return wrong_length("attribute 'activation_params'", values.size(), "have at most {}, the parameters of {}", i,
+                          inner.op);
     if (std::string_view(name) == "axis") {
       inner.attributes.push_back(int_attribute(name, static_cast<int64_t>(values[i])));
     } else {
@@ -97,7 +102,8 @@ Result<Tensor> convolved(Context& op, const Tensor& x) {
 
 Status finish_conv(Context& op, Tensor y) {
   if (op.has_input(3)) {
-    if (!(op.input(3).shape() == y.shape())) return execution_error("Z does not have the result's shape");
+    if (!(op.input(3).shape() == y.shape()))
+      return wrong_input(op, 3, "have the shape of the result, {}", y.shape().to_string());
     y = PX_TRY(inner_binary(op, "Add", y, op.input(3)));
   }
   op.set_output(0, PX_TRY(activated_conv(op, y)));
@@ -105,14 +111,15 @@ Status finish_conv(Context& op, Tensor y) {
 }
 
 Status fused_conv_by_parts(Context& op) {
-  if (op.input(1).dtype() != op.input(0).dtype()) return execution_error("X and W have different element types");
+  if (op.input(1).dtype() != op.input(0).dtype())
+    return wrong_input(op, 1, "have the element type of X, {}", name_of(op.input(0).dtype()));
   return finish_conv(op, PX_TRY(convolved(op, op.input(0))));
 }
 
 // X and Y are [N, D1, ..., C]; W as for Conv.
 Status nhwc_conv(Context& op) {
   const int64_t rank = rank_of(op.input(0).shape());
-  if (rank < 3) return execution_error("X must be [N, D1, ..., C]");
+  if (rank < 3) return wrong_input(op, 0, "have rank 3 or more: [N,D1,...,C]");
   std::vector<int64_t> first{0, rank - 1}, last{0};
   for (int64_t axis = 1; axis + 1 < rank; ++axis) first.push_back(axis);
   for (int64_t axis = 2; axis < rank; ++axis) last.push_back(axis);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft's activations and what is fused in front of them, on the host: BiasGelu, FastGelu, QuickGelu,
 // BiasSplitGelu, BiasAdd, BiasDropout. Formulas: onnxruntime's ContribOperators.md.
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/activation.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
@@ -19,8 +18,7 @@ Status biased(Context& op, const Activation& activation) {
   const bool has_bias = op.has_input(1);
   const int64_t columns = dims.empty() ? 1 : dims.back();
   if (has_bias && (dims.empty() || !(op.input(1).shape() == Shape{columns}))) {
-    return execution_error(fmt::format("a bias of shape {} for an input of shape {}", op.input(1).shape().to_string(),
-                                       x.shape().to_string()));
+    return wrong_input(op, 1, "have one element for each column of X, {}", x.shape().to_string());
   }
   const MutableView y = PX_TRY(op.make_output_over(0, x.dtype(), x.shape(), {0}));
   visit_activation(activation, [&](auto apply) {
@@ -54,7 +52,8 @@ struct AddTwo {
 Status bias_add(Context& op) {
   const Tensor& x = op.input(0);
   if (x.shape().rank() != 3 || !(op.input(1).shape() == Shape{x.shape()[2]}) || !(op.input(2).shape() == x.shape()))
-    return execution_error("X must be [N, S, C], the bias [C], the skip as X");
+    return wrong_input(op, 0, "be [N,S,C], bias, {}, be [C] and skip, {}, have the shape of X",
+                       op.input(1).shape().to_string(), op.input(2).shape().to_string());
   const MutableView y = PX_TRY(op.make_output_over(0, x.dtype(), x.shape(), {0, 2}));
   return map<Floats>(op.queue(), AddThree{}, y,
                      std::array<TensorView, 3>{x.view(), op.input(1).view(), op.input(2).view()});
@@ -64,7 +63,7 @@ Status bias_add(Context& op) {
 Status bias_split_gelu(Context& op) {
   const Tensor& x = op.input(0);
   if (x.shape().rank() != 3 || x.shape()[2] % 2 != 0 || !(op.input(1).shape() == Shape{x.shape()[2]}))
-    return execution_error("X must be [N, S, D] with an even D, the bias [D]");
+    return wrong_input(op, 0, "be [N,S,D] with an even D, and bias, {}, be [D]", op.input(1).shape().to_string());
   const int64_t half = x.shape()[2] / 2;
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), Shape{x.shape()[0], x.shape()[1], half}));
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {

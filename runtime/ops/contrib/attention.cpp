@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/contrib/heads.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
@@ -59,7 +60,9 @@ struct ProjectedInputs {
 Status add_bias(Context& op, Tensor& x, const Tensor& bias, int64_t begin) {
   const Ints dims(x.shape());
   const Tensor part = PX_TRY(columns(op, bias, begin, begin + dims[1] * dims[3]));
-  if (part.element_count() != dims[1] * dims[3]) return execution_error("the bias does not fit the heads");
+  if (part.element_count() != dims[1] * dims[3])
+    return wrong_value("the number of elements of the bias", part.element_count(), "be {}, heads times size",
+                       dims[1] * dims[3]);
   const Tensor seen = PX_TRY(reshaped(part, {dims[1], 1, dims[3]}));
   const Tensor wide = PX_TRY(inner_cast(op, seen, x.dtype()));
   x = PX_TRY(inner_binary(op, "Add", x, wide));
@@ -77,7 +80,7 @@ Result<Heads> projected_heads(Context& op, const ProjectedInputs& inputs) {
   const int64_t count = op.integer("num_heads");
   const DType dtype = head_type(op.input(0).dtype());
   const bool all_packed = op.input(0).shape().rank() == 5;
-  if (!all_packed && !op.has_input(1)) return execution_error("keys are missing");
+  if (!all_packed && !op.has_input(1)) return wrong_input(op, 1, "be given unless query is packed, of rank 5");
   const bool kv_packed = !all_packed && op.input(1).shape().rank() == 5;
   Heads heads;
   if (all_packed || kv_packed) {
@@ -87,7 +90,7 @@ Result<Heads> projected_heads(Context& op, const ProjectedInputs& inputs) {
     heads.k = PX_TRY(packed_part(op, packed, count, parts, parts - 2));
     heads.v = PX_TRY(packed_part(op, packed, count, parts, parts - 1));
   } else {
-    if (!op.has_input(2)) return execution_error("values are missing");
+    if (!op.has_input(2)) return wrong_input(op, 2, "be given unless keys and values are packed");
     heads.q = PX_TRY(tokens_of(op, 0, count, dtype));
     heads.k = PX_TRY(tokens_of(op, 1, count, dtype));
     heads.v = PX_TRY(tokens_of(op, 2, count, dtype));
@@ -108,11 +111,11 @@ Status attend_projected(Context& op, const ProjectedInputs& inputs, bool causal)
   heads.shown = op.wants_output(3) ? 2 : -1;
   MaskInputs mask = inputs.mask;
   if (op.has_input(inputs.past_key) != op.has_input(inputs.past_value))
-    return execution_error("past_key and past_value must come together");
+    return wrong_input(op, inputs.past_key, "be given if and only if past_value is given");
   if (op.has_input(inputs.past_key)) {
     const Tensor past_k = PX_TRY(inner_cast(op, op.input(inputs.past_key), heads.k.dtype()));
     const Tensor past_v = PX_TRY(inner_cast(op, op.input(inputs.past_value), heads.v.dtype()));
-    if (past_k.shape().rank() != 4) return execution_error("past_key must have four axes");
+    if (past_k.shape().rank() != 4) return wrong_input(op, inputs.past_key, "have rank 4");
     mask.past = heads.past = past_k.shape()[2];
     heads.k = PX_TRY(joined_rows(op, past_k, heads.k));
     heads.v = PX_TRY(joined_rows(op, past_v, heads.v));
@@ -150,7 +153,8 @@ struct ProjectionInputs {
 // One half of [2, batch, heads, length, size].
 Result<Tensor> half_of_past(Context& op, int64_t input, int64_t half, DType dtype) {
   const Ints dims(op.input(input).shape());
-  if (dims.size() != 5 || dims[0] != 2) return execution_error("past has shape " + op.input(input).shape().to_string());
+  if (dims.size() != 5 || dims[0] != 2)
+    return wrong_input(op, input, "have rank 5 and a first axis of 2, keys and values");
   const Tensor wide = PX_TRY(inner_cast(op, op.input(input), dtype));
   const Tensor index = Tensor::scalar<int64_t>(half);
   return run_inner(op, {"Gather", 13, {int_attribute("axis", 0)}}, {wide, index});
@@ -163,12 +167,17 @@ Status attend_projection(Context& op, const Tensor& input, const Tensor& weights
     return unsupported("past_present_share_buffer: past and present are never one buffer here");
   const int64_t count = op.integer("num_heads");
   const Ints dims(input.shape()), weight_dims(weights.shape());
-  if (dims.size() != 3 || weight_dims.size() != 2 || count < 1) return execution_error("input or weights do not fit");
+  if (dims.size() != 3 || weight_dims.size() != 2 || count < 1)
+    return execution_error(fmt::format(
+        "input is {}, weights {} and num_heads {}; they must be [batch,length,hidden], [hidden,columns] and 1 or more",
+        input.shape().to_string(), weights.shape().to_string(), count));
   Ints widths = op.find_integers("qkv_hidden_sizes").value_or(Ints{});
   if (widths.empty()) widths = Ints(3, weight_dims[1] / 3);
   if (widths.size() != 3 || widths[0] != widths[1] || widths[0] < 1 || widths[2] < 1 || widths[0] > weight_dims[1] ||
       2 * widths[0] + widths[2] != weight_dims[1])
-    return execution_error("'qkv_hidden_sizes' do not fit the weights");
+    return wrong_attribute("qkv_hidden_sizes", widths,
+                           "be three sizes of 1 or more, the first two equal, whose sum is the columns of weights, {}",
+                           weight_dims[1]);
   Tensor all = PX_TRY(run_inner(op, {"MatMul", 13}, {input, weights}));
   if (op.has_input(inputs.bias)) {
     const Tensor bias = PX_TRY(inner_cast(op, op.input(inputs.bias), all.dtype()));
@@ -199,7 +208,9 @@ Status attend_projection(Context& op, const Tensor& input, const Tensor& weights
   if (!op.wants_output(1)) return {};
   const Ints key_dims(heads.k.shape());
   const Ints stacked{1, key_dims[0], key_dims[1], key_dims[2], key_dims[3]};
-  if (!(heads.v.shape() == heads.k.shape())) return execution_error("present needs keys and values of one size");
+  if (!(heads.v.shape() == heads.k.shape()))
+    return wrong_shape("the values", heads.v.shape(), "have the shape of the keys, {}, for output present",
+                       heads.k.shape().to_string());
   const Tensor k = PX_TRY(reshaped(heads.k, stacked));
   const Tensor v = PX_TRY(reshaped(heads.v, stacked));
   const Tensor present = PX_TRY(run_inner(op, {"Concat", 13, {int_attribute("axis", 0)}}, {k, v}));
@@ -227,23 +238,28 @@ Status quantized_attention(Context& op) {
 Status rotary_embedding(Context& op) {
   const Tensor& x = op.input(0);
   const Ints dims(x.shape());
-  if (op.find_real("scale").value_or(1.0) != 1.0) return unsupported("a scale: what it scales is not said");
-  if (dims.size() != 3 && dims.size() != 4) return execution_error("the input has shape " + x.shape().to_string());
+  if (op.find_real("scale").value_or(1.0) != 1.0)
+    return unsupported(
+        fmt::format("attribute 'scale' is {}; only 1 has a kernel here, as the operator's page does not define another",
+                    *op.find_real("scale")));
+  if (dims.size() != 3 && dims.size() != 4) return wrong_input(op, 0, "have rank 3 or 4");
   const Ints caches(op.input(2).shape());
   if (caches.size() != 2 || !(op.input(3).shape() == op.input(2).shape()))
-    return execution_error("the caches must be matrices of one shape");
+    return wrong_input(op, 2, "have rank 2 and the shape of sin_cache, {}", op.input(3).shape().to_string());
   const int64_t batch = dims[0], length = dims[dims.size() == 4 ? 2 : 1], rotated = 2 * caches[1];
   const int64_t asked = op.find_integer("rotary_embedding_dim").value_or(0);
   if (asked != 0 && asked != rotated)
-    return execution_error(fmt::format("rotary_embedding_dim is {}, the caches rotate {}", asked, rotated));
+    return wrong_attribute("rotary_embedding_dim", asked, "be 0 or {}, twice the columns of the caches", rotated);
   Ints positions = all_integers(op.input(1));
   if (positions.size() == 1 && op.input(1).shape().rank() == 1) {
     const int64_t first = positions[0];
-    if (first < 0 || first > caches[0]) return execution_error(fmt::format("position {} is outside the caches", first));
+    if (first < 0 || first > caches[0])
+      return wrong_value("the first position", first, "be in [0, {}], the rows of the caches", caches[0]);
     positions = Ints(batch * length);
     for (int64_t i = 0; i < batch * length; ++i) positions[i] = first + i % length;
   }
-  if (positions.size() != batch * length) return execution_error("position_ids do not fit the input");
+  if (positions.size() != batch * length)
+    return wrong_input(op, 1, "have 1 or {} elements, one for each token", batch * length);
   int64_t heads = op.find_integer("num_heads").value_or(0);
   if (heads == 0 && dims.size() == 3 && rotated > 0) heads = dims[2] / rotated;
   InnerOp inner{"RotaryEmbedding",

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft's sums with a bias as chains of the operators of ai.onnx: BiasSoftmax and, for GPUs, BiasAdd,
 // BiasDropout, BiasSplitGelu. Formulas: onnxruntime's ContribOperators.md.
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
@@ -19,7 +18,8 @@ template <class Gpu>
 Status bias_add_by_parts(OpContext<Gpu>& op) {
   const Tensor& x = op.input(0);
   if (x.shape().rank() != 3 || !(op.input(1).shape() == Shape{x.shape()[2]}) || !(op.input(2).shape() == x.shape()))
-    return execution_error("X must be [N, S, C], the bias [C], the skip as X");
+    return wrong_input(op, 0, "be [N,S,C], bias, {}, be [C] and skip, {}, have the shape of X",
+                       op.input(1).shape().to_string(), op.input(2).shape().to_string());
   const Tensor biased = PX_TRY(inner_binary(op, "Add", x, op.input(1)));
   op.set_output(0, PX_TRY(inner_binary(op, "Add", biased, op.input(2))));
   return {};
@@ -45,7 +45,7 @@ template <class Gpu>
 Status bias_split_gelu_by_parts(OpContext<Gpu>& op) {
   const Tensor& x = op.input(0);
   if (x.shape().rank() != 3 || x.shape()[2] % 2 != 0 || !(op.input(1).shape() == Shape{x.shape()[2]}))
-    return execution_error("X must be [N, S, D] with an even D, the bias [D]");
+    return wrong_input(op, 0, "be [N,S,D] with an even D, and bias, {}, be [D]", op.input(1).shape().to_string());
   const Tensor biased = PX_TRY(inner_binary(op, "Add", x, op.input(1)));
   InnerOp split{"Split", 18, {int_attribute("axis", 2), int_attribute("num_outputs", 2)}};
   split.output_count = 2;
@@ -66,10 +66,10 @@ Status bias_softmax(Context& op) {
   const int64_t rows = product(dims, 0, axis);
   const int64_t columns = product(dims, axis, dims.size());
   const int64_t batches = columns == 0 ? 0 : bias.element_count() / columns;
-  if (columns > 0 && rows > 0 && (batches == 0 || bias.element_count() % columns != 0 || rows % batches != 0)) {
-    return execution_error(fmt::format("a bias of shape {} does not fit data of shape {} from axis {} on",
-                                       bias.shape().to_string(), x.shape().to_string(), axis));
-  }
+  if (columns > 0 && rows > 0 && (batches == 0 || bias.element_count() % columns != 0 || rows % batches != 0))
+    return wrong_shape("the bias", bias.shape(),
+                       "have the shape of data {} from axis {} on, with batches that divide its rows",
+                       x.shape().to_string(), axis);
   if (x.element_count() == 0) {
     PX_TRY(op.make_output(0, x.dtype(), x.shape()));
     return {};

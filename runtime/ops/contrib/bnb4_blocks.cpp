@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/checked_math.h"
+#include "inspector/model/rule_errors.h"
 
 namespace parallax::runtime {
 namespace {
@@ -38,10 +39,13 @@ Result<Bnb4Blocks> bnb4_blocks(const OpCall& op) {
   const int64_t type = op.integer("quant_type");
   const auto count = checked_mul(n, k);
   if (n < 1 || k < 1 || size < 1 || !count.has_value() || type < 0 || type > 1)
-    return execution_error(fmt::format("N {}, K {}, block_size {}, quant_type {}", n, k, size, type));
+    return execution_error(fmt::format(
+        "N is {}, K {}, block_size {} and quant_type {}; they must be 1 or more, quant_type 0 or 1", n, k, size, type));
   if (op.input(1).element_count() != *count / 2 + *count % 2 ||
       op.input(2).element_count() != *count / size + (*count % size != 0 ? 1 : 0))
-    return execution_error("B and absmax do not hold N * K weights");
+    return wrong_input(
+        op, 1, "hold the N * K ({}) weights, two in an element, and absmax, {}, one number for each block of {}",
+        *count, op.input(2).shape().to_string(), size);
   return Bnb4Blocks{n, k, size, op.find_integer("transB").value_or(1) != 0, type == 0 ? kFp4 : kNf4};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft's older forms of operators that ai.onnx has, run as those: ExpandDims, GatherND, GridSample, Pad,
 // Range, ReduceSumInteger, Rfft, SampleOp, TorchEmbedding, Trilu, Unique; and IsAllFinite by its parts.
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
@@ -25,10 +26,10 @@ Status grid_sample(Context& op) {
 Status pad(Context& op) {
   const Tensor& pads = op.input(1);
   if (pads.shape().rank() > 2 || (pads.shape().rank() == 2 && pads.shape()[0] != 1))
-    return execution_error("pads has shape " + pads.shape().to_string());
+    return wrong_input(op, 1, "have rank 1, or be [1,length]");
   std::vector<Value> inputs{op.value(0), pads.reshaped(Shape{pads.element_count()})};
   if (op.has_input(2)) {
-    if (op.input(2).element_count() != 1) return execution_error("value must be one number");
+    if (op.input(2).element_count() != 1) return wrong_input(op, 2, "be one number");
     inputs.emplace_back(op.input(2).reshaped(Shape{}));
   }
   return run_as(op, {"Pad", 13, passed_on(op, {"mode"})}, inputs);
@@ -40,7 +41,7 @@ Status range(Context& op) {
   for (int64_t index = 0; index < 3; ++index) {
     Tensor number = Tensor::scalar<int64_t>(1);
     if (op.has_input(index)) number = op.input(index);
-    if (number.element_count() != 1) return execution_error("start, limit and delta are one number each");
+    if (number.element_count() != 1) return wrong_input(op, index, "be one number");
     number = PX_TRY(inner_cast(op, number.reshaped(Shape{}), op.input(0).dtype()));
     inputs.emplace_back(std::move(number));
   }
@@ -64,10 +65,10 @@ Status sample(Context& op) {
 // [..., n] to [..., n / 2 + 1, 2].
 Status rfft(Context& op) {
   if (op.integer("normalized") != 0 || op.integer("onesided") != 1 || op.integer("signal_ndim") != 1)
-    return unsupported("normalized, onesided and signal_ndim must be 0, 1 and 1");
+    return unsupported("normalized, onesided or signal_ndim is another than 0, 1 and 1; only these have a kernel here");
   const Tensor& x = op.input(0);
   const Ints dims(x.shape());
-  if (dims.empty()) return execution_error("X must have an axis");
+  if (dims.empty()) return wrong_input(op, 0, "have rank 1 or more");
   const int64_t n = dims.back();
   const Tensor wide = PX_TRY(inner_cast(op, x, DType::float64));
   const Tensor rows = wide.reshaped(Shape{product(dims, 0, dims.size() - 1), n, 1});
@@ -92,7 +93,7 @@ Status expand_dims(Context& op) {
 }
 
 Status embedding(Context& op) {
-  if (op.input(0).shape().rank() != 2) return execution_error("weight must be a matrix");
+  if (op.input(0).shape().rank() != 2) return wrong_input(op, 0, "have rank 2");
   Tensor rows = PX_TRY(run_inner(op, {"Gather", 13, {int_attribute("axis", 0)}}, {op.value(0), op.value(1)}));
   op.set_output(0, std::move(rows));
   return {};
@@ -114,7 +115,7 @@ Status trilu(Context& op) {
 
 // The values in the order in which they first occur, where each element's value is, and counts.
 Status unique(Context& op) {
-  if (op.input(0).shape().rank() != 1) return execution_error("x must be a vector");
+  if (op.input(0).shape().rank() != 1) return wrong_input(op, 0, "have rank 1");
   InnerOp inner{"Unique", 11, {int_attribute("sorted", 0)}};
   inner.output_count = 4;
   const Value x = op.value(0);
@@ -128,7 +129,8 @@ Status unique(Context& op) {
 // The output is true where no element of any input is infinite or NaN, or of the one kind asked for.
 Status is_all_finite(Context& op) {
   const bool infinities = op.integer("isnan_only") == 0, nans = op.integer("isinf_only") == 0;
-  if (!infinities && !nans) return execution_error("isinf_only and isnan_only are both set");
+  if (!infinities && !nans)
+    return execution_error("attributes 'isinf_only' and 'isnan_only' are both set; at most one must be");
   Tensor found = Tensor::scalar<int32_t>(0);
   for (int64_t input = 0; input < op.input_count(); ++input) {
     if (op.input(input).element_count() == 0) continue;

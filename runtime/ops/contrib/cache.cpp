@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "inspector/base/thread_pool.h"
+#include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
 #include "runtime/device/cpu/blocks.h"
@@ -24,21 +23,25 @@ Result<CacheFormat> CacheFormat::create(const OpCall& op, int64_t past, int64_t 
   const bool is_plain = is_floating(format.dtype_) && bits_of(format.dtype_) >= 16;
   if (type == "NONE") {
     if (is_plain) return format;
-    return execution_error(fmt::format("a cache of {} has no quantization type", name_of(format.dtype_)));
+    return wrong_value("the type of a cache without quantization", name_of(format.dtype_),
+                       "be floating of 16 bits or more");
   }
   if (type != "PER_TENSOR" && type != "PER_CHANNEL")
-    return execution_error(fmt::format("the quantization is '{}'", type));
-  if (is_plain) return unsupported("a quantized cache without a past that tells its type");
-  if (!op.has_input(scale)) return execution_error("a quantized cache needs its scale");
+    return wrong_value("the quantization of the cache", type, "be NONE, PER_TENSOR or PER_CHANNEL");
+  if (is_plain) return unsupported("a quantized cache has no past that tells its type; give one, of length 0 at first");
+  if (!op.has_input(scale)) return wrong_input(op, scale, "be given for a quantized cache");
   const int64_t count = op.input(scale).element_count();
   if (count != 1 && (type == "PER_TENSOR" || count != heads * size))
-    return execution_error(fmt::format("{} scales for {} heads of {} elements", count, heads, size));
+    return wrong_input(op, scale, "be one number, or have {} for PER_CHANNEL: {} heads of {} elements", heads * size,
+                       heads, size);
   format.scale_input_ = scale;
   format.scale_count_ = count;
   format.int4_values_ = format.dtype_ == DType::uint8;
   const int64_t bits = op.find_integer("kv_cache_bit_width").value_or(format.int4_values_ ? 4 : 8);
   if (bits != (format.int4_values_ ? 4 : 8) || (format.int4_values_ && size % 2 != 0))
-    return execution_error(fmt::format("{} bits for a cache of {} of {} elements", bits, name_of(format.dtype_), size));
+    return wrong_attribute("kv_cache_bit_width", bits,
+                           "be {} for a cache of {}, of even head size where it is 4 (it is {})",
+                           format.int4_values_ ? 4 : 8, name_of(format.dtype_), size);
   return format;
 }
 
@@ -64,9 +67,9 @@ Result<std::vector<float>> CacheFormat::numbers_of_past(const OpCall& op, int64_
   const Tensor& given = op.input(past);
   const Ints dims(given.shape());
   if (dims.size() != 4 || dims[0] != rows.batch || dims[1] != rows.heads ||
-      dims[3] * (int4_values_ ? 2 : 1) != rows.size || dims[2] > rows.capacity) {
-    return execution_error("a past of shape " + given.shape().to_string() + " does not fit the new tokens");
-  }
+      dims[3] * (int4_values_ ? 2 : 1) != rows.size || dims[2] > rows.capacity)
+    return wrong_input(op, past, "be [{},{},at most {},{}], to be joined with the new tokens", rows.batch, rows.heads,
+                       rows.capacity, rows.size / (int4_values_ ? 2 : 1));
   std::vector<float> numbers(static_cast<size_t>(given.element_count()));
   const int64_t matrix = element_strides(given)[1], count = dims[2] * dims[3];
   for (int64_t head = 0; head < dims[0] * dims[1]; ++head)

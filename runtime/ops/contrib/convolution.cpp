@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with something fused to them on the host: com.microsoft FusedConv, and our own Conv with more
 // activations.
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/products/gemm.h"
 #include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/contributed.h"
@@ -24,7 +25,8 @@ Result<Tensor> inner_conv(Context& op, const Tensor& x) {
 
 Status finish(Context& op, Tensor y, const Activation& activation) {
   if (op.has_input(3)) {
-    if (!(op.input(3).shape() == y.shape())) return execution_error("Z does not have the result's shape");
+    if (!(op.input(3).shape() == y.shape()))
+      return wrong_input(op, 3, "have the shape of the result, {}", y.shape().to_string());
     y = PX_TRY(inner_binary(op, "Add", y, op.input(3)));
   }
   const MutableView out = PX_TRY(op.make_output(0, y.dtype(), y.shape()));
@@ -35,7 +37,8 @@ Status finish(Context& op, Tensor y, const Activation& activation) {
 }
 
 Status fused_conv(Context& op) {
-  if (op.input(1).dtype() != op.input(0).dtype()) return execution_error("X and W have different element types");
+  if (op.input(1).dtype() != op.input(0).dtype())
+    return wrong_input(op, 1, "have the element type of X, {}", name_of(op.input(0).dtype()));
   const bool is_empty = op.input(0).element_count() == 0 || op.input(1).element_count() == 0;
   if (op.input(0).dtype() == DType::float32 && !is_empty) return host_convolution(op);
   const Activation activation = PX_TRY(activation_of_conv(op));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/tabulate.h"
 #include "runtime/device/gpu/element_of.h"
@@ -20,7 +21,9 @@ Status unfold(OpContext<Device>& op) {
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("dim"), dims.size()));
   const int64_t size = op.integer("size"), step = op.integer("step");
   if (size < 1 || step < 1 || size > dims[axis])
-    return execution_error(fmt::format("size {} and step {} along an axis of {}", size, step, dims[axis]));
+    return execution_error(fmt::format(
+        "attribute 'size' is {} and 'step' is {}; they must be 1 or more, and size at most {}, that of axis {}", size,
+        step, dims[axis], axis));
   Ints strides = row_major_strides(dims);
   strides.push_back(strides[axis]);
   strides[axis] *= step;
@@ -83,13 +86,15 @@ Status crop_and_resize(OpContext<Device>& op) {
   const Ints feature_map(op.input(0).shape()), boxes(op.input(1).shape());
   const Ints batches = PX_TRY(op.integers_of_input(2)), size = PX_TRY(op.integers_of_input(3));
   const std::string mode = op.text("mode");
-  if (mode != "bilinear" && mode != "nearest") return execution_error("attribute 'mode' is '" + mode + "'");
+  if (mode != "bilinear" && mode != "nearest") return wrong_attribute("mode", mode, "be bilinear or nearest");
   if (feature_map.size() != 4 || boxes.size() != 2 || boxes[1] != 4 || batches.size() != boxes[0] || size.size() != 2 ||
       size[0] < 1 || size[1] < 1)
-    return execution_error("X, rois and crop_size do not fit");
+    return wrong_input(
+        op, 1, "be [n,4] for batch_indices of n ({}), X of rank 4 ({}) and a positive crop_size of two entries ({})",
+        batches.size(), op.input(0).shape().to_string(), dims_text(size));
   for (int64_t batch : batches) {
     if (batch < 0 || batch >= feature_map[0])
-      return execution_error(fmt::format("batch index {} of {}", batch, feature_map[0]));
+      return wrong_value("an entry of batch_indices", batch, "be in [0, {}), the batch of X", feature_map[0]);
   }
   const MutableView y =
       PX_TRY(op.make_output(0, op.input(0).dtype(), shape_of({boxes[0], feature_map[1], size[0], size[1]})));

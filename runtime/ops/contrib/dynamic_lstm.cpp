@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft's DynamicQuantizeLSTM: an LSTM of one step after the other, whose H is quantized before each.
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
@@ -41,7 +40,8 @@ Result<Tensor> weights_of(Context& op, int64_t codes, int64_t scale, int64_t zer
     const int64_t count = op.input(index).element_count() / op.input(codes).shape()[0];
     if (op.input(index).shape().rank() == 0 || op.input(index).shape()[0] != op.input(codes).shape()[0] ||
         (count != 1 && count != own.shape()[2]))
-      return execution_error(fmt::format("input {} must have one number a direction or a column", index));
+      return wrong_input(op, index, "have one element for each direction, or for each of its {} columns",
+                         own.shape()[2]);
     const Tensor part = PX_TRY(part_at(op, op.input(index), direction));
     parameters[index == scale ? 0 : 1] = Value(part.reshaped(count == 1 ? Shape{} : Shape{count}));
   }
@@ -60,11 +60,11 @@ struct LstmSizes {
 Result<LstmSizes> lstm_sizes(Context& op) {
   const Shape& x = op.input(0).shape();
   const Shape& r = op.input(2).shape();
-  if (x.rank() != 3 || r.rank() != 3) return execution_error("X, W and R must have 3 axes");
+  if (x.rank() != 3 || r.rank() != 3) return wrong_input(op, x.rank() != 3 ? 0 : 2, "have rank 3");
   LstmSizes sizes{.steps = x[0], .batch = x[1], .inputs = x[2], .hidden = r[1], .lengths = Ints(x[1], x[0])};
   const std::string direction = op.text("direction");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
-    return execution_error("attribute 'direction' is '" + direction + "'");
+    return wrong_attribute("direction", direction, "be forward, reverse or bidirectional");
   sizes.directions = direction == "bidirectional" ? 2 : 1;
   sizes.reverse_only = direction == "reverse";
   const int64_t width = 4 * sizes.hidden;
@@ -77,14 +77,14 @@ Result<LstmSizes> lstm_sizes(Context& op) {
                                               {7, Shape{sizes.directions, 3 * sizes.hidden}}};
   for (const auto& [index, shape] : wanted) {
     if (op.has_input(index) && op.input(index).shape() != shape)
-      return execution_error(
-          fmt::format("input {} is {}, needed is {}", index, op.input(index).shape().to_string(), shape.to_string()));
+      return wrong_input(op, index, "have shape {}", shape.to_string());
   }
   if (op.has_input(4)) sizes.lengths = PX_TRY(op.integers_of_input(4));
   if (sizes.lengths.size() != sizes.batch)
-    return execution_error("sequence_lens must have one length for each batch entry");
+    return wrong_input(op, 4, "have {} elements, one length for each batch entry", sizes.batch);
   for (const int64_t length : sizes.lengths) {
-    if (length < 0 || length > sizes.steps) return execution_error(fmt::format("a sequence length is {}", length));
+    if (length < 0 || length > sizes.steps)
+      return wrong_value("a length in sequence_lens", length, "be in [0, {}], the number of steps", sizes.steps);
     sizes.ends_differ = sizes.ends_differ || length < sizes.steps;
   }
   return sizes;
@@ -96,13 +96,15 @@ Result<std::vector<Attribute>> step_attributes(const Context& op, const LstmSize
   const bool has_parameters = find_attribute(op.node(), "activation_alpha") != nullptr ||
                               find_attribute(op.node(), "activation_beta") != nullptr;
   if (has_parameters && sizes.directions == 2)
-    return unsupported("attributes activation_alpha and activation_beta of two directions");
+    return unsupported(
+        "activation_alpha or activation_beta is given for two directions; only one direction has a kernel here");
   attributes.push_back(int_attribute("hidden_size", sizes.hidden));
   const Attribute* given = find_attribute(op.node(), "activations");
   const auto* names = given == nullptr ? nullptr : std::get_if<std::vector<std::string>>(&given->value);
   if (names == nullptr || names->empty()) return attributes;
   const auto own = static_cast<size_t>(3 * direction);
-  if (names->size() < own + 3) return execution_error(fmt::format("{} activations are given", names->size()));
+  if (names->size() < own + 3)
+    return wrong_length("attribute 'activations'", names->size(), "have {} or more, three for each direction", own + 3);
   const auto first = names->begin() + static_cast<ptrdiff_t>(own);
   attributes.push_back(strings_attribute("activations", {first, first + 3}));
   return attributes;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft's embeddings and normalizations that are chains of the operators of ai.onnx: EmbedLayerNormalization,
 // QEmbedLayerNormalization, GroupNorm, SkipGroupNorm. Definitions: ContribOperators.md.
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
@@ -19,10 +18,11 @@ using Context = ChainContext;
 Result<Tensor> embeddings(Context& op, int64_t table, int64_t hidden, const Tensor& rows) {
   const Shape& shape = op.input(table).shape();
   if (shape.rank() != 2 || shape[1] != hidden)
-    return execution_error(
-        fmt::format("input {} has shape {}, the hidden size is {}", table, shape.to_string(), hidden));
+    return wrong_input(op, table, "have rank 2 and {} columns, the hidden size", hidden);
   for (int64_t row : all_integers(rows)) {
-    if (row < 0 || row >= shape[0]) return execution_error(fmt::format("row {} of {} embeddings", row, shape[0]));
+    if (row < 0 || row >= shape[0])
+      return wrong_value("the row of an embedding", row, "be in [0, {}), the rows of {}", shape[0],
+                         input_name(op, table));
   }
   const Tensor found = PX_TRY(run_inner(op, {"Gather", 13, {int_attribute("axis", 0)}}, {op.input(table), rows}));
   return inner_cast(op, found, DType::float32);
@@ -32,7 +32,8 @@ Result<Tensor> embeddings(Context& op, int64_t table, int64_t hidden, const Tens
 Result<Tensor> positions_of(Context& op, const Shape& ids) {
   if (op.has_input(8)) {
     const int64_t count = op.input(8).element_count();
-    if (count != ids.element_count() && count != ids[1]) return execution_error("position_ids do not fit input_ids");
+    if (count != ids.element_count() && count != ids[1])
+      return wrong_input(op, 8, "have the shape of input_ids, {}, or of one row of it", ids.to_string());
     return op.input(8).reshaped(Shape{count == ids.element_count() ? ids[0] : 1, ids[1]});
   }
   std::vector<int64_t> locations;
@@ -45,7 +46,8 @@ Status set_mask_index(Context& op, const Shape& ids) {
   std::vector<int32_t> lengths(static_cast<size_t>(ids[0]), 0);
   if (op.has_input(7)) {
     const Ints mask = all_integers(op.input(7));
-    if (mask.size() != ids.element_count()) return execution_error("the mask does not fit input_ids");
+    if (mask.size() != ids.element_count())
+      return wrong_input(op, 7, "have the shape of input_ids, {}", ids.to_string());
     for (int64_t i = 0; i < mask.size(); ++i) lengths.data()[i / ids[1]] += mask[i] == 1 ? 1 : 0;
   }
   op.set_output(1, Tensor::vector<int32_t>(lengths));
@@ -55,7 +57,7 @@ Status set_mask_index(Context& op, const Shape& ids) {
 Status embed_layer_norm(Context& op) {
   const Shape& ids = op.input(0).shape();
   const Shape& table = op.input(2).shape();
-  if (ids.rank() != 2 || table.rank() != 2) return execution_error("input_ids and the word table must have two axes");
+  if (ids.rank() != 2 || table.rank() != 2) return wrong_input(op, ids.rank() != 2 ? 0 : 2, "have rank 2");
   const int64_t hidden = table[1];
   const DType dtype = op.input(2).dtype();
   Tensor sum = PX_TRY(embeddings(op, 2, hidden, op.input(0)));
@@ -63,7 +65,7 @@ Status embed_layer_norm(Context& op) {
   const Tensor placed = PX_TRY(embeddings(op, 3, hidden, positions));
   sum = PX_TRY(inner_binary(op, "Add", sum, placed));
   if (op.has_input(1) && op.has_input(4)) {
-    if (!(op.input(1).shape() == ids)) return execution_error("segment_ids do not fit input_ids");
+    if (!(op.input(1).shape() == ids)) return wrong_input(op, 1, "have the shape of input_ids, {}", ids.to_string());
     const Tensor segments = PX_TRY(embeddings(op, 4, hidden, op.input(1)));
     sum = PX_TRY(inner_binary(op, "Add", sum, segments));
   }
@@ -84,7 +86,8 @@ Status quantized_embedding(Context& op) {
       inputs.emplace_back();
       continue;
     }
-    if (!op.has_input(8 + part)) return execution_error(fmt::format("the scale of input {} is missing", 2 + part));
+    if (!op.has_input(8 + part))
+      return wrong_input(op, 8 + part, "be given as the scale of {}", input_name(op, 2 + part));
     const Tensor real = PX_TRY(real_values(op, {2 + part, 8 + part, 13 + part}));
     inputs.emplace_back(PX_TRY(inner_cast(op, real, DType::float32)));
   }
@@ -107,10 +110,11 @@ Status group_norm_of(Context& op, const Tensor& sums) {
   if (last) x = PX_TRY(inner_transpose(op, x, {0, 3, 1, 2}));
   const int64_t channels = x.shape()[1];
   if (groups <= 0 || channels % groups != 0)
-    return execution_error(fmt::format("{} channels cannot be split into {} groups", channels, groups));
-  if (activation != 0 && activation != 1) return execution_error(fmt::format("activation is {}", activation));
+    return wrong_attribute("groups", groups, "be 1 or more and divide the {} channels", channels);
+  if (activation != 0 && activation != 1) return wrong_attribute("activation", activation, "be 0 or 1");
   const auto by_channel = [&](int64_t input) -> Result<Tensor> {
-    if (op.input(input).element_count() != channels) return execution_error("gamma or beta do not fit the channels");
+    if (op.input(input).element_count() != channels)
+      return wrong_input(op, input, "have {} elements, one for each channel", channels);
     return inner_cast(op, op.input(input).reshaped(Shape{channels}), DType::float32);
   };
   const Tensor gamma = PX_TRY(by_channel(1)), beta = PX_TRY(by_channel(2));
@@ -128,7 +132,7 @@ Status group_norm_of(Context& op, const Tensor& sums) {
 }
 
 Status group_norm(Context& op) {
-  if (op.input(0).shape().rank() != 4) return execution_error("X must have four axes");
+  if (op.input(0).shape().rank() != 4) return wrong_input(op, 0, "have rank 4");
   return group_norm_of(op, op.input(0));
 }
 
@@ -136,7 +140,7 @@ Status group_norm(Context& op) {
 Status skip_group_norm(Context& op) {
   const Tensor& x = op.input(0);
   const Tensor& skip = op.input(3);
-  if (x.shape().rank() != 4) return execution_error("X must have four axes");
+  if (x.shape().rank() != 4) return wrong_input(op, 0, "have rank 4");
   const bool last = op.integer("channels_last") != 0;
   const int64_t channels = x.shape()[last ? 3 : 1];
   const auto by_channel = [&](int64_t batch) {
@@ -144,18 +148,20 @@ Status skip_group_norm(Context& op) {
   };
   Tensor added = skip;
   if (skip.shape().rank() == 2) {
-    if (skip.shape()[1] != channels) return execution_error("the skip does not fit X");
+    if (skip.shape()[1] != channels)
+      return wrong_input(op, 3, "be [batch,{}], the channels of X, or have the shape of X", channels);
     added = skip.reshaped(by_channel(skip.shape()[0]));
   }
   added = PX_TRY(inner_cast(op, added, DType::float32));
   Tensor wide = PX_TRY(inner_cast(op, x, DType::float32));
   wide = PX_TRY(inner_binary(op, "Add", wide, added));
   if (op.has_input(4)) {
-    if (op.input(4).element_count() != channels) return execution_error("the bias does not fit X");
+    if (op.input(4).element_count() != channels)
+      return wrong_input(op, 4, "have {} elements, one for each channel", channels);
     const Tensor bias = PX_TRY(inner_cast(op, op.input(4).reshaped(by_channel(1)), DType::float32));
     wide = PX_TRY(inner_binary(op, "Add", wide, bias));
   }
-  if (!(wide.shape() == x.shape())) return execution_error("the skip does not fit X");
+  if (!(wide.shape() == x.shape())) return wrong_input(op, 3, "broadcast to the shape of X, {}", x.shape().to_string());
   if (op.wants_output(1)) op.set_output(1, PX_TRY(inner_cast(op, wide, x.dtype())));
   return group_norm_of(op, wide);
 }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/math.h"
@@ -79,7 +80,7 @@ struct Layer {
 
   static Result<Layer> create(OpContext<Device>& op, int64_t input) {
     const Shape& shape = op.input(input).shape();
-    if (shape.rank() != 3) return execution_error(fmt::format("input {} has shape {}", input, shape.to_string()));
+    if (shape.rank() != 3) return wrong_input(op, input, "have rank 3: [experts,out,in]");
     Layer layer;
     layer.experts = shape[0];
     layer.out = shape[1];
@@ -87,7 +88,8 @@ struct Layer {
     layer.weights = PX_TRY(converted<float>(op.queue(), op.input(input).view(), op.is_constant(input)));
     if (!op.has_input(input + 1)) return layer;
     if (op.input(input + 1).element_count() != layer.experts * layer.out)
-      return execution_error(fmt::format("the bias of input {} does not fit", input));
+      return wrong_input(op, input + 1, "have {} elements: {} experts of {} outputs", layer.experts * layer.out,
+                         layer.experts, layer.out);
     layer.bias = PX_TRY(converted<float>(op.queue(), op.input(input + 1).view(), op.is_constant(input + 1)));
     return layer;
   }
@@ -208,7 +210,8 @@ Result<Gate> read_gate(const OpCall& op) {
   const std::string name = op.text("activation_type");
   const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations),
                                    [&](const auto& each) { return each.first == name; });
-  if (found == std::end(kActivations)) return execution_error("activation_type is '" + name + "'");
+  if (found == std::end(kActivations))
+    return wrong_attribute("activation_type", name, "be identity, relu, gelu, silu or swiglu");
   Gate gate;
   gate.activation = found->second;
   gate.fusion = op.integer("swiglu_fusion");
@@ -216,7 +219,9 @@ Result<Gate> read_gate(const OpCall& op) {
   gate.beta = static_cast<float>(op.real("activation_beta"));
   if (const auto limit = op.find_real("swiglu_limit")) gate.limit = static_cast<float>(*limit);
   if (gate.fusion < 0 || gate.fusion > 2 || !(gate.limit >= 0))
-    return execution_error("swiglu_fusion or swiglu_limit is out of range");
+    return execution_error(
+        fmt::format("attribute 'swiglu_fusion' is {} and 'swiglu_limit' is {}; they must be 0, 1 or 2, and 0 or more",
+                    gate.fusion, gate.limit));
   return gate;
 }
 
@@ -229,13 +234,18 @@ Result<Experts<Device>> read_experts(OpContext<Device>& op, int64_t hidden) {
   if (op.has_input(6)) experts.third = PX_TRY(Layer<Device>::create(op, 6));
   const bool is_fused = experts.gate.is_fused();
   if (experts.gate.is_swiglu() && !is_fused && experts.third.experts == 0)
-    return execution_error("swiglu without fusion needs fc3");
+    return wrong_input(op, 6, "be given for swiglu with 'swiglu_fusion' 0");
   const Layer<Device>&first = experts.first, &second = experts.second, &third = experts.third;
   const bool fits = first.in == hidden && second.out == hidden && second.in * (is_fused ? 2 : 1) == first.out &&
                     second.experts == first.experts;
   const bool third_fits = third.experts == 0 ||
                           (!is_fused && third.experts == first.experts && third.in == hidden && third.out == second.in);
-  if (!fits || !third_fits) return execution_error("the experts' layers do not fit each other");
+  if (!fits || !third_fits)
+    return execution_error(
+        fmt::format("the experts' layers are [experts,out,in] [{},{},{}], [{},{},{}] and [{},{},{}]; they must lead "
+                    "from hidden size {} back to it, with as many experts each",
+                    first.experts, first.out, first.in, second.experts, second.out, second.in, third.experts, third.out,
+                    third.in, hidden));
   return experts;
 }
 
@@ -273,14 +283,16 @@ Status run_experts(OpContext<Device>& op, const Experts<Device>& experts, const 
 template <class Device>
 Status mixture_of_experts(OpContext<Device>& op) {
   const Ints dims(op.input(0).shape());
-  if (dims.size() < 2 || dims.size() > 3) return execution_error("input has shape " + op.input(0).shape().to_string());
+  if (dims.size() < 2 || dims.size() > 3) return wrong_input(op, 0, "have rank 2 or 3");
   if (op.integer("use_sparse_mixer") != 0)
-    return unsupported("use_sparse_mixer: the operator's page does not define it");
+    return unsupported(
+        "attribute 'use_sparse_mixer' is set; only 0 has a kernel here, as the operator's page does not define it");
   const int64_t hidden = dims.back(), tokens = product(dims, 0, dims.size() - 1);
   const Experts<Device> experts = PX_TRY(read_experts(op, hidden));
   const int64_t count = experts.first.experts, k = op.integer("k");
-  if (!(Ints(op.input(1).shape()) == Ints{tokens, count})) return execution_error("the router's input does not fit");
-  if (k < 1 || k > count) return execution_error(fmt::format("k is {} of {} experts", k, count));
+  if (!(Ints(op.input(1).shape()) == Ints{tokens, count}))
+    return wrong_input(op, 1, "be [{},{}], tokens and experts", tokens, count);
+  if (k < 1 || k > count) return wrong_attribute("k", k, "be in [1, {}], the number of experts", count);
   const MutableView y = PX_TRY(op.make_output(0, op.input(0).dtype(), op.input(0).shape()));
   if (y.element_count() == 0) return {};
   const Routes routes = route(floats_of(op.input(1)), tokens, count, k, op.integer("normalize_routing_weights") != 0);

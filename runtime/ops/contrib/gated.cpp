@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft's gates and the projections after them: GatedAdd, GatedRMSNorm, BranchwiseRMSNorm, ScaledSiLU,
 // MatMulNBitsMlp, MatMulNBitsQkv, as chains of the operators of ai.onnx. Definitions: ContribOperators.md.
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
@@ -23,7 +22,7 @@ Result<Tensor> activated_gate(Context& op, const Tensor& gate) {
   if (name == "relu") return run_inner(op, {"Relu", 14}, {gate});
   if (name == "gelu") return run_inner(op, {"Gelu", 20}, {gate});
   if (name != "silu" && name != "swish" && name != "sigmoid")
-    return execution_error("attribute 'activation' is '" + name + "'");
+    return wrong_attribute("activation", name, "be relu, gelu, silu, swish or sigmoid");
   const Tensor share = PX_TRY(run_inner(op, {"Sigmoid", 13}, {gate}));
   return name == "sigmoid" ? Result<Tensor>(share) : inner_binary(op, "Mul", gate, share);
 }
@@ -32,7 +31,9 @@ Result<Tensor> activated_gate(Context& op, const Tensor& gate) {
 Status gated_add(Context& op) {
   const Tensor gated = PX_TRY(inner_binary(op, "Mul", op.input(1), op.input(2)));
   Tensor y = PX_TRY(inner_binary(op, "Add", op.input(0), gated));
-  if (!(y.shape() == op.input(0).shape())) return execution_error("Y or the gate do not fit X");
+  if (!(y.shape() == op.input(0).shape()))
+    return wrong_input(op, 1, "broadcast with the gate, {}, to the shape of X, {}", op.input(2).shape().to_string(),
+                       op.input(0).shape().to_string());
   op.set_output(0, std::move(y));
   return {};
 }
@@ -54,7 +55,8 @@ Status gated_rms_norm(Context& op) {
   const int64_t size = op.input(1).element_count();
   if (!(op.input(2).shape() == shape) || op.input(1).shape().rank() != 1 || size == 0 || shape.rank() == 0 ||
       dim_of(shape, rank_of(shape) - 1) % size != 0)
-    return execution_error("X " + shape.to_string() + ", scale and gate do not fit together");
+    return wrong_input(op, 0, "have the shape of gate, {}, and a last axis of a multiple of scale, {}, of rank 1",
+                       op.input(2).shape().to_string(), op.input(1).shape().to_string());
   const Tensor x = PX_TRY(inner_cast(op, op.input(0), DType::float32));
   const Tensor scale = PX_TRY(inner_cast(op, op.input(1), DType::float32));
   const Tensor gate = PX_TRY(inner_cast(op, op.input(2), DType::float32));
@@ -72,11 +74,14 @@ Status branchwise_rms_norm(Context& op) {
   const int64_t branches = op.integer("num_branches");
   if (dims.empty() || branches < 0 || (branches == 0 && dims.size() < 2) ||
       (branches > 0 && dims.back() % branches != 0))
-    return execution_error(fmt::format("X {} with num_branches {}", shape.to_string(), branches));
+    return wrong_attribute("num_branches", branches,
+                           "be 0 or more and divide the last axis of X {}, which needs rank 2 where it is 0",
+                           shape.to_string());
   const int64_t count = branches > 0 ? branches : dims[dims.size() - 2];
   const int64_t size = branches > 0 ? dims.back() / branches : dims.back();
   const int64_t given = op.has_input(1) ? op.input(1).element_count() : size;
-  if (given == 0 || (given != size && given != size * count)) return execution_error("the scale does not fit");
+  if (given == 0 || (given != size && given != size * count))
+    return wrong_input(op, 1, "have {} or {} elements: {} for each branch", size, size * count, size);
   if (shape.element_count() == 0) return set_gated(op, op.input(0));
   const Tensor x = PX_TRY(inner_cast(op, op.input(0), DType::float32));
   const std::vector<float> ones(static_cast<size_t>(size), 1.0F);

@@ -6,8 +6,7 @@
 // zeros; smooth_softmax is a head_sink of zeros.
 #include <algorithm>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/growable.h"
 #include "runtime/ops/contrib/cache.h"
 #include "runtime/ops/contrib/group.h"
@@ -49,32 +48,38 @@ Result<GroupShape> group_shape(const OpCall& op) {
   shape.kv_heads = op.integer("kv_num_heads");
   constexpr int64_t kMostHeads = 1 << 20;
   if (shape.heads < 1 || shape.kv_heads < 1 || shape.heads > kMostHeads || shape.heads % shape.kv_heads != 0)
-    return execution_error(fmt::format("num_heads {} and kv_num_heads {} do not fit", shape.heads, shape.kv_heads));
+    return wrong_attribute("num_heads", shape.heads,
+                           "be in [1, {}] and a multiple of 'kv_num_heads' ({}), which must be 1 or more", kMostHeads,
+                           shape.kv_heads);
   const Ints query(op.input(kQuery).shape());
   const int64_t shares = op.has_input(kKey) ? shape.heads : shape.heads + 2 * shape.kv_heads;
   if (query.size() != 3 || query[2] % shares != 0 || (op.has_input(kKey) && !op.has_input(kValue)))
-    return execution_error(
-        fmt::format("query {} does not split into {} heads", op.input(kQuery).shape().to_string(), shares));
+    return wrong_input(op, kQuery,
+                       "be [batch,sequence,hidden] with a hidden size that splits into {} heads; with key comes value",
+                       shares);
   shape.is_causal = op.integer("causal") != 0;
   shape.window = op.integer("local_window_size");
   shape.batch = query[0];
   shape.sequence = query[1];
   shape.size = query[2] / shares;
-  if (op.has_input(kPastKey) != op.has_input(kPastValue)) return execution_error("past_key needs past_value");
+  if (op.has_input(kPastKey) != op.has_input(kPastValue))
+    return wrong_input(op, kPastKey, "be given if and only if past_value is given");
   if (op.has_input(kPastKey) && op.input(kPastKey).shape().rank() == 4) shape.cached = op.input(kPastKey).shape()[2];
   shape.longest = PX_TRY(op.integer_of_input(kTotalLength));
   if (shape.longest < 1 || shape.longest > shape.cached + shape.sequence)
-    return execution_error(fmt::format("total_sequence_length is {} with {} cached and {} new tokens", shape.longest,
-                                       shape.cached, shape.sequence));
+    return wrong_value("total_sequence_length", shape.longest, "be in [1, {}]: {} cached and {} new tokens",
+                       shape.cached + shape.sequence, shape.cached, shape.sequence);
   shape.capacity = std::max({shape.longest, shape.cached, shape.sequence});
   const Ints lengths = PX_TRY(op.integers_of_input(kSeqlensK));
-  if (lengths.size() != shape.batch) return execution_error("seqlens_k needs one length for a sample");
+  if (lengths.size() != shape.batch)
+    return wrong_input(op, kSeqlensK, "have {} elements, one length for each batch entry", shape.batch);
   for (int64_t length : lengths) {
     const int64_t total = length + 1;  // "equivalent to total_sequence_lengths - 1"
     const int64_t past = shape.sequence == shape.longest ? 0 : total - shape.sequence;
     if (total < 1 || total > shape.longest || past < 0 || past > shape.cached)
-      return execution_error(fmt::format("seqlens_k {} with {} new tokens, {} cached and total_sequence_length {}",
-                                         length, shape.sequence, shape.cached, shape.longest));
+      return wrong_value("an entry of seqlens_k", length,
+                         "be in [0, {}), total_sequence_length, and fit {} new and {} cached tokens", shape.longest,
+                         shape.sequence, shape.cached);
     shape.locations.push_back({past, total});
   }
   return shape;
@@ -96,8 +101,7 @@ Result<Tokens> read_tokens(Context& op, const GroupShape& shape) {
   const Ints wanted{shape.batch, shape.sequence, shape.kv_heads * shape.size};
   for (const auto& [input, target] : {std::pair{kKey, &tokens.k}, std::pair{kValue, &tokens.v}}) {
     if (!(Ints(op.input(input).shape()) == wanted))
-      return execution_error(
-          fmt::format("input {} has shape {}", static_cast<int64_t>(input), op.input(input).shape().to_string()));
+      return wrong_input(op, static_cast<int64_t>(input), "have shape {}", dims_text(wanted));
     const Tensor wide = PX_TRY(inner_cast(op, op.input(input), DType::float32));
     *target = PX_TRY(part(wide, 0, shape.kv_heads));
   }
@@ -105,7 +109,8 @@ Result<Tokens> read_tokens(Context& op, const GroupShape& shape) {
 }
 
 Status normalize_heads(Context& op, Tokens& tokens) {
-  if (op.has_input(kQNorm) != op.has_input(kKNorm)) return execution_error("q_norm_weight needs k_norm_weight");
+  if (op.has_input(kQNorm) != op.has_input(kKNorm))
+    return wrong_input(op, kQNorm, "be given if and only if k_norm_weight is given");
   if (!op.has_input(kQNorm)) return {};
   const InnerOp norm{"RMSNormalization", 23, {float_attribute("epsilon", op.real("qk_norm_epsilon"))}};
   for (const auto& [input, target] : {std::pair{kQNorm, &tokens.q}, std::pair{kKNorm, &tokens.k}}) {
@@ -117,9 +122,10 @@ Status normalize_heads(Context& op, Tokens& tokens) {
 
 Status rotate(Context& op, const GroupShape& shape, Tokens& tokens) {
   if (op.find_integer("do_rotary").value_or(0) == 0) return {};
-  if (!op.has_input(kCosCache) || !op.has_input(kSinCache)) return execution_error("do_rotary needs the two caches");
+  if (!op.has_input(kCosCache) || !op.has_input(kSinCache))
+    return wrong_input(op, op.has_input(kCosCache) ? kSinCache : kCosCache, "be given where 'do_rotary' is set");
   const Ints cache(op.input(kCosCache).shape());
-  if (cache.size() != 2) return execution_error("the caches must be matrices");
+  if (cache.size() != 2) return wrong_input(op, kCosCache, "have rank 2");
   Ints rows;
   for (const CachePosition& location : shape.locations) {
     // The padding after a shorter prompt has no position; onnxruntime leaves it at 0.
@@ -127,7 +133,9 @@ Status rotate(Context& op, const GroupShape& shape, Tokens& tokens) {
       rows.push_back(location.past + s < location.total ? location.past + s : 0);
   }
   if (op.has_input(kPositionIds)) rows = all_integers(op.input(kPositionIds));
-  if (rows.size() != shape.batch * shape.sequence) return execution_error("position_ids do not fit the tokens");
+  if (rows.size() != shape.batch * shape.sequence)
+    return wrong_value("the number of position_ids", rows.size(), "be {}, batch times sequence",
+                       shape.batch * shape.sequence);
   const Tensor ids = Tensor::from<int64_t>(Shape{shape.batch, shape.sequence}, rows);
   const Tensor cosine = PX_TRY(inner_cast(op, op.input(kCosCache), DType::float32));
   const Tensor sine = PX_TRY(inner_cast(op, op.input(kSinCache), DType::float32));
@@ -145,16 +153,18 @@ Result<Tensor> score_bias(Context& op, const GroupShape& shape) {
   if (!op.has_input(kAttentionBias)) return Tensor();
   const Tensor wide = PX_TRY(inner_cast(op, op.input(kAttentionBias), DType::float32));
   const Ints full{shape.batch, shape.heads, shape.sequence, shape.longest};
-  if (wide.shape().rank() != 4) return execution_error("attention_bias must have four axes");
+  if (wide.shape().rank() != 4) return wrong_input(op, kAttentionBias, "have rank 4");
   const Tensor bias = PX_TRY(run_inner(op, {"Expand", 13}, {wide, Tensor::vector<int64_t>(full)}));
-  if (!(Ints(bias.shape()) == full)) return execution_error("attention_bias does not broadcast to the scores");
+  if (!(Ints(bias.shape()) == full))
+    return wrong_input(op, kAttentionBias, "broadcast to the scores, {}", dims_text(full));
   return bias;
 }
 
 // The score of a key without content that each head sees; undefined: none.
 Result<Tensor> head_sinks(Context& op, const GroupShape& shape) {
   if (op.has_input(kHeadSink)) {
-    if (op.input(kHeadSink).element_count() != shape.heads) return execution_error("head_sink needs a number a head");
+    if (op.input(kHeadSink).element_count() != shape.heads)
+      return wrong_input(op, kHeadSink, "have {} elements, one for each head", shape.heads);
     return op.input(kHeadSink);
   }
   if (op.integer("smooth_softmax") != 1) return Tensor();

@@ -2,7 +2,7 @@
 // Chains of the operators of ai.onnx under com.microsoft's attention.
 #include "runtime/ops/contrib/heads.h"
 
-#include <fmt/format.h>
+#include "inspector/model/rule_errors.h"
 
 namespace parallax::runtime {
 namespace {
@@ -16,7 +16,8 @@ Tensor one_integer(int64_t value) { return Tensor::vector<int64_t>(std::span<con
 Result<Tensor> split_heads(Context& op, const Tensor& x, int64_t heads) {
   const Ints dims(x.shape());
   if (dims.size() != 3 || heads < 1 || dims[2] % heads != 0)
-    return execution_error(fmt::format("{} has no {} heads", x.shape().to_string(), heads));
+    return wrong_shape("the tensor of heads", x.shape(), "have rank 3 and a last axis that splits into {} heads",
+                       heads);
   const Tensor seen = PX_TRY(reshaped(x, {dims[0], dims[1], heads, dims[2] / heads}));
   return inner_transpose(op, seen, {0, 2, 1, 3});
 }
@@ -34,8 +35,7 @@ Result<Tensor> columns(Context& op, const Tensor& x, int64_t begin, int64_t end)
 Result<Tensor> packed_part(Context& op, const Tensor& x, int64_t heads, int64_t parts, int64_t part) {
   const Ints dims(x.shape());
   if (dims.size() != 5 || dims[2] != heads || dims[3] != parts)
-    return execution_error(
-        fmt::format("{} is not [batch, length, {} heads, {}, size]", x.shape().to_string(), heads, parts));
+    return wrong_shape("the packed tensor", x.shape(), "be [batch,length,{},{},size]", heads, parts);
   const Tensor own =
       PX_TRY(run_inner(op, {"Gather", 13, {int_attribute("axis", 3)}}, {x, Tensor::scalar<int64_t>(part)}));
   return inner_transpose(op, own, {0, 2, 1, 3});

@@ -3,6 +3,7 @@
 // added, and the Attention of ai.onnx that computes. All in float32 or float64.
 #pragma once
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/inner_op.h"
 
 namespace parallax::runtime {
@@ -11,7 +12,8 @@ namespace parallax::runtime {
 inline Result<Tensor> reshaped(const Tensor& tensor, const Ints& dims) {
   const Shape shape = PX_TRY(shape_of(dims));
   if (shape.element_count() != tensor.element_count())
-    return execution_error("a tensor of shape " + tensor.shape().to_string() + " does not fit " + shape.to_string());
+    return wrong_shape("the tensor", tensor.shape(), "have {} elements to be seen as {}", shape.element_count(),
+                       shape.to_string());
   return tensor.reshaped(shape);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft's products of integers: DynamicQuantizeMatMul, MatMulIntegerToFloat, MatMulInteger16,
 // QGemm.
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
@@ -28,7 +29,7 @@ Status finish_integer_product(Context& op, Tensor y, const Tensor& a_scale, int6
   if (op.has_input(bias)) {
     const Ints dims(y.shape());
     if (dims.empty() || op.input(bias).element_count() != dims.back())
-      return execution_error("the bias must have one value a column");
+      return wrong_input(op, bias, "have one element for each column of the product {}", y.shape().to_string());
     const Tensor added = PX_TRY(inner_cast(op, op.input(bias), DType::float64));
     y = PX_TRY(inner_binary(op, "Add", y, added));
   }
@@ -48,8 +49,8 @@ Status dynamic_quantize_matmul(Context& op) {
 }
 
 Status matmul_integer_to_float(Context& op) {
-  if (op.input(2).element_count() != 1) return execution_error("a_scale must be one number");
-  if (op.has_input(4) && op.input(4).element_count() != 1) return execution_error("a_zero_point must be one number");
+  if (op.input(2).element_count() != 1) return wrong_input(op, 2, "be one number");
+  if (op.has_input(4) && op.input(4).element_count() != 1) return wrong_input(op, 4, "be one number");
   Tensor y = PX_TRY(exact_product(op, op.value(0), op.value(1), value_or_none(op, 4), value_or_none(op, 5)));
   return finish_integer_product(op, std::move(y), op.input(2), 3, 6, op.input(3).dtype());
 }
@@ -69,7 +70,7 @@ Status matmul_integer16(Context& op) {
 // columns of the product, which are rows of B where transB is set. Quantized where y_scale is given.
 Status quantized_gemm(Context& op) {
   const auto matrix = [&](int64_t index, bool transposed) -> Result<Value> {
-    if (op.input(index).shape().rank() != 2) return execution_error("A and B must be matrices");
+    if (op.input(index).shape().rank() != 2) return wrong_input(op, index, "have rank 2");
     if (!transposed) return op.value(index);
     return Value(PX_TRY(inner_transpose(op, op.input(index), {1, 0})));
   };

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/blocks.h"
 #include "runtime/device/cpu/multiversion.h"
 #include "runtime/device/cpu/rows.h"
@@ -151,7 +152,7 @@ Status inverse(OpContext<Device>& op) {
   const Shape& shape = op.input(0).shape();
   const size_t rank = shape.rank();
   if (rank < 2 || shape[rank - 1] != shape[rank - 2])
-    return execution_error("X must hold square matrices, its shape is " + shape.to_string());
+    return wrong_input(op, 0, "have rank 2 or more and two last axes of equal size");
   const MutableView y = PX_TRY(op.make_output(0, op.input(0).dtype(), shape));
   if (y.element_count() == 0) return {};
   const int64_t size = shape[rank - 1], count = y.element_count() / (size * size);

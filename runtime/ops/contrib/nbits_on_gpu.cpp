@@ -4,8 +4,7 @@
 // quantized_products.cpp and tokens.cpp.
 #include <array>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
 #include "runtime/device/cpu/tabulate.h"
@@ -68,7 +67,8 @@ Result<Operands<Device>> operands_of(OpContext<Device>& op, const NBitsBlocks& b
     weights.groups = PX_TRY(op.table(groups));
   }
   if (op.has_input(5)) {
-    if (op.input(5).element_count() != blocks.n) return execution_error("the bias must have one value a column");
+    if (op.input(5).element_count() != blocks.n)
+      return wrong_input(op, 5, "have {} elements, one for each column", blocks.n);
     operands.bias = PX_TRY(floats_of(op, 5));
   }
   return operands;
@@ -102,8 +102,7 @@ template <class Device>
 Result<MutableView> product_rows(OpContext<Device>& op, int64_t n, int64_t k) {
   const Tensor& a = op.input(0);
   Ints dims(a.shape());
-  if (dims.empty() || dims.back() != k)
-    return execution_error(fmt::format("A {} cannot be multiplied by weights of {} rows", a.shape().to_string(), k));
+  if (dims.empty() || dims.back() != k) return wrong_input(op, 0, "have a last axis of {}, the rows of the weights", k);
   const int64_t rows = product(dims, 0, dims.size() - 1);
   dims[dims.size() - 1] = n;
   MutableView y = PX_TRY(op.make_output(0, a.dtype(), shape_of(dims)));

@@ -3,8 +3,7 @@
 // Definition: ContribOperators.md.
 #include <limits>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/find.h"
 #include "runtime/device/cpu/scatter.h"
@@ -68,7 +67,8 @@ Status block_found(OpContext<Device>& op, const LastToken<Device>& last, int64_t
   const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), OutsideVocabulary{vocabulary}, tokens.view()));
   if (bad >= 0) {
     const Tensor read = PX_TRY(op.on_host(tokens));
-    return index_outside(read.template as<int64_t>()[static_cast<size_t>(bad)], vocabulary);
+    return wrong_value("a token of input_ids", read.template as<int64_t>()[static_cast<size_t>(bad)],
+                       "be in [0, {}), the words of scores", vocabulary);
   }
   const MutableView blocked = PX_TRY(op.scratch(DType::float32, Shape{count}));
   constexpr float kBlocked = -std::numeric_limits<float>::infinity();
@@ -82,7 +82,8 @@ Status ngram_repeat_block(OpContext<Device>& op) {
   const Ints ids(op.input(0).shape()), scores(op.input(1).shape());
   const int64_t n = op.integer("ngram_size");
   if (n < 1 || ids.size() != 2 || scores.size() != 2 || ids[0] != scores[0])
-    return execution_error(fmt::format("input_ids, scores and an ngram_size of {} do not fit", n));
+    return wrong_input(op, 0, "be [batch,length], scores, {}, be [batch,words], and 'ngram_size', {}, be 1 or more",
+                       op.input(1).shape().to_string(), n);
   const MutableView y = PX_TRY(op.make_output(0, op.input(1).dtype(), op.input(1).shape()));
   copy_bytes(op.queue(), y.data, op.input(1).view().data, op.input(1).size_bytes());
   if (ids[0] == 0 || n > ids[1]) return {};

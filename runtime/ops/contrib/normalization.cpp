@@ -3,8 +3,7 @@
 // SimplifiedLayerNormalization, which onnxruntime writes into ai.onnx.
 #include <cmath>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/rows.h"
 #include "runtime/ops/contributed.h"
@@ -19,10 +18,8 @@ using Context = OpContext<Cpu>;
 // One input as a row of C, checked to have that many elements.
 template <class C>
 Result<std::vector<C>> row_values(Context& op, int64_t index, int64_t columns) {
-  if (op.input(index).element_count() != columns) {
-    return execution_error(fmt::format("input {} has shape {}, {} values are needed", index,
-                                       op.input(index).shape().to_string(), columns));
-  }
+  if (op.input(index).element_count() != columns)
+    return wrong_input(op, index, "have {} elements, one for each column", columns);
   std::vector<C> values(static_cast<size_t>(columns));
   load_block<C>(op.input(index).dtype(), op.input(index).view().data, 0, 1, columns, values.data());
   return values;
@@ -84,13 +81,13 @@ Status skip_norm_as(Context& op, bool centered, int64_t beta, int64_t bias) {
   const Tensor& x = op.input(0);
   const Tensor& skip = op.input(1);
   const Ints dims(x.shape());
-  if (dims.size() < 2) return execution_error("the input must be [batch, sequence, hidden]");
+  if (dims.size() < 2) return wrong_input(op, 0, "have rank 2 or more");
   const int64_t columns = dims.back();
   const bool is_empty = x.element_count() == 0;
   if (!(is_empty && skip.shape() == x.shape()) &&
       (columns == 0 || skip.element_count() == 0 || x.element_count() % skip.element_count() != 0 ||
        skip.element_count() % columns != 0 || skip.shape()[skip.shape().rank() - 1] != columns))
-    return execution_error("skip " + skip.shape().to_string() + " does not fit " + x.shape().to_string());
+    return wrong_input(op, 1, "broadcast to input, {}, along its first axes", x.shape().to_string());
   RowNorm<C> norm{centered, static_cast<C>(op.real("epsilon"))};
   norm.scale = PX_TRY(row_values<C>(op, 2, columns));
   if (beta >= 0 && op.has_input(beta)) norm.bias = PX_TRY(row_values<C>(op, beta, columns));

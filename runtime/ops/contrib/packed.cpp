@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/contrib/heads.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
@@ -29,13 +30,17 @@ void set_integers(Context& op, int64_t output, const Shape& shape, const Ints& v
 Status remove_padding(Context& op) {
   const Tensor& x = op.input(0);
   const Ints dims(x.shape());
-  if (dims.size() != 3 || op.input(1).element_count() != dims[0]) return execution_error("the inputs do not fit");
+  if (dims.size() != 3 || op.input(1).element_count() != dims[0])
+    return wrong_input(op, 0,
+                       "be [batch,length,hidden], and sequence_token_count, {}, have one element for each batch entry",
+                       op.input(1).shape().to_string());
   const Ints counts = all_integers(op.input(1));
   Ints kept, padding, cumulated{0};
   int64_t longest = 0;
   for (int64_t batch = 0; batch < dims[0]; ++batch) {
     const int64_t count = counts[batch];
-    if (count < 0 || count > dims[1]) return execution_error(fmt::format("{} tokens of {}", count, dims[1]));
+    if (count < 0 || count > dims[1])
+      return wrong_value("an entry of sequence_token_count", count, "be in [0, {}], the length of a sequence", dims[1]);
     for (int64_t location = 0; location < dims[1]; ++location)
       (location < count ? kept : padding).push_back(batch * dims[1] + location);
     cumulated.push_back(cumulated.back() + count);
@@ -55,13 +60,14 @@ Status restore_padding(Context& op) {
   const Tensor& x = op.input(0);
   const Ints dims(x.shape()), offsets(op.input(1).shape());
   if (dims.size() != 2 || offsets.size() != 2 || dims[0] > product(offsets))
-    return execution_error("an input " + x.shape().to_string() + " with token_offset " +
-                           op.input(1).shape().to_string());
+    return wrong_input(op, 0,
+                       "be [tokens,hidden] with at most as many tokens as token_offset, {} of rank 2, has elements",
+                       op.input(1).shape().to_string());
   Ints source(product(offsets), dims[0]);  // a row of zeros after the tokens
   const Ints locations = all_integers(op.input(1));
   for (int64_t token = 0; token < dims[0]; ++token) {
     if (locations[token] < 0 || locations[token] >= source.size())
-      return execution_error(fmt::format("token offset {}", locations[token]));
+      return wrong_value("an entry of token_offset", locations[token], "be in [0, {}), its elements", source.size());
     source[locations[token]] = token;
   }
   const Tensor zeros = PX_TRY(Tensor::zeros(x.dtype(), Shape{1, dims[1]}));
@@ -82,7 +88,7 @@ Result<Tensor> rows_of(Context& op, const Tensor& x, int64_t axis, int64_t begin
 Result<Ints> sequence_begins(const OpCall& op, int64_t input, int64_t tokens) {
   const Ints begins = PX_TRY(op.integers_of_input(input));
   if (begins.empty() || !std::is_sorted(begins.begin(), begins.end()) || begins[0] != 0 || begins.back() != tokens)
-    return execution_error(fmt::format("cumulative_sequence_length must rise from 0 to the {} tokens", tokens));
+    return wrong_input(op, input, "rise from 0 to {}, the number of tokens", tokens);
   return begins;
 }
 
@@ -90,7 +96,7 @@ Result<Ints> sequence_begins(const OpCall& op, int64_t input, int64_t tokens) {
 Result<Tensor> bias_of(Context& op, const Tensor& bias, int64_t sample, int64_t length) {
   Tensor part = bias;
   const Ints dims(bias.shape());
-  if (dims.size() != 4) return execution_error("attention_bias must have four axes");
+  if (dims.size() != 4) return wrong_shape("attention_bias", bias.shape(), "have rank 4");
   if (dims[0] != 1) part = PX_TRY(rows_of(op, part, 0, sample, sample + 1));
   for (const int64_t axis : {2, 3}) {
     if (dims[axis] != 1) part = PX_TRY(rows_of(op, part, axis, 0, length));
@@ -104,11 +110,13 @@ Status attend_packed(Context& op, const Heads& all, const Ints& begins, int64_t 
   const Ints offsets(op.input(token_offset).shape());
   const int64_t batch = begins.size() - 1;
   if (offsets.size() != 2 || offsets[0] != batch)
-    return execution_error("token_offset has shape " + op.input(token_offset).shape().to_string());
+    return wrong_input(op, token_offset, "be [{},length], one row for each sequence", batch);
   std::vector<Value> parts;
   for (int64_t sample = 0; sample < batch; ++sample) {
     const int64_t begin = begins[sample], end = begins[sample + 1];
-    if (end - begin > offsets[1]) return execution_error("a sequence is longer than token_offset says");
+    if (end - begin > offsets[1])
+      return wrong_value(fmt::format("the length of sequence {}", sample), end - begin,
+                         "be at most {}, the columns of token_offset", offsets[1]);
     if (begin == end) continue;
     Heads heads = all;
     for (Tensor* each : {&heads.q, &heads.k, &heads.v}) *each = PX_TRY(rows_of(op, *each, 2, begin, end));
@@ -138,7 +146,9 @@ Result<Tensor> heads_of(Context& op, const Tensor& x, int64_t begin, int64_t wid
 Status packed_attention(Context& op) {
   const Ints dims(op.input(0).shape()), weights(op.input(1).shape());
   if (dims.size() != 2 || weights.size() != 2 || op.input(2).element_count() != weights[1])
-    return execution_error("input, weights and bias do not fit");
+    return wrong_input(
+        op, 0, "be [tokens,hidden], weights, {}, have rank 2, and bias, {}, an element for each of their columns",
+        op.input(1).shape().to_string(), op.input(2).shape().to_string());
   const Tensor x = PX_TRY(inner_cast(op, op.input(0), DType::float32));
   const Tensor w = PX_TRY(inner_cast(op, op.input(1), DType::float32));
   const Tensor b = PX_TRY(inner_cast(op, op.input(2), DType::float32));
@@ -148,7 +158,8 @@ Status packed_attention(Context& op) {
   if (widths.empty()) widths = Ints(3, weights[1] / 3);
   if (widths.size() != 3 || *std::min_element(widths.begin(), widths.end()) < 1 ||
       *std::max_element(widths.begin(), widths.end()) > weights[1] || widths[0] + widths[1] + widths[2] != weights[1])
-    return execution_error("'qkv_hidden_sizes' do not fit the weights");
+    return wrong_attribute("qkv_hidden_sizes", widths,
+                           "be three sizes of 1 or more whose sum is the columns of weights, {}", weights[1]);
   const int64_t count = op.integer("num_heads");
   Heads heads;
   heads.scale = op.find_real("scale").value_or(0.0);
@@ -173,7 +184,7 @@ Status packed_multi_head_attention(Context& op) {
   } else {
     for (int64_t part = 0; part < 3; ++part) {
       if (!op.has_input(part) || op.input(part).shape().rank() != 2)
-        return execution_error(fmt::format("input {} must be [tokens, hidden]", part));
+        return wrong_input(op, part, "have rank 2: [tokens,hidden]");
       const Tensor wide = PX_TRY(inner_cast(op, op.input(part), DType::float32));
       *parts[part] = PX_TRY(heads_of(op, wide, 0, wide.shape()[1], count));
     }
@@ -183,7 +194,9 @@ Status packed_multi_head_attention(Context& op) {
     int64_t begin = 0;
     for (Tensor* part : parts) {
       const int64_t width = part->shape()[1] * part->shape()[3];
-      if (begin + width > bias.element_count()) return execution_error("the bias does not fit the heads");
+      if (begin + width > bias.element_count())
+        return wrong_input(op, 3, "have {} or more elements, one for each column of query, key and value",
+                           begin + width);
       const Tensor own = PX_TRY(columns(op, bias, begin, begin + width));
       const Tensor by_head = PX_TRY(reshaped(own, {part->shape()[1], 1, part->shape()[3]}));
       *part = PX_TRY(inner_binary(op, "Add", *part, by_head));

@@ -3,8 +3,7 @@
 // GatedRelativePositionBias. Definitions: ContribOperators.md.
 #include <cmath>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/ops/contrib/heads.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
@@ -41,7 +40,9 @@ Status relative_position_bias(Context& op) {
   const Buckets bucket_of{table.empty() ? 0 : table[0], op.integer("max_distance"),
                           op.integer("is_bidirectional") != 0};
   if (table.size() != 2 || table[0] < 1 || queries < 0 || keys < 0 || bucket_of.farthest < 1)
-    return execution_error("bias_table " + op.input(0).shape().to_string() + " or the lengths are wrong");
+    return wrong_input(op, 0,
+                       "have rank 2 and rows, for lengths of 0 or more ({}, {}) and a 'max_distance' of 1 or more ({})",
+                       queries, keys, bucket_of.farthest);
   const Shape out = PX_TRY(shape_of({1, table[1], queries, keys}));
   if (out.element_count() == 0) {
     PX_TRY(op.make_output(0, op.input(0).dtype(), out));
@@ -83,12 +84,15 @@ Status gated_relative_position_bias(Context& op) {
   const int64_t count = op.integer("num_heads");
   if (q.size() != 3 || count < 1 || q[2] % count != 0 || w.size() != 2 || w[0] != q[2] / count || w[1] % 2 != 0 ||
       op.input(1).element_count() != q[2] || op.input(4).element_count() != w[1] ||
-      op.input(5).element_count() != count) {
-    return execution_error("query_layer " + op.input(0).shape().to_string() + " and the weights do not fit");
-  }
+      op.input(5).element_count() != count)
+    return wrong_input(op, 0,
+                       "be [batch,length,hidden] and fit num_heads {}, query_bias {}, weight {}, bias {}, eco_a {}",
+                       count, op.input(1).shape().to_string(), op.input(3).shape().to_string(),
+                       op.input(4).shape().to_string(), op.input(5).shape().to_string());
   const Shape scores = PX_TRY(shape_of({q[0], count, q[1], q[1]}));
   const Shape shapes[] = {op.input(2).shape(), scores};
-  if (!(PX_TRY(broadcast_shapes(shapes)) == scores)) return execution_error("rel_pos does not broadcast to the scores");
+  if (!(PX_TRY(broadcast_shapes(shapes)) == scores))
+    return wrong_input(op, 2, "broadcast to the scores, {}", scores.to_string());
   const auto wide = [&](int64_t input) { return inner_cast(op, op.input(input), DType::float32); };
   const Tensor query = PX_TRY(wide(0)), bias = PX_TRY(wide(1)), positions = PX_TRY(wide(2)), eco = PX_TRY(wide(5));
   const Tensor biased = PX_TRY(inner_binary(op, "Add", query, bias));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices with something fused to them: com.microsoft FusedMatMul, TransposeMatMul, FusedMatMulActivation,
 // FusedGemm, GemmFastGelu, and our own Linear.
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/activation.h"
 #include "runtime/device/cpu/products/gemm.h"
 #include "runtime/device/run_memory.h"
@@ -61,7 +60,8 @@ Status multiply_as(Context& op, GemmProblem problem, const Tensor& a, const Tens
 
 Status multiply(Context& op, const MatmulShapes& product, const Tensor& a, const Tensor& b, const Finish& finish) {
   const DType dtype = a.dtype();
-  if (b.dtype() != dtype) return execution_error("A and B have different element types");
+  if (b.dtype() != dtype)
+    return wrong_value("the element type of B", name_of(b.dtype()), "be that of A, {}", name_of(dtype));
   const MutableView out = PX_TRY(op.make_output(0, dtype, product.out));
   if (dtype == DType::float64) return multiply_as<double>(op, product.problem, a, b, finish, out);
   return multiply_as<float>(op, product.problem, a, b, finish, out);

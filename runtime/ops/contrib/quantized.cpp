@@ -7,9 +7,8 @@
 #include <functional>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include "inspector/base/thread_pool.h"
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/int8_lookup_table.h"
 #include "runtime/device/cpu/int8_pairs.h"
 #include "runtime/device/cpu/weight_cache.h"
@@ -155,7 +154,9 @@ Result<Tensor> recoded(Context& op, int64_t input, DType to) {
 // After Y's scale and zero point, three inputs for each tensor.
 Status concat(Context& op) {
   const int64_t count = op.input_count();
-  if (count < 5 || count % 3 != 2) return execution_error("each tensor needs a scale and a zero point");
+  if (count < 5 || count % 3 != 2)
+    return wrong_value("the number of inputs", count,
+                       "be 2 and three for each tensor: itself, its scale, its zero point");
   std::vector<Value> parts;
   const DType dtype = op.input(1).dtype();
   const auto is_of_bytes = [](DType each) { return each == DType::int8 || each == DType::uint8; };
@@ -164,10 +165,11 @@ Status concat(Context& op) {
     are_quantized =
         are_quantized && op.has_input(index) && is_of_bytes(op.input(index).dtype()) && are_single(op, {index + 2});
   for (int64_t index = 2; index < count; index += 3) {
-    if (!op.has_input(index) || !op.has_input(index + 1)) return execution_error("a tensor or its scale is missing");
-    if (op.input(index + 1).element_count() != 1) return execution_error("a scale must be one number");
+    if (!op.has_input(index) || !op.has_input(index + 1))
+      return wrong_input(op, op.has_input(index) ? index + 1 : index, "be given: a tensor to be joined, or its scale");
+    if (op.input(index + 1).element_count() != 1) return wrong_input(op, index + 1, "be one number: a scale");
     if ((dtype_bit(op.input(index).dtype()) & kInts) == 0)
-      return execution_error("a tensor to be joined is not quantized");
+      return wrong_input(op, index, "be of a quantized type, as it is to be joined");
     Tensor part =
         are_quantized ? PX_TRY(recoded(op, index, dtype)) : PX_TRY(real_values(op, {index, index + 1, index + 2}));
     parts.emplace_back(std::move(part));
@@ -265,7 +267,7 @@ std::vector<int64_t> channels_last(int64_t rank) {
 // The operator on x with its channels second.
 Result<Tensor> windowed(Context& op, bool last, const InnerOp& inner, Tensor x, std::vector<Value> more = {}) {
   const int64_t rank = rank_of(x.shape());
-  if (rank < 3) return execution_error("X has shape " + x.shape().to_string());
+  if (rank < 3) return wrong_shape("X", x.shape(), "have rank 3 or more");
   if (last) x = PX_TRY(inner_transpose(op, x, channels_first(rank)));
   std::vector<Value> inputs{std::move(x)};
   inputs.insert(inputs.end(), more.begin(), more.end());

@@ -2,9 +2,8 @@
 // com.microsoft's products with weights of few bits, on the host: MatMulNBits, MatMulBnb4.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "inspector/base/thread_pool.h"
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/blocks.h"
 #include "runtime/device/cpu/products/float_panels.h"
 #include "runtime/device/cpu/products/gemm.h"
@@ -37,8 +36,7 @@ template <class Product>
 Status multiply_by(Context& op, int64_t n, int64_t k, int64_t bias, const Product& product_of) {
   const Tensor& a = op.input(0);
   Ints dims(a.shape());
-  if (dims.empty() || dims.back() != k)
-    return execution_error(fmt::format("A {} cannot be multiplied by weights of {} rows", a.shape().to_string(), k));
+  if (dims.empty() || dims.back() != k) return wrong_input(op, 0, "have a last axis of {}, the rows of the weights", k);
   const int64_t rows = product(dims, 0, dims.size() - 1);
   dims[dims.size() - 1] = n;
   const MutableView y = PX_TRY(op.make_output(0, a.dtype(), shape_of(dims)));
@@ -46,7 +44,7 @@ Status multiply_by(Context& op, int64_t n, int64_t k, int64_t bias, const Produc
   std::vector<float> sums(static_cast<size_t>(rows * n));
   if (rows > 0) PX_TRY(product_of(rows, left.get(), sums.data()));
   if (op.has_input(bias)) {
-    if (op.input(bias).element_count() != n) return execution_error("the bias must have one value a column");
+    if (op.input(bias).element_count() != n) return wrong_input(op, bias, "have {} elements, one for each column", n);
     const auto added = PX_TRY(converted<float>(op.queue(), op.input(bias).view(), false));
     for (int64_t i = 0; i < rows * n; ++i) sums.data()[i] += added.get()[i % n];
   }

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
-
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/tabulate.h"
 #include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/contrib/group.h"
@@ -179,10 +178,9 @@ Source source_or_none(const Tensor& tensor) { return tensor.defined() ? source_o
 Result<Tensor> added_mask(ChainContext& op, const Tensor& mask, const ScoreShape& shape, double filter) {
   const Ints dims(mask.shape());
   const MaskKind kind = mask_kind(dims, shape);
-  if (kind == MaskKind::none) {
-    return execution_error(fmt::format("a mask of shape {} does not fit {} samples, {} queries and {} keys",
-                                       mask.shape().to_string(), shape.batch, shape.queries, shape.keys));
-  }
+  if (kind == MaskKind::none)
+    return wrong_shape("the mask", mask.shape(), "fit {} batch entries, {} queries and {} keys", shape.batch,
+                       shape.queries, shape.keys);
   const bool by_location = kind == MaskKind::by_location;
   const int64_t rows = by_location || kind == MaskKind::by_query ? shape.queries : 1;
   const Tensor given = PX_TRY(op.resident(mask));
@@ -204,7 +202,8 @@ Result<Tensor> extended_numbers(ChainContext& op, const Tensor& past, const Tens
   const Ints dims = past.defined() ? Ints(past.shape()) : Ints{rows.batch, rows.heads, 0, rows.size};
   if (dims.size() != 4 || dims[0] != rows.batch || dims[1] != rows.heads || dims[3] != rows.size ||
       dims[2] > rows.capacity)
-    return execution_error("a past of shape " + past.shape().to_string() + " does not fit the new tokens");
+    return wrong_shape("the past", dims, "be [{},{},at most {},{}], to be joined with the new tokens", rows.batch,
+                       rows.heads, rows.capacity, rows.size);
   const Shape shape = PX_TRY(shape_of({rows.batch, rows.heads, rows.capacity, rows.size}));
   Tensor cache = PX_TRY(op.queue().allocate(DType::float32, shape));
   const IndicesOnDevice kept = PX_TRY(indices_on_device(op, rows.locations, &CachePosition::past));
@@ -224,8 +223,7 @@ FloatsOnDevice floats_at(const Tensor& tensor) { return {reinterpret_cast<const 
 Result<Tensor> units_of_past(ChainContext& op, const QuantizedCache& cache) {
   if (!cache.format.has_int4()) return inner_cast(op, cache.past, DType::float32);
   Ints dims(cache.past.shape());
-  if (dims.size() != 4)
-    return execution_error("a past of shape " + cache.past.shape().to_string() + " does not fit the new tokens");
+  if (dims.size() != 4) return wrong_shape("the past", dims, "have rank 4");
   dims[3] *= 2;
   const Shape shape = PX_TRY(shape_of(dims));
   Tensor units = PX_TRY(op.queue().allocate(DType::float32, shape));

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
 #include "runtime/device/cpu/tabulate.h"
@@ -149,9 +150,13 @@ Status cdist(OpContext<Device>& op) {
   const std::string name = op.text("metric");
   const auto* metric = std::find_if(std::begin(kMetrics<Device>), std::end(kMetrics<Device>),
                                     [&](const NamedMetric<Device>& each) { return each.name == name; });
-  if (metric == std::end(kMetrics<Device>)) return unsupported(fmt::format("the metric '{}'", name));
+  if (metric == std::end(kMetrics<Device>))
+    return unsupported(
+        fmt::format("attribute 'metric' is '{}'; braycurtis, canberra, chebyshev, cityblock, correlation, cosine, "
+                    "euclidean, hamming and sqeuclidean have kernels here",
+                    name));
   if (a.rank() != 2 || b.rank() != 2 || a[1] != b[1])
-    return execution_error(fmt::format("A {} and B {} must be matrices of one width", a.to_string(), b.to_string()));
+    return wrong_input(op, 1, "have rank 2 and the width of A, {}, of rank 2", a.to_string());
   const MutableView y = PX_TRY(op.make_output(0, op.input(0).dtype(), shape_of({a[0], b[0]})));
   return y.element_count() == 0 ? Status{} : metric->run(op, y);
 }
@@ -190,7 +195,8 @@ Status complex_product(OpContext<Device>& op) {
   const Shape& a = op.input(0).shape();
   const Shape& b = op.input(1).shape();
   if (a.rank() == 0 || b.rank() == 0 || a[a.rank() - 1] != 2 || b[b.rank() - 1] != 2)
-    return execution_error("the last axis must hold real and imaginary part");
+    return wrong_input(op, a.rank() == 0 || a[a.rank() - 1] != 2 ? 0 : 1,
+                       "have a last axis of 2: real and imaginary part");
   const Shape shapes[] = {a, b};
   const MutableView y = PX_TRY(op.make_output(0, op.input(0).dtype(), broadcast_shapes(shapes)));
   if (y.element_count() == 0) return {};
@@ -236,7 +242,7 @@ struct RealPart {
 
 Status check_fft(const OpCall& op) {
   if (op.integer("normalized") != 0 || op.integer("onesided") != 1 || op.integer("signal_ndim") != 1)
-    return unsupported("normalized, onesided and signal_ndim must be 0, 1 and 1");
+    return unsupported("normalized, onesided or signal_ndim is another than 0, 1 and 1; only these have a kernel here");
   return {};
 }
 
@@ -246,7 +252,7 @@ Status irfft(OpContext<Device>& op) {
   Ints dims(op.input(0).shape());
   const int64_t rank = dims.size();
   if (rank < 2 || dims[rank - 1] != 2 || dims[rank - 2] < 2)
-    return execution_error("X must be [..., n / 2 + 1, 2], its shape is " + op.input(0).shape().to_string());
+    return wrong_input(op, 0, "be [...,n / 2 + 1,2]: real and imaginary parts");
   const int64_t half = dims[rank - 2], n = 2 * (half - 1), rows = product(dims, 0, rank - 2);
   dims.truncate(rank - 2);
   dims.push_back(n);

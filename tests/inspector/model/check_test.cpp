@@ -121,10 +121,11 @@ std::vector<BadModel> bad_nodes() {
       bad_graph(
           "attribute_of_two_types",
           "node { input: 'x' output: 'y' op_type: 'Softmax' name: 's' attribute { name: 'axis' i: 1 f: 2 type: INT } }",
-          "node 's' (Softmax): attribute 'axis': is of type int but holds float"),
-      bad_graph("graph_attribute_without_graph",
-                "node { input: 'x' output: 'y' op_type: 'If' name: 's' attribute { name: 'then_branch' type: GRAPH } }",
-                "node 's' (If): attribute 'then_branch': is of type graph but holds none"),
+          "node 's' (Softmax): attribute 'axis': is of type int but holds float; both must agree"),
+      bad_graph(
+          "graph_attribute_without_graph",
+          "node { input: 'x' output: 'y' op_type: 'If' name: 's' attribute { name: 'then_branch' type: GRAPH } }",
+          "node 's' (If): attribute 'then_branch': is of type graph but holds none; it must hold a value of its type"),
       bad_graph(
           "reference_outside_function",
           "node { input: 'x' output: 'y' op_type: 'Softmax' name: 's' attribute { name: 'axis' ref_attr_name: 'a' "
@@ -199,7 +200,7 @@ std::vector<BadModel> bad_models() {
        call + "} }" + imports + function + "node { input: 'a' output: 'b' op_type: 'G' domain: 'my' } } " +
            "functions { name: 'G' domain: 'my' input: 'a' output: 'b' node { input: 'a' output: 'b' op_type: 'F' "
            "domain: 'my' } }",
-       "function 'F' calls itself: F -> G -> F"},
+       "function 'F' calls itself: F -> G -> F; functions must not be recursive"},
       {"function_without_body", call + "} }" + imports + function + "}",
        "value 'b' in function 'my.F': is a graph output, but nothing computes it"},
       {"function_twice",

@@ -226,7 +226,7 @@ TEST(Payload, WrongPayloadsAreRefused) {
   refuses("dims: 2 data_type: 9 int32_data: 1 int32_data: 2", "bool of value 2");
   refuses("dims: 1 data_type: 9 raw_data: '\\007'", "bool of value 7");
   refuses("dims: 1 data_type: 1 float_data: 1 raw_data: '1234'", "more than one field");
-  refuses("dims: -1 data_type: 1", "negative dimension -1");
+  refuses("dims: -1 data_type: 1", "dimension -1 of a tensor's shape is negative");
   refuses("dims: 4611686018427387904 dims: 4 data_type: 1", "too large");
   refuses("dims: 1099511627776 data_type: 2 int32_data: 1", "holds 1 entries");
   refuses("dims: 1 float_data: 1", "has no element type");

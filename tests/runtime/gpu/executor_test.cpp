@@ -137,7 +137,7 @@ TEST(GpuExecutor, NamesTheNodeOfABadIndex) {
   const int64_t indices[] = {0, 5, 1};
   const Ran ran = run(model, {floats({2, 2}, {1, 2, 3, 4}), Tensor::vector<int64_t>(indices)});
   ASSERT_FALSE(ran.outputs.ok());
-  EXPECT_NE(ran.outputs.error().message.find("index 5 is outside [0, 2)"), std::string::npos)
+  EXPECT_NE(ran.outputs.error().message.find("an index is 5; it must be in [-2, 2)"), std::string::npos)
       << ran.outputs.error().message;
   EXPECT_EQ(ran.recorder.failed, (std::vector<std::string>{"pick"}));
 }
@@ -154,7 +154,7 @@ TEST(GpuExecutor, NamesATokenThatHasNoScore) {
   const Value ids = Tensor::from<int64_t>(Shape{2, 3}, tokens);
   const Ran ran = run(*model, {ids, floats({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})});
   ASSERT_FALSE(ran.outputs.ok());
-  EXPECT_NE(ran.outputs.error().message.find("index 9 is outside [0, 4)"), std::string::npos)
+  EXPECT_NE(ran.outputs.error().message.find("a token of input_ids is 9; it must be in [0, 4)"), std::string::npos)
       << ran.outputs.error().message;
 }
 

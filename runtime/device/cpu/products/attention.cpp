@@ -24,7 +24,7 @@ Side side_of(const MatrixOffsets& locations, int64_t rows, int64_t columns) {
   return {'T', std::max(locations.column, std::max<int64_t>(rows, 1))};
 }
 
-Status refused() { return execution_error("oneDNN refused a product of attention"); }
+Status refused() { return execution_error("oneDNN refused a product of attention; --with reference runs without it"); }
 
 // Rows with a stride of a multiple of 2 KiB share few sets of the nearest caches: products on such operands took a
 // fifth longer than on packed ones.

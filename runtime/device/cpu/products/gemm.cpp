@@ -178,7 +178,7 @@ Status plain_product(const GemmProblem& problem, const float* a, const float* b,
       if (!multiply_tile(problem, tiles[i], a, b, c)) failed = true;
     }
   });
-  if (failed) return execution_error("oneDNN refused a matrix product");
+  if (failed) return execution_error("oneDNN refused a matrix product; --with reference runs without it");
   return {};
 }
 
@@ -307,7 +307,7 @@ Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const
       if (!product(i, 1).ok()) failed = true;
     }
   });
-  if (failed) return execution_error("oneDNN refused a matrix product");
+  if (failed) return execution_error("oneDNN refused a matrix product; --with reference runs without it");
   return {};
 }
 
@@ -317,7 +317,7 @@ Status gemm(Queue<Cpu>&, const GemmProblem& problem, const double* a, const doub
   if (problem.k == 0) return scale(out_elements * problem.batch(), problem.beta, c), Status{};
   constexpr int64_t kLimit = INT32_MAX;  // cblas counts in int
   if (problem.m > kLimit || problem.n > kLimit || problem.k > kLimit) {
-    return unsupported("a matrix side beyond 2^31 - 1 in float64");
+    return unsupported("a size of a float64 matrix product is above 2^31 - 1; --with reference computes it");
   }
   constexpr double kWorkPerThread = 2e6;  // OpenBLAS has threads of its own, which have to be wakened
   openblas_set_num_threads(static_cast<int>(std::clamp(work_of(problem) / kWorkPerThread, 1.0, 1.0 * thread_count())));

@@ -90,7 +90,8 @@ Status int8_product(int64_t m, int64_t n, int64_t k, const Side& a, const Side& 
   const dnnl_status_t status = dnnl_gemm_u8s8s32(
       'N', 'N', 'F', m, n, k, 1.0F, reinterpret_cast<const uint8_t*>(a.data), k, static_cast<uint8_t>(a.zero),
       reinterpret_cast<const int8_t*>(b.data), n, static_cast<int8_t>(b.zero), 0.0F, c, n, &no_offset);
-  if (status != dnnl_success) return execution_error("oneDNN refused a product of bytes");
+  if (status != dnnl_success)
+    return execution_error("oneDNN refused a product of int8 matrices; --with reference runs without it");
   return {};
 }
 
