@@ -48,7 +48,7 @@ std::vector<int64_t> aliases_of(const Inputs& inputs, std::span<const Value> out
 constexpr uint64_t kNoFrames = 2166136261U;
 uint64_t seed_of(std::string_view text, uint64_t before = kNoFrames) {
   auto hash = static_cast<uint32_t>(before);
-  for (char pending_event : text) hash = (hash ^ static_cast<unsigned char>(pending_event)) * 16777619U;
+  for (char character : text) hash = (hash ^ static_cast<unsigned char>(character)) * 16777619U;
   return hash;
 }
 
