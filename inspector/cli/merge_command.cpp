@@ -3,7 +3,7 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
-#include "inspector/workbench/merge_decoders.h"
+#include "inspector/workbench/transforms/merge_decoders.h"
 
 namespace parallax::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
-#include "inspector/dump/npy.h"
+#include "inspector/dump/tensor_files/npy.h"
 #include "inspector/workbench/tensor_view.h"
 
 namespace parallax::cli {

@@ -7,8 +7,8 @@
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
 #include "inspector/executors/default_executors.h"
-#include "inspector/workbench/extract.h"
 #include "inspector/workbench/reduce/reduce.h"
+#include "inspector/workbench/transforms/extract.h"
 
 namespace parallax::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "inspector/base/result.h"
-#include "inspector/dump/statistics.h"
+#include "inspector/dump/statistics/statistics.h"
 #include "inspector/exec/observer.h"
 #include "inspector/model/ir.h"
 #include "inspector/tensor/value.h"

@@ -14,7 +14,7 @@
 #include "inspector/dump/record_log.h"
 #include "inspector/dump/records.h"
 #include "inspector/dump/sample.h"
-#include "inspector/dump/statistics_write.h"
+#include "inspector/dump/statistics/statistics_write.h"
 #include "inspector/exec/feature_maps.h"
 #include "inspector/tensor/channels_last.h"
 

@@ -10,8 +10,8 @@
 #include "inspector/dump/captured_objects.h"
 #include "inspector/dump/convert.h"
 #include "inspector/dump/dump_reader.h"
-#include "inspector/dump/npy.h"
 #include "inspector/dump/origin.h"
+#include "inspector/dump/tensor_files/npy.h"
 #include "inspector/model/io/export.h"
 
 namespace parallax {

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "inspector/dump/dump_reader.h"
-#include "inspector/dump/npy.h"
+#include "inspector/dump/tensor_files/npy.h"
 
 namespace parallax::dump {
 namespace {

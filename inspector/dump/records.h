@@ -10,7 +10,7 @@
 #include "inspector/dump/dump_reader.h"
 #include "inspector/dump/fields.h"
 #include "inspector/dump/graph_payload.h"
-#include "inspector/dump/statistics.h"
+#include "inspector/dump/statistics/statistics.h"
 
 namespace parallax::dump {
 

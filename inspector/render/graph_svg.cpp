@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/render/graph_labels.h"
-#include "inspector/render/layout.h"
+#include "inspector/render/layout/layout.h"
 #include "inspector/render/markup.h"
 #include "inspector/render/node_verdicts.h"
 #include "inspector/render/severity_style.h"

@@ -11,7 +11,7 @@
 
 #include "inspector/base/result.h"
 #include "inspector/diff/comparison.h"
-#include "inspector/dump/statistics.h"
+#include "inspector/dump/statistics/statistics.h"
 
 namespace parallax {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "inspector/render/layout.h"
+#include "inspector/render/layout/layout.h"
 #include "inspector/render/scope_items.h"
 
 namespace parallax {

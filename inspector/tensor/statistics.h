@@ -15,7 +15,7 @@ namespace parallax {
 constexpr size_t kProjectionCount = statistics::kSignSequences;
 
 // Over all elements read as double. Strings have only `count` and projections
-// (inspector/dump/statistics.h); complex numbers are taken as twice as many real ones;
+// (inspector/dump/statistics/statistics.h); complex numbers are taken as twice as many real ones;
 // bool as 0/1.
 struct TensorStatistics {
   int64_t count = 0;

@@ -11,7 +11,7 @@
 
 #include "inspector/diff/comparison.h"
 #include "inspector/diff/tolerance/policy.h"
-#include "inspector/dump/statistics.h"
+#include "inspector/dump/statistics/statistics.h"
 #include "inspector/exec/executor.h"
 #include "inspector/exec/planned_memory.h"
 #include "inspector/workbench/extremes.h"

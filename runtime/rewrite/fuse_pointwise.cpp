@@ -124,7 +124,8 @@ void fuse_rotary(Fuser& fuser, size_t position) {
 
 // ---- Chains ----
 
-constexpr size_t kMostMembers = 16, kMostInputs = 8;  // as runtime/ops/fused_pointwise.cpp has them, with the operators
+constexpr size_t kMostMembers = 16,
+                 kMostInputs = 8;  // as runtime/ops/pointwise/fused_pointwise.cpp has them, with the operators
 constexpr std::string_view kSteps[] = {"Abs", "Add",        "Div",  "Erf",     "Exp",  "HardSwish", "Mul",
                                        "Neg", "Reciprocal", "Relu", "Sigmoid", "Sqrt", "Sub",       "Tanh"};
 

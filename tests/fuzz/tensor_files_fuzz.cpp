@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "inspector/base/check.h"
-#include "inspector/dump/npy.h"
+#include "inspector/dump/tensor_files/npy.h"
 
 namespace parallax {
 namespace {

@@ -19,7 +19,7 @@
 #include "inspector/diff/tolerance/judge.h"
 #include "inspector/diff/tolerance/value_compare.h"
 #include "inspector/diff/tolerance/value_origin.h"
-#include "inspector/dump/statistics.h"
+#include "inspector/dump/statistics/statistics.h"
 
 namespace parallax {
 namespace {

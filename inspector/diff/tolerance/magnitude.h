@@ -2,7 +2,7 @@
 // Magnitude: what the noise model looks at in a tensor: its type, and how large its ordinary elements are.
 #pragma once
 
-#include "inspector/dump/statistics.h"
+#include "inspector/dump/statistics/statistics.h"
 #include "inspector/tensor/tensor.h"
 #include "inspector/tensor/type_info.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "inspector/diff/comparison.h"
-#include "inspector/dump/statistics.h"
+#include "inspector/dump/statistics/statistics.h"
 #include "inspector/exec/observer.h"
 #include "inspector/tensor/value.h"
 

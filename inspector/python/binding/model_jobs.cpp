@@ -12,7 +12,7 @@
 #include "inspector/python/binding/model.h"
 #include "inspector/workbench/half_precision/audit.h"
 #include "inspector/workbench/half_precision/convert.h"
-#include "inspector/workbench/merge_decoders.h"
+#include "inspector/workbench/transforms/merge_decoders.h"
 
 namespace parallax::python {
 namespace {

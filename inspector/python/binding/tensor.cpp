@@ -11,7 +11,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "inspector/dump/statistics.h"
+#include "inspector/dump/statistics/statistics.h"
 #include "inspector/python/binding/dlpack.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/packages.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/mapped_file.h"
-#include "inspector/dump/npy.h"
+#include "inspector/dump/tensor_files/npy.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/workbench/generate/settings.h"
 

@@ -9,7 +9,7 @@
 
 #include "inspector/exec/value_path.h"
 #include "inspector/transform/graph_building.h"
-#include "inspector/transform/precision_rules.h"
+#include "inspector/transform/half_precision/precision_rules.h"
 
 namespace parallax::audit {
 namespace {

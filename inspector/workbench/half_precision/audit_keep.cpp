@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/transform/to_half.h"
+#include "inspector/transform/half_precision/to_half.h"
 #include "inspector/workbench/half_precision/audit_classes.h"
 #include "inspector/workbench/run_side.h"
 

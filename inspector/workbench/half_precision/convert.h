@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "inspector/transform/to_half.h"
+#include "inspector/transform/half_precision/to_half.h"
 #include "inspector/workbench/half_precision/converted_outputs.h"
 #include "inspector/workbench/run.h"
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/dump/npy.h"
+#include "inspector/dump/tensor_files/npy.h"
 #include "inspector/workbench/inputs/generated_data.h"
 #include "inspector/workbench/inputs/input_use.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "inspector/workbench/extract.h"
 #include "inspector/workbench/run.h"
+#include "inspector/workbench/transforms/extract.h"
 
 namespace parallax {
 

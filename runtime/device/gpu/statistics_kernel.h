@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The statistics of a tensor's chunks, taken on its device: the additions of the host's kernel
-// (inspector/dump/statistics_kernel_body.h) in the same order, so that it gives the same bits.
+// (inspector/dump/statistics/statistics_kernel_body.h) in the same order, so that it gives the same bits.
 #pragma once
 
 #include <limits>

@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 
 #include "inspector/model/rule_errors.h"
-#include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
 #include "runtime/ops/on_gpu.h"
+#include "runtime/ops/pointwise/activation_attributes.h"
 
 namespace parallax::runtime {
 namespace {

@@ -10,7 +10,7 @@
 #include "runtime/ops/contrib/heads.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
-#include "runtime/ops/quantized_values.h"
+#include "runtime/ops/pointwise/quantized_values.h"
 
 namespace parallax::runtime {
 namespace {

@@ -3,12 +3,12 @@
 // activations.
 #include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/products/gemm.h"
-#include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/contributed.h"
-#include "runtime/ops/conv_problem.h"
 #include "runtime/ops/families.h"
-#include "runtime/ops/host_convolution.h"
 #include "runtime/ops/inner_op.h"
+#include "runtime/ops/pointwise/activation_attributes.h"
+#include "runtime/ops/spatial/conv_problem.h"
+#include "runtime/ops/spatial/host_convolution.h"
 
 namespace parallax::runtime {
 namespace {

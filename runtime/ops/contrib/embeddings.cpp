@@ -5,7 +5,7 @@
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
-#include "runtime/ops/quantized_values.h"
+#include "runtime/ops/pointwise/quantized_values.h"
 
 namespace parallax::runtime {
 namespace {

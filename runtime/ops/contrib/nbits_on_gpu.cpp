@@ -15,7 +15,7 @@
 #include "runtime/ops/fused_families.h"
 #include "runtime/ops/indices.h"
 #include "runtime/ops/on_gpu.h"
-#include "runtime/ops/quantized_table.h"
+#include "runtime/ops/pointwise/quantized_table.h"
 
 namespace parallax::runtime {
 namespace {

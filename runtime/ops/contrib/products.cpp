@@ -5,11 +5,11 @@
 #include "runtime/device/cpu/activation.h"
 #include "runtime/device/cpu/products/gemm.h"
 #include "runtime/device/run_memory.h"
-#include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/inner_op.h"
-#include "runtime/ops/matmul_shapes.h"
+#include "runtime/ops/pointwise/activation_attributes.h"
+#include "runtime/ops/products/matmul_shapes.h"
 
 namespace parallax::runtime {
 namespace {

@@ -13,7 +13,7 @@
 #include "runtime/ops/contrib/nbits_blocks.h"
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
-#include "runtime/ops/weight_product.h"
+#include "runtime/ops/products/weight_product.h"
 
 namespace parallax::runtime {
 namespace {

@@ -6,7 +6,7 @@
 #include "runtime/ops/contrib_families.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
-#include "runtime/ops/quantized_table.h"
+#include "runtime/ops/pointwise/quantized_table.h"
 
 namespace parallax::runtime {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "inspector/base/crc32c.h"
 #include "inspector/base/thread_pool.h"
-#include "inspector/dump/statistics_write.h"
+#include "inspector/dump/statistics/statistics_write.h"
 #include "tests/inspector/dump/support.h"
 
 namespace parallax::test {

@@ -2,7 +2,7 @@
 // Import from and export to each kind of tensor file, with and without a model and a map.
 #include "inspector/dump/convert.h"
 
-#include "inspector/dump/npy.h"
+#include "inspector/dump/tensor_files/npy.h"
 #include "inspector/model/io/export.h"
 #include "tests/inspector/dump/support.h"
 

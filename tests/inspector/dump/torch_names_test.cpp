@@ -3,7 +3,7 @@
 #include "inspector/dump/torch_names.h"
 
 #include "inspector/dump/convert.h"
-#include "inspector/dump/npy.h"
+#include "inspector/dump/tensor_files/npy.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/link.h"
 #include "tests/inspector/dump/support.h"

@@ -4,7 +4,7 @@
 
 #include "inspector/transform/part.h"
 #include "inspector/workbench/backend_test.h"
-#include "inspector/workbench/extract.h"
+#include "inspector/workbench/transforms/extract.h"
 #include "tests/inspector/executors/recording_observer.h"
 #include "tests/inspector/transform/models.h"
 

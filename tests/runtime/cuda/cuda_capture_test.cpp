@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/dump/statistics.h"
+#include "inspector/dump/statistics/statistics.h"
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/model/io/import.h"
 #include "inspector/tensor/elements.h"

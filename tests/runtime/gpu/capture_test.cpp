@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/dump/statistics.h"
+#include "inspector/dump/statistics/statistics.h"
 #include "inspector/exec/capture_traffic.h"
 #include "tests/runtime/emulated/emulated_executor.h"
 #include "tests/runtime/emulated/emulation.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statistics taken on the device against those that the host takes of the same tensor: the same bits.
-#include "inspector/dump/statistics.h"
+#include "inspector/dump/statistics/statistics.h"
 
 #include <cmath>
 #include <complex>

@@ -9,7 +9,7 @@
 #include "inspector/model/opset/opset_registry.h"
 #include "runtime/device/cpu/buffer_pool.h"
 #include "runtime/device/cpu/math.h"
-#include "runtime/ops/pointwise.h"
+#include "runtime/ops/pointwise/pointwise.h"
 #include "runtime/rewrite/fused_ops.h"
 
 namespace parallax::runtime {

@@ -7,7 +7,7 @@
 
 #include "inspector/diff/localize/node_judge.h"
 #include "inspector/dump/convert.h"
-#include "inspector/dump/npy.h"
+#include "inspector/dump/tensor_files/npy.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"
 #include "inspector/workbench/blame.h"

@@ -10,7 +10,7 @@
 #include "inspector/executors/make_executor.h"
 #include "inspector/model/io/import.h"
 #include "inspector/tensor/elements.h"
-#include "inspector/transform/to_half.h"
+#include "inspector/transform/half_precision/to_half.h"
 
 namespace parallax {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/dump/npy.h"
+#include "inspector/dump/tensor_files/npy.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax {
