@@ -14,7 +14,7 @@
 namespace parallax::dump {
 namespace {
 
-constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxNesting = 64;
 constexpr std::array<std::string_view, 6> kForms = {"tensor", "array", "int", "float", "bool", "empty"};
 
 Error broken_tree(std::string_view problem) {
@@ -51,7 +51,7 @@ class NameWriter {
 
   Status node(const Json& tree, const std::string& prefix, size_t depth) const {
     if (!tree.is_object()) return broken_tree("a node of the tree is no object");
-    if (depth > kMaxDepth) return broken_tree("its containers are nested more than 64 deep");
+    if (depth > kMaxNesting) return broken_tree("its containers are nested more than 64 deep");
     const std::string kind = text_of(tree, "kind");
     if (kind == "tensor") return leaf(prefix, text_of(tree, "library") == "numpy" ? "array" : "tensor", tree);
     if (kind == "int" || kind == "float" || kind == "bool") return leaf(prefix, kind, tree);
@@ -198,13 +198,13 @@ struct Item {
   std::span<const NamedOutput> outputs;
 };
 
-class TreeReader {
+class NameReader {
  public:
-  explicit TreeReader(const TensorSink& keep) : keep_(keep) {}
+  explicit NameReader(const TensorSink& keep) : keep_(keep) {}
 
   Result<Json> node(std::span<const NamedOutput> outputs, size_t level, const std::string& name) const {
     const auto segments = segments_of(outputs.front().name);
-    if (segments.size() <= level || level > kMaxDepth) return bad_name(outputs.front(), "it names no leaf");
+    if (segments.size() <= level || level > kMaxNesting) return bad_name(outputs.front(), "it names no leaf");
     if (segments.size() == level + 1) {
       if (outputs.size() > 1) return bad_name(outputs[1], "its object was complete before it");
       return leaf(outputs.front(), segments.back(), name);
@@ -345,7 +345,7 @@ Status visit_leaves(const Json& tree, const std::string& prefix, const LeafVisit
 
 Result<Json> read_tree_of(std::span<const NamedOutput> outputs, size_t level, const std::string& root,
                           const TensorSink& keep) {
-  return TreeReader(keep).node(outputs, level, root);
+  return NameReader(keep).node(outputs, level, root);
 }
 
 std::vector<std::string_view> segments_of(std::string_view output_name) {
