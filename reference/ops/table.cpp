@@ -296,7 +296,7 @@ constexpr OpRow kRows[] = {
     {"TreeEnsembleClassifier", kMl, 1, 5, op_ml_tree_ensemble_classifier},
     {"TreeEnsembleRegressor", kMl, 1, 5, op_ml_tree_ensemble_regressor},
     // ---- com.microsoft ----
-    // ms_activations.cpp
+    // contrib/activations.cpp
     {"BiasAdd", kMicrosoft, 1, 1, op_contrib_bias_add},
     {"BiasDropout", kMicrosoft, 1, 1, op_contrib_bias_dropout},
     {"BiasGelu", kMicrosoft, 1, 1, op_contrib_bias_gelu},
