@@ -25,7 +25,7 @@ void draw_modes(Ui& ui) {
   if (pane.model->has_b()) {
     ImGui::SameLine(0, 10 * ui.scale);
     if (small_button(ui, "split", "split", pane.is_split)) pane.is_split = !pane.is_split;
-    tooltip("A, B and the measure beside each other, zoomed together (8)");
+    tooltip("A, B and the measure side by side, zoomed together (8)");
   }
   ImGui::SameLine(0, 3 * ui.scale);
   if (!pane.model->can_tile()) return;

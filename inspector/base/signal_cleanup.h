@@ -17,7 +17,7 @@ class TemporaryPath {
  public:
   // A path for a file that is about to be created.
   explicit TemporaryPath(std::string path);
-  // A folder of that name and a number, where temporary files lie. Errors: io.
+  // A folder of that name and a number, for temporary files. Errors: io.
   static Result<std::unique_ptr<TemporaryPath>> make_folder(std::string_view name);
   ~TemporaryPath();
   TemporaryPath(const TemporaryPath&) = delete;

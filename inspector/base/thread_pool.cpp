@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool behind parallel_for and run_team: workers look out for the next job for a moment, then sleep on a condition
+// The pool of parallel_for and run_team: workers look out for the next job for a moment, then sleep on a condition
 // variable. Parts of a loop and members of a team are claimed by an atomic counter, by whoever is there: where other
 // programs hold the cores, a worker comes late or not at all, and is not waited for. A team gets its workers beforehand
 // nevertheless, for its members may wait for each other.

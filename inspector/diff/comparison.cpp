@@ -60,7 +60,7 @@ struct Compared {
 };
 
 // An empty batch: whatever is computed from it has no elements, and equal shapes are all that was seen. Integers decide
-// where there are no floats: beside them they mostly count and place. Where all inputs have elements, what is empty
+// where there are no floats: next to them they mostly count and index. Where all inputs have elements, what is empty
 // was found to be so (NonZero of zeros), which says something.
 // So do elements that a data set expects.
 bool are_all_empty(const Comparison& comparison) {

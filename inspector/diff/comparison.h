@@ -160,7 +160,7 @@ Cause cause_at(const ValueComparison& value, std::string why);
 // How the reason ends of a value of which a side kept a sample.
 inline constexpr std::string_view kBySample = "compared by a sample of elements";
 
-// Diverged, or of another shape or element type, which leaves nothing to compare.
+// Diverged, or of another shape or element type, so that there is nothing to compare.
 bool are_mismatched(const ValueComparison& value);
 bool are_mismatched(const Comparison& comparison);  // any value of it
 

@@ -8,7 +8,7 @@
 
 namespace parallax {
 
-// Fills the measured noise of the values that exceed their limits, the accepted ones among them: evidence beside the
+// Fills the measured noise of the values that exceed their limits, the accepted ones among them: evidence next to the
 // limit, which stays the policy's. `side` is one whose model and inputs they are.
 Status measure_noise(const ExecutorFactory& make_executor, const RunSide& side, Comparison& comparison);
 

@@ -66,7 +66,7 @@ struct OutputSummary {
 
 struct RunResult {
   std::vector<std::string> notes;        // what was chosen for generated inputs, unless `message` reports it
-  std::vector<std::string> written;      // files left behind
+  std::vector<std::string> written;      // files that remain
   std::optional<Comparison> comparison;  // with two sides, a baseline, or expected outputs
   ComparedExecution execution;           // of a run with one side
   std::vector<OutputSummary> outputs;

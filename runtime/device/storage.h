@@ -12,7 +12,7 @@
 
 namespace parallax::runtime::storage {
 
-// Subnormal halves are normalized by a float subtraction, which is exact.
+// Subnormal float16 numbers are normalized by a float subtraction, which is exact.
 PX_HD inline float decode(Float16 half) {
   const uint32_t sign = static_cast<uint32_t>(half.bits & 0x8000U) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(half.bits & 0x7FFFU) << 13;

@@ -41,7 +41,8 @@ const std::string& activations_of_device(bool tf32) {
 }
 
 constexpr const char* kAttention =
-    "halves: cuDNN where it is, knows how and a probe on the device has shown its softmax to be ours: its first "
+    "half precision: cuDNN where it is, knows how and a probe on the device has shown its softmax to be ours: its "
+    "first "
     "deterministic choice, sums in float32, weights rounded to the operands' type; else our own in float32";
 
 class CudaExecutor final : public Executor {
@@ -57,7 +58,7 @@ class CudaExecutor final : public Executor {
             {"convolutions", "cuDNN where it is, its first deterministic choice; else kernels of our own"},
             {"fallback", options.fallback == nullptr ? "none" : options.fallback->name()},
             {"libraries", describe_cuda(0).versions},
-            {"products", "cuBLAS; halves and biases: cublasLt, its first choice"},
+            {"products", "cuBLAS; half precision and biases: cublasLt, its first choice"},
             {"rewrite", pattern_names(options, false)},
             {"seed", std::to_string(options.seed)},
             {"tf32", options.tf32 ? "on" : "off"}};

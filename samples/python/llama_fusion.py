@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A Llama behind torch.compile: what each set of fused patterns makes of its graph, and what that is worth.
+"""A Llama in torch.compile: what each set of fused patterns makes of its graph, and what that is worth.
 
     llama_fusion.py [--config tiny|small|large] [--layers 1] [--mask] [--number 20] [--warmup 3] [--dump PREFIX]
 

@@ -7,7 +7,7 @@
 1. A T5 whose feed-forward layers leave float16's range is exported: encoder, first decoder step, later decoder steps.
 2. Each is watched on random inputs; what half precision cannot hold stays in float32; the rest is converted, and verified.
 3. Both decoders become one model with an If, every weight once, and both branches are compared with their models.
-4. transformers' beam search runs over the sessions, beside PyTorch's; each setup's time by token is drawn.
+4. transformers' beam search runs over the sessions, compared with PyTorch's; each setup's time by token is drawn.
 
 Without `--model` the model is a small one with random weights; with it ("t5-small"), one of the Hugging Face hub.
 """
@@ -32,7 +32,7 @@ def load(arguments):
         tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.model)
         return model, tokenizer, tokenizer(arguments.text, return_tensors="pt").input_ids
     model = make_model("t5")
-    for block in [*model.encoder.block, *model.decoder.block]:  # sums of 1e5 beside residuals of order 1e3
+    for block in [*model.encoder.block, *model.decoder.block]:  # sums of 1e5 next to residuals of order 1e3
         dense = block.layer[-1].DenseReluDense
         with torch.no_grad():
             dense.wi.weight.mul_(1000)

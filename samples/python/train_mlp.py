@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training behind torch.compile: the same losses as eager's, and the graphs that were made.
+"""Training in torch.compile: the same losses as eager's, and the graphs that were made.
 
     train_mlp.py [--config tiny|small] [--epochs 3] [--dynamic] [--debug] [--dot PREFIX]
 
@@ -73,8 +73,8 @@ def main(arguments=None):
               for model, run in ((eager, eager), (ours, compiled))]
     for epoch, (want, got) in enumerate(zip(*losses), 1):
         print(f"epoch {epoch}: loss {got:.4f}, in eager mode {want:.4f}")
-    apart = max(abs(got - want) / abs(want) for want, got in zip(*losses))
-    print(f"largest relative difference of the losses: {apart:.1e}")
+    error = max(abs(got - want) / abs(want) for want, got in zip(*losses))
+    print(f"largest relative difference of the losses: {error:.1e}")
     print(f"{len(storage.graphs)} graphs were compiled")
     for graph in storage.graphs:
         verdicts = sorted({comparison.verdict for comparison in graph.comparisons})
@@ -83,7 +83,7 @@ def main(arguments=None):
         print(graph.model.text(shapes=True), end="")
         if arguments.dot:
             Path(f"{arguments.dot}_{graph.index}.dot").write_text(graph.model.dot())
-    return 0 if apart < 1e-5 else 1
+    return 0 if error < 1e-5 else 1
 
 
 if __name__ == "__main__":

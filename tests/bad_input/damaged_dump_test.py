@@ -115,7 +115,7 @@ class DamagedDump(unittest.TestCase):
         self.assertIn("not_compared: damaged in B", (self.folder / "r.json").read_text())
 
     def test_the_cause_of_a_damaged_value_is_found(self):
-        """y is wrong in B; what lies before it is computed from x, since h is damaged."""
+        """y is wrong in B; what precedes it is computed from x, since h is damaged."""
         wrong = [value + (1 if index == 3 else 0) for index, value in enumerate(VALUES["s"])]
         files = self.make("a", "h"), self.make("b", s=wrong, y=[value ** 0.5 for value in wrong])
         for verb in ("diff", "blame"):

@@ -233,28 +233,28 @@ def external_data():
     def outside(**entries):
         return w.small_model(initializers=[w.external_tensor("w", **entries)])
 
-    beside = {"w.data": bytes(24)}
+    files = {"w.data": bytes(24)}
     yield "no such file", outside(location="gone.data"), {}
-    yield "no location", outside(offset=0), beside
-    yield "empty location", outside(location=""), beside
+    yield "no location", outside(offset=0), files
+    yield "empty location", outside(location=""), files
     yield "parent folder", outside(location="../w.data"), {"../w.data": bytes(24)}
-    yield "parent folder inside a path", outside(location="a/../../w.data"), beside
-    yield "absolute path", outside(location="/etc/hostname"), beside
-    yield "absolute path to a device", outside(location="/dev/zero"), beside
-    yield "a folder", outside(location="."), beside
-    yield "name with a NUL", outside(location="w.data\0x"), beside
+    yield "parent folder inside a path", outside(location="a/../../w.data"), files
+    yield "absolute path", outside(location="/etc/hostname"), files
+    yield "absolute path to a device", outside(location="/dev/zero"), files
+    yield "a folder", outside(location="."), files
+    yield "name with a NUL", outside(location="w.data\0x"), files
     yield "file too short", outside(location="w.data", length=24), {"w.data": bytes(23)}
-    yield "offset beyond the end", outside(location="w.data", offset=25), beside
-    yield "offset negative", outside(location="w.data", offset=-8), beside
-    yield "offset of 2^64-4", outside(location="w.data", offset=(1 << 64) - 4), beside
-    yield "offset no number", outside(location="w.data", offset="twelve"), beside
-    yield "offset with a tail", outside(location="w.data", offset="0x"), beside
-    yield "length too small", outside(location="w.data", length=20), beside
-    yield "length too large", outside(location="w.data", length=28), beside
-    yield "length negative", outside(location="w.data", length=-24), beside
-    yield "length no number", outside(location="w.data", length="all"), beside
-    yield "length of 2^63", outside(location="w.data", length=1 << 63), beside
-    yield "offset and length that overflow", outside(location="w.data", offset=(1 << 63) - 8, length=24), beside
+    yield "offset beyond the end", outside(location="w.data", offset=25), files
+    yield "offset negative", outside(location="w.data", offset=-8), files
+    yield "offset of 2^64-4", outside(location="w.data", offset=(1 << 64) - 4), files
+    yield "offset no number", outside(location="w.data", offset="twelve"), files
+    yield "offset with a tail", outside(location="w.data", offset="0x"), files
+    yield "length too small", outside(location="w.data", length=20), files
+    yield "length too large", outside(location="w.data", length=28), files
+    yield "length negative", outside(location="w.data", length=-24), files
+    yield "length no number", outside(location="w.data", length="all"), files
+    yield "length of 2^63", outside(location="w.data", length=1 << 63), files
+    yield "offset and length that overflow", outside(location="w.data", offset=(1 << 63) - 8, length=24), files
 
 
 def texts():

@@ -54,7 +54,7 @@ def tensor(name, dims=(2, 3), element=FLOAT, raw=None, *more):
 
 
 def external_tensor(name, dims=(2, 3), **entries):
-    """A TensorProto whose data lies in another file: entries are location, offset, length."""
+    """A TensorProto whose data is in another file: entries are location, offset, length."""
     pairs = b"".join(data(13, data(1, key) + data(2, str(content))) for key, content in entries.items())
     return b"".join(number(1, dim) for dim in dims) + number(2, FLOAT) + data(8, name) + pairs + number(14, 1)
 

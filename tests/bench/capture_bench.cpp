@@ -364,7 +364,7 @@ class RunBench {
   }
 
   // The rounds' median and the least of each say the same where nothing else runs on the machine. Where memory that the
-  // host of a virtual machine had taken back is slow to come, a round may take twice as long: the lower quartile of the
+  // host of a virtual machine had reclaimed is slow to come, a round may take twice as long: the lower quartile of the
   // rounds' CPU time is mostly without that.
   static void print(const Way& way, const Way& plain) {
     std::printf(

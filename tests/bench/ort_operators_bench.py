@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One operator at a time beside PyPI onnxruntime: where an operator falls far behind, a model of them will, too.
+"""One operator at a time next to PyPI onnxruntime: where an operator is far slower, a model of them will, too.
 
 Usage: ort_operators_bench.py PARALLAX [--threads N] [--rounds N] [--only TEXT]... [--part I/N] [--below RATIO]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Capture and comparison of every value of a transformer, beside PyPI polygraphy's.
+"""Capture and comparison of every value of a transformer, compared with PyPI polygraphy's.
 
 Usage: polygraphy_bench.py PARALLAX [--threads N] [--rounds N] [--layers N] [--work DIR]
 

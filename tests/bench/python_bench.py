@@ -72,12 +72,12 @@ def torch_calls():
     import torch
 
     session = parallax.Session(tiny_model("Identity"), alias_outputs=True)
-    apart = parallax.Session(tiny_model())
+    separate = parallax.Session(tiny_model())
     x = torch.ones(2)
     y = session.run({"x": x})["y"]
     assert isinstance(y, torch.Tensor) and y.data_ptr() == x.data_ptr(), "an input is taken and given back without a copy"
     return {
-        "torch to torch": lambda: apart.run({"x": x}),
+        "torch to torch": lambda: separate.run({"x": x}),
         "torch alone": lambda: torch.neg(x),
         "torch.from_dlpack(Tensor)": lambda: torch.from_dlpack(parallax.Tensor(x)),
     }

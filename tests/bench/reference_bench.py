@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Speed of the executor `reference` beside PyPI onnx's ReferenceEvaluator, on models made here; ratios of one run.
+"""Speed of the executor `reference` next to PyPI onnx's ReferenceEvaluator, on models made here; ratios of one run.
 
 reference_bench.py PARALLAX [--threads N] [--only NAME]   needs PyPI onnx and numpy
 Prints for each model the median latencies and their ratio, then the geometric mean over the models of nets (all but `gemm`); and for
-matrix products the rate beside that of numpy's float32 product (OpenBLAS) with the same threads.
+matrix products the rate next to that of numpy's float32 product (OpenBLAS) with the same threads.
 
 The nets are the blocks of their kind, small enough that the slower side takes a tenth of a second:
 resnet     stem, pool and two residual blocks of 32 and 64 channels, one image of 112 x 112

@@ -81,7 +81,7 @@ bool report(const Setup& setup) {
     peaks[index] = static_cast<double>(bytes) / kMebibyte;
   }
   fmt::print("{}, weights {}: beyond the weights: 2 layers {:.1f} MiB, 24 layers {:.1f} MiB, 96 layers {:.1f} MiB\n",
-             setup.executors, setup.external ? "beside the model" : "inside the model", peaks[0], peaks[1], peaks[2]);
+             setup.executors, setup.external ? "next to the model" : "inside the model", peaks[0], peaks[1], peaks[2]);
   return peaks[2] < peaks[1] + kMostGrowth;
 }
 

@@ -5,7 +5,7 @@
     PYTHONPATH=build/ci/python torch_compile_bench.py [--threads 2] [--number 30] [--case NAME]
 
 Each case runs eager and compiled by turns; the figure is the median of eager's seconds over ours (above 1: we are faster),
-with the quartiles. onnxruntime behind the same graph is the third of each round where it is installed. The load of the
+with the quartiles. onnxruntime with the same graph is the third of each round where it is installed. The load of the
 machine is printed: with other work on the cores only the order of magnitude means anything.
 """
 

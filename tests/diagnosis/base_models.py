@@ -320,7 +320,7 @@ def positions(seed):
     tables = {op: b.add("Concat", half, half, axis=1) for op, half in (("Cos", b.add("Cos", angles)), ("Sin", b.add("Sin", angles)))}
 
     def turn(value):
-        low, high = b.add("Split", value, b.constant(np.array([4, 4], np.int64), "halves"), outputs=2, axis=3)
+        low, high = b.add("Split", value, b.constant(np.array([4, 4], np.int64), "two_sizes"), outputs=2, axis=3)
         return b.add("Add", b.add("Mul", value, tables["Cos"]), b.add("Mul", b.add("Concat", b.add("Neg", high), low, axis=3), tables["Sin"]))
 
     def heads(count):

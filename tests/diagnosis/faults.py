@@ -399,7 +399,7 @@ def attribute_lost(model, place, rng):
 
 @kind
 def transposed_once_more(model, place, rng):
-    """Two axes of equal size exchanged behind a product."""
+    """Two axes of equal size exchanged after a product."""
     graph, node, enclosing = place
     if enclosing or not is_op(place, "MatMul") or len(node.input) != 2 or array_of(place, node.input[1]) is None:
         return None

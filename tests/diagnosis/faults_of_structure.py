@@ -28,7 +28,7 @@ def only_reader(model, graph, node):
 
 
 def has_one_operand(place, node):
-    """One value, and constants beside it."""
+    """One value, and constants next to it."""
     graph, _, enclosing = place
     here = (graph, node, enclosing)
     return node.op_type in ONE_OPERAND and array_of(here, node.input[0]) is None and all(array_of(here, name) is not None for name in node.input[1:])
@@ -36,7 +36,7 @@ def has_one_operand(place, node):
 
 @kind
 def order_exchanged(model, place, rng):
-    """f(g(x)) becomes g(f(x)): an activation before its bias, a scale behind its softmax."""
+    """f(g(x)) becomes g(f(x)): an activation before its bias, a scale after its softmax."""
     graph, node, _ = place
     reader = only_reader(model, graph, node)
     if reader is None or not has_one_operand(place, node) or not has_one_operand(place, reader) or reader.input[0] != node.output[0]:

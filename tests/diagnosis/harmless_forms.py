@@ -17,7 +17,7 @@ def form(function):
 
 
 class Rewriting:
-    """Nodes that take a node's place: named after what they make, constants beside them."""
+    """Nodes that replace a node: named after what they make, constants next to them."""
 
     def __init__(self, graph, node):
         self.graph, self.node, self.stem, self.new = graph, node, node.output[0], []

@@ -71,7 +71,7 @@ def main():
             if pair is None:
                 continue
             effects = [effect_of(pair)]
-            if is_double:  # each must show: the first by itself, the second beside it
+            if is_double:  # each must show: the first by itself, the second next to it
                 first = fault_pair(number, base, pair_kinds[:1])
                 effects += [effect_of(first), effect_of(Pair("", first.b, pair.b, pair.inputs))]
             if min(effects) < LEAST.get(base, 1e-5):

@@ -4,7 +4,7 @@
 
     compare_with_peers.py --parallax build/release/bin/parallax --with reference,cpu MODEL_OR_FOLDER...
 
-Every `test_data_set_N` beside a model.onnx is one run. Parallax' values come from a dump that `parallax export` turns into .npz.
+Every `test_data_set_N` next to a model.onnx is one run. Parallax' values come from a dump that `parallax export` turns into .npz.
 The peer is evidence, no proof: both peers are known to be wrong in places.
 """
 import argparse

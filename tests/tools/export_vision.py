@@ -4,7 +4,7 @@
 
     export_vision.py --out FOLDER [--only resnet50] [--exporter torchscript] [--size 224] [--batch 1]
 
-Needs the packages of requirements.txt beside this file; nothing else is downloaded. Writes FOLDER/NAME/model.onnx and test_data_set_0,
+Needs the packages of requirements.txt next to this file; nothing else is downloaded. Writes FOLDER/NAME/model.onnx and test_data_set_0,
 as ONNX's backend tests and `parallax run` read them. Weights are those of torchvision's own initialization, drawn from a fixed seed;
 means, variances, scales and shifts of batch norms are random too, so that folding them into convolutions has something to get wrong, and
 so is what torchvision leaves at zero (ViT's head and class token), since outputs of zeros prove nothing.

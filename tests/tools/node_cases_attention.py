@@ -96,9 +96,9 @@ def multi_head():
     yield Case("DecoderMaskedMultiHeadAttention", [*one, None, None, *caches], options, 3, types=[F] * 3, expected=same,
                note="onnxruntime wants shared buffers")
     packed = normal(batch, length, heads, 3, size)
-    apart = [packed[:, :, :, part].transpose(0, 2, 1, 3).astype(np.float64) for part in range(3)]
-    scores = apart[0] @ apart[1].swapaxes(2, 3) / np.sqrt(size)
-    yield Case("MultiHeadAttention", [packed], options, expected=[joined(softmax(scores) @ apart[2])], note="packed QKV has no kernel on the CPU")
+    parts = [packed[:, :, :, part].transpose(0, 2, 1, 3).astype(np.float64) for part in range(3)]
+    scores = parts[0] @ parts[1].swapaxes(2, 3) / np.sqrt(size)
+    yield Case("MultiHeadAttention", [packed], options, expected=[joined(softmax(scores) @ parts[2])], note="packed QKV has no kernel on the CPU")
     both = normal(batch, keys, heads, 2, size)
     k4, v4 = (both[:, :, :, part].transpose(0, 2, 1, 3).astype(np.float64) for part in range(2))
     scores = heads_of(q, heads) @ k4.swapaxes(2, 3) / np.sqrt(size)

@@ -16,7 +16,7 @@
 namespace parallax::diff {
 
 // Half precision, where a main graph takes all its floats there before any computation, and casts its float results
-// back; undefined otherwise.
+// back; else undefined.
 DType type_between_casts(const Graph& graph);
 
 // A limit that holds for both.
@@ -69,7 +69,7 @@ class ModelDifferences {
   using Types = std::unordered_map<std::string, DType>;
   static DType type_in(const Types& narrowed, const Held& value);
 
-  // In half precision: most of what is computed, or of the data where nothing is; or all that lies between the casts of
+  // In half precision: most of what is computed, or of the data where nothing is; or all that is between the casts of
   // its inputs and outputs, as of a model whose operators a converter left in float32. In doubles likewise, but for
   // casts.
   struct Precision {

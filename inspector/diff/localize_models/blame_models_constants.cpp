@@ -232,7 +232,7 @@ class ConstantWalk {
     if (!inserted.has_value() || (only_moves(*inserted) && a_.is_constant(x)) ||
         std::ranges::any_of(matching_.nodes, is_it))
       return false;
-    accuse(*inserted, fmt::format("B has this {} node behind a constant that '{}' reads, and A has none",
+    accuse(*inserted, fmt::format("B has this {} node after a constant that '{}' reads, and A has none",
                                   inserted->node().op_type, reader.node().display_name));
     return true;
   }

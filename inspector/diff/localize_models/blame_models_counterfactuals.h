@@ -58,7 +58,7 @@ std::vector<Culprit> culprits_by_intervention(const ModelSide& a, const ModelSid
                                               const Region& region, const Differences& differences,
                                               const Interventions& interventions);
 
-// As behind_constants; attributes that make no difference here (the factor of a bias that is all zeros) are no cause
+// As after_constants; attributes that make no difference here (the factor of a bias that is all zeros) are no cause
 // where constants differ as well.
 std::vector<Culprit> after_pair(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                 const LocatedNode& node_a, const LocatedNode& node_b,

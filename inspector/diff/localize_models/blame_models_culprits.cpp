@@ -299,10 +299,9 @@ class Explanation {
     for (const auto& [changed_a, changed_b] : parts.changed) {
       if (is_folded_into(parts, changed_a, changed_b)) {
         const bool is_missing_in_b = parts.only_b.empty();
-        culprits.push_back(
-            {changed_a,
-             fmt::format("{} has no {}, and other constants here, which do not make up for that",
-                         is_missing_in_b ? "B" : "A", list_of(is_missing_in_b ? parts.only_a : parts.only_b))});
+        culprits.push_back({changed_a, fmt::format("{} has no {}, and other constants here, which do not compensate it",
+                                                   is_missing_in_b ? "B" : "A",
+                                                   list_of(is_missing_in_b ? parts.only_a : parts.only_b))});
         continue;
       }
       std::ranges::move(after_pair(a_, b_, matching_, changed_a, changed_b, interventions_),
@@ -385,7 +384,7 @@ class Explanation {
     std::string location = "here";
     const bool is_known = maker.id != kNoNode, is_placed_after = is_known && is_after(node, maker);
     if (is_placed_after || (is_known && is_after(maker, node)))
-      location = fmt::format("{} what stands for A's '{}'", is_placed_after ? "behind" : "before",
+      location = fmt::format("{} what stands for A's '{}'", is_placed_after ? "after" : "before",
                              a_.producer(target_.a).node().display_name);
     return {node, fmt::format("B has this {} node {}, and A has none", node.node().op_type, location)};
   }

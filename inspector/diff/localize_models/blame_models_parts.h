@@ -11,7 +11,7 @@
 
 namespace parallax::diff {
 
-constexpr int kMostFolded = 64;  // nodes behind one another that an optimizer may have folded
+constexpr int kMostFolded = 64;  // consecutive nodes that an optimizer may have folded
 
 using ChangedNodes = std::vector<std::pair<LocatedNode, LocatedNode>>;  // of A, of B
 

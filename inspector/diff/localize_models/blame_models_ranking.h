@@ -18,12 +18,12 @@ struct ModelRoot {
   double inherited = 0;
   double size = 0;  // of what was introduced, relative to the value
   double confidence = 1;
-  int32_t wanted = -1, instead = -1;  // these three as in diff::Guilty
+  int32_t wanted = -1, instead = -1;  // these three as in diff::Culprit
   std::string b_reads;
   int64_t first_iteration = -1;
   int64_t order = 0;
   bool is_users_limit = false;  // that `introduced` is in units of
-  bool is_draw = false;         // as in diff::Guilty
+  bool is_draw = false;         // as in diff::Culprit
   bool always_counts = false;   // however little it has done
 };
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized values that two definitions make alike, but for elements that lie between two steps.
+// Quantized values that two definitions make alike, but for elements between two steps.
 #pragma once
 
 #include "inspector/diff/localize_models/blame_models_regions.h"
 
 namespace parallax::diff {
 
-// True where both sides of a region made the same 8-bit values: signed and unsigned ones count as the same 128 apart,
-// and elements may differ by one step where the quantized number is next to the middle of the two. `made_a` and
-// `made_b` are the nodes that made them.
+// True where both sides of a region made the same 8-bit values: signed and unsigned ones count as the same at a
+// distance of 128, and elements may differ by one step where the quantized number is next to the middle of the two.
+// `made_a` and `made_b` are the nodes that made them.
 bool quantize_alike(const Region& region, const LocatedNode& made_a, const LocatedNode& made_b);
 
 // True where a value consists of steps already: made by a DequantizeLinear, or moved after one.

@@ -15,7 +15,7 @@ struct RelativeDistance {
 // Numbers next to a mask (-1e9) are measured by their own size, not by the mask's.
 RelativeDistance relative_distance(const Value& a, const Value& b, const Limit& limit);
 
-// Constants computed by different programs (folded by an exporter, or by an optimizer): no more apart than that.
+// Constants computed by different programs (folded by an exporter, or by an optimizer): differences up to this.
 bool differ_by_rounding(const Tensor& a, const Tensor& b);
 
 // True for floats that differ by no more than storing them in `narrow`, a float type. As many elements in both.

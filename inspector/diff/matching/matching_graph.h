@@ -69,8 +69,8 @@ struct FlatOptions {
   // These tell equal graph inputs and outputs of the two models by equal numbers, in the graph's order.
   std::vector<HashKey> inputs, outputs;
   // One of the two models computes in floats and the other is quantized: then a QuantizeLinear, and the
-  // DequantizeLinear behind it, pass on what they are given, and so does a Relu, for which codes that begin at zero may
-  // stand.
+  // DequantizeLinear after it, pass on what they are given, and so does a Relu, for which a range that begins at zero
+  // may stand.
   bool passes_quantized = false;
 };
 FlatGraph flatten(const ValueTable& table, const FlatOptions& options);

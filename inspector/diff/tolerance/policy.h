@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy: how far apart a value may be. `auto` judges by the table of rounding bounds (noise_model.h); users may set
+// Policy: how much a value may differ. `auto` judges by the table of rounding bounds (noise_model.h); users may set
 // tolerances for all values, for globs over paths, or in a file (README.md describes it). Integers, bool and strings
 // are always exact.
 #pragma once

@@ -105,7 +105,7 @@ inline constexpr double kUnseenDifference = 1e-6;
 inline constexpr double kCounterfactualShare = 0.02;
 // Of a value's size: what quantization may take from it before more than rounding is suspected.
 inline constexpr double kLargestQuantizationShare = 0.5;
-// Of the largest effect of a quantization: effects below it are not listed beside it.
+// Of the largest effect of a quantization: effects below it are not listed with it.
 inline constexpr double kObservableShare = 0.1;
 // Units in the last place of float32 by which all that is read is moved: more than a folded constant is off.
 inline constexpr double kNudgedUlps = 4;
@@ -118,7 +118,7 @@ inline constexpr double kNudgedMargin = 4;
 inline constexpr double kNearTie = 2e-4;
 // Of a value's size: an effect that is no more than rounding.
 inline constexpr double kNoTrace = 1e-5;
-// Of a value's size: values further apart leave a trace above kNoTrace when they are truly wrong.
+// Of a value's size: values that differ by more leave a trace above kNoTrace when they are truly wrong.
 inline constexpr double kGrossDifference = 1e-2;
 // The trace that smaller differences may leave.
 inline constexpr double kExactTrace = 1e-8;

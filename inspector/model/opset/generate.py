@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the operator tables (*.ops) beside this file from the schemas that the Python packages onnx and
+"""Writes the operator tables (*.ops) next to this file from the schemas that the Python packages onnx and
 onnxruntime publish. Run it when a newer onnx or onnxruntime is out:
 
     python3 -m venv build/schemas && build/schemas/bin/pip install onnx onnxruntime

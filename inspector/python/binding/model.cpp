@@ -336,7 +336,7 @@ void bind_model(nb::module_& module) {
   type.def_static("load", load_model, nb::arg("path"), nb::arg("validate") = true, "Reads a model file.")
       .def_static("from_bytes", model_of_bytes, nb::arg("data"), nb::arg("directory") = "",
                   nb::arg("description") = "model", nb::arg("validate") = true,
-                  "Reads a model from bytes; `directory` is where external data lies (\"\" refuses it).");
+                  "Reads a model from bytes; `directory` is where external data is stored (\"\" refuses it).");
   bind_views(type);
   type.def("to_bytes", model_to_bytes, "Returns the serialized model, weights inline. Raises Unsupported above 2 GB.")
       .def(

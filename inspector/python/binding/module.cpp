@@ -38,7 +38,7 @@ NB_MODULE(_core, module) {
       "threads", [] { return thread_count(); }, "Returns how many threads work on one loop.");
   module.def(
       "has_own_library_threads", runtime::has_own_library_threads,
-      "Whether oneDNN's parallel regions run on this module's threads. Where they do not, as beside another OpenMP\n"
+      "Whether oneDNN's parallel regions run on this module's threads. Where they do not, as with another OpenMP\n"
       "runtime that came first, convolutions that might lose a NaN are computed twice: slower, never wrong.");
   module.def(
       "executors",

@@ -54,7 +54,7 @@ class ModeOptions(TypedDict, total=False):
 
 
 class PolicyOptions(TypedDict, total=False):
-    """How far apart values may be.
+    """How much values may differ.
 
     ``policy``: "auto" (limits by operator, type and length of sums), a policy file (.json), or {"rtol": x, "atol": y,
     "per": ...}. ``rtol``, ``atol``: of every value. ``per``: of the values that a glob matches,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""transformers' generate() over ONNX models: any search, processor and criterion, with sessions of Parallax behind it.
+"""transformers' generate() over ONNX models: any search, processor and criterion, run by sessions of Parallax.
 
 Needs torch and transformers.
 """

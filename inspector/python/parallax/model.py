@@ -39,7 +39,7 @@ class Model:
 
     @property
     def core(self) -> _core.Model:
-        """The compiled object behind it."""
+        """The compiled object that it wraps."""
         return self._core
 
     @property
@@ -180,7 +180,7 @@ def load(source: Any, *, directory: str | os.PathLike[str] = "", validate: bool 
     """Reads a model.
 
     ``source``: a path, bytes, an onnx.ModelProto, an onnx_ir.Model, a torch.onnx.ONNXProgram, or a Model, which is
-    returned. ``directory`` is where the external data of bytes and protos lies. Raises InvalidModel, Unsupported, IoError.
+    returned. ``directory`` is where the external data of bytes and protos is. Raises InvalidModel, Unsupported, IoError.
     """
     if isinstance(source, Model):
         return source

@@ -145,7 +145,7 @@ class Session:
 
     @property
     def core(self) -> _core.Session:
-        """The compiled object behind it."""
+        """The compiled object that it wraps."""
         return self._core
 
     @property

@@ -83,7 +83,7 @@ struct Generation {
   std::vector<std::vector<int64_t>> expected;  // as they were compared; empty: nothing was
   bool is_expectation_missed = false;
   std::vector<std::string> notes;
-  std::vector<std::string> written;      // files left behind
+  std::vector<std::string> written;      // files that remain
   std::shared_ptr<const Model> model_a;  // the decoder, for reports that draw it
 
   // True where no token and no value is wrong: exit code 0, else 1.

@@ -47,8 +47,8 @@ for model in {}:
         if given.shape != expected.shape or given.dtype.kind not in "fiub":
             print(f"onnxruntime: {{model}}: {{name}} {{given.dtype}}{{list(given.shape)}}, expected {{expected.dtype}}{{list(expected.shape)}}")
             continue
-        apart = numpy.abs(given.astype("float64") - expected.astype("float64"))
-        print(f"onnxruntime: {{model}}: {{name}} is at most {{apart.max() if apart.size else 0:.6g}} from the expected values")
+        error = numpy.abs(given.astype("float64") - expected.astype("float64"))
+        print(f"onnxruntime: {{model}}: {{name}} is at most {{error.max() if error.size else 0:.6g}} from the expected values")
 END
 )";
 

@@ -18,8 +18,8 @@ struct Rotation {
   static Result<Rotation> create(const OpContext& op, size_t cos_cache, size_t sin_cache, bool interleaved);
 
   // Rotates the first 2 * pairs elements of every token, with its angles at rows[batch * sequence + place] of the
-  // caches: (a, b) becomes (a cos - b sin, b cos + a sin), where a and b are neighbors if interleaved, else halves. The
-  // elements after them stay. Errors: a row that the caches lack.
+  // caches: (a, b) becomes (a cos - b sin, b cos + a sin), where a and b are neighbors if interleaved, else two halves.
+  // The elements after them stay. Errors: a row that the caches lack.
   Status apply(HeadBlock& block, const std::vector<int64_t>& rows) const;
 };
 

@@ -63,7 +63,7 @@ const C* operand_block(const TensorView& view, int64_t index, int64_t stride, in
   return buffer;
 }
 
-// The common side of a functor with a rare branch, free of branches: the result of f where f.is_tame holds.
+// The common side of a functor with a rare branch, free of branches: the result of f where f.is_in_fast_range holds.
 template <class F>
 struct FastRange {
   F f;

@@ -117,7 +117,7 @@ template <class Fold>
 const float* fold_down(const Fold& fold, RowTile& row_tile, const WindowAxis& rows, const float* lines, int64_t count) {
   if (rows.kernel == 1 && count == 1) return lines;
   const int64_t width = row_tile.width;
-  const int64_t at_once = rows.stride == 1 ? count : 1;  // neighbors' lines stand evenly apart
+  const int64_t at_once = rows.stride == 1 ? count : 1;  // neighbors' lines have one stride
   for (int64_t i = 0; i < count; i += at_once) {
     const float* const from = lines + i * rows.stride * width;
     float* const to = row_tile.folded.data() + i * width;

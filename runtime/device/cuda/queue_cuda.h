@@ -46,7 +46,7 @@ class Queue<Cuda> : public GpuQueueBase {
   Queue& operator=(const Queue&) = delete;
 
   // A tensor on the device, uninitialized; its memory goes back to the pool when its last owner lets go.
-  // In a planned run it lies where the plan says.
+  // In a planned run it is stored where the plan says.
   Result<Tensor> allocate(DType dtype, const Shape& shape);
   // For planned runs; null where it would break the limit, or the driver has no more.
   std::shared_ptr<std::byte> make_block(int64_t bytes);

@@ -2,7 +2,7 @@
 // Tensors on their way from a GPU to the host: each is copied on the copy stream into a ring of page-locked memory,
 // while the compute stream goes on. Of each device there are
 //   host_memory(queue, bytes)                                 page-locked
-//   start_copy_to_host(queue, target, source, bytes)          behind all that was submitted so far; answers with a
+//   start_copy_to_host(queue, target, source, bytes)          after all that was submitted so far; answers with a
 //   ticket is_copied(queue, ticket), wait_copied(queue, ticket)      tickets are done in the order they were given
 #pragma once
 

@@ -47,7 +47,7 @@ struct FoldRowsKernel {
   }
 };
 
-// A thread for each row, for rows whose neighbors lie next to each other.
+// A thread for each row, for rows whose neighbors are next to each other.
 template <class Device, class C, class Fold>
 struct FoldColumnsKernel {
   static constexpr const char* kName = "fold_columns";

@@ -46,7 +46,7 @@ std::optional<Repeated> repeated_along(const Shape& larger, const Shape& smaller
   const int64_t rank = rank_of(larger), missing = rank - rank_of(smaller);
   if (missing < 0) return std::nullopt;
   Repeated repeated{1, larger.element_count()};
-  for (int64_t axis = rank - 1, rest = 1; axis >= missing; --axis) {  // up to the first that is not 1, from behind
+  for (int64_t axis = rank - 1, rest = 1; axis >= missing; --axis) {  // up to the first that is not 1, from the last
     if (dim_of(smaller, axis - missing) != 1) {
       repeated.inner = rest;
       break;

@@ -35,7 +35,7 @@ Status gated(Context& op) {
   return status;
 }
 
-// ---- Rotary: x * cosine + rotated(x) * sine, where the halves (a, b) of a row are rotated to (-b, a) ----
+// ---- Rotary: x * cosine + rotated(x) * sine, where the two halves (a, b) of a row are rotated to (-b, a) ----
 
 struct RotationRows {
   Ints dims;  // of the result, without the last

@@ -79,7 +79,7 @@ PX_LIBRARY_FUNCTOR(Acosh, acosh)
 PX_LIBRARY_FUNCTOR(Atanh, atanh)
 #undef PX_LIBRARY_FUNCTOR
 
-// Sine and cosine: the library's, but of a float of ordinary size, for which map makes vector code of tame().
+// Sine and cosine: the library's, but of a float of ordinary size, for which map vectorizes in_fast_range().
 template <int32_t kQuarters>
 struct Permuted {
   static constexpr int64_t kWork = 4;

@@ -75,7 +75,7 @@ TEST(ExecutorFaults, AreFoundAtTheirNode) {
   Score score;
   for (const Fault& fault : executor_faults()) ASSERT_NO_FATAL_FAILURE(judge(fault, score));
   std::printf(
-      "%d faults: %d detected, %d with the guilty node first (%.1f %%), %d among the first three, %d on the right "
+      "%d faults: %d detected, %d with the faulty node first (%.1f %%), %d among the first three, %d on the right "
       "side; %d of "
       "%d reported as wrong only in context; %d of %d reasons right\n",
       score.faults, score.detected, score.first, 100.0 * score.first / score.faults, score.third, score.right_side,

@@ -72,7 +72,8 @@ TEST_P(Golden, MatchesItsPicture) {
   const Difference difference = compare(now, *golden);
   if (difference.share <= kMostShare) return;
   const std::string shown = std::filesystem::absolute(fmt::format("golden_{}.png", view.name)).string(),
-                    difference_path = std::filesystem::absolute(fmt::format("golden_{}_apart.png", view.name)).string();
+                    difference_path =
+                        std::filesystem::absolute(fmt::format("golden_{}_difference.png", view.name)).string();
   ASSERT_TRUE(write_png(shown, now).ok());
   if (!difference.picture.rgba.empty()) {
     ASSERT_TRUE(write_png(difference_path, difference.picture).ok());

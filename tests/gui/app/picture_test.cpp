@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels, drawn by EGL without a display: the same every time, and the right ones where it matters. Colors are read at
-// positions that widgets name, so that a pixel's shift of the layout is no failure and a wrong color is.
+// Pixels, drawn by EGL without a display: the same every time, and the right ones where they are checked. Colors are
+// read at positions that widgets name, so that a pixel's shift of the layout is no failure and a wrong color is.
 #include <algorithm>
 
 #include <gtest/gtest.h>

@@ -224,7 +224,7 @@ class Advice(ProgramTest):
         named = 'dim { dim_param: "n" }'
         write("free", named, named)
         write("half", whole_dims(4), named)
-        write("apart", named, whole_dims(1))
+        write("separate", named, whole_dims(1))
         write("four", whole_dims(4), whole_dims(4))
         write("five", whole_dims(5), whole_dims(5))
         write("uneven", whole_dims(4), whole_dims(1))
@@ -236,7 +236,7 @@ class Advice(ProgramTest):
         self.assertIn("dimension 0 of input 'm' is 4 in 'four.textproto' and 5 in 'five.textproto': no data suits both\n", message)
         message = self.ended("run free.textproto --against uneven.textproto", code=2).stderr
         self.assertIn("'n' is one dimension in 'free.textproto', and in 'uneven.textproto' 1 of input 'm' and 4 of input 'x': no data suits both\n", message)
-        self.ended("run apart.textproto --against uneven.textproto")
+        self.ended("run separate.textproto --against uneven.textproto")
 
     def test_integers_are_printed_as_integers(self):
         ids = f"input {{ name: 'ids' {TENSOR.format(7, '')} }} "

@@ -106,7 +106,7 @@ class CommandLine(ProgramTest):
             self.assertRegex(text, rf"\nExample:\n  parallax {verb}\b[^\n]*\n+$")
 
     def test_examples_run_one_after_another(self):
-        """As a reader would try them, in the order of the help, in a folder that has the samples beside it."""
+        """As a reader would try them, in the order of the help, in a folder that has the samples next to it."""
         (self.folder / "samples").symlink_to(Path(__file__).parents[3] / "samples")
         for verb in re.findall(r"^  ([a-z][a-z0-9-]*) {2,}\S", self.run_program("--help").stdout, re.MULTILINE):
             example = self.run_program(verb, "--help").stdout.split("\nExample:\n  parallax ")[1].strip()

@@ -168,8 +168,8 @@ class Generate(ProgramTest):
         (self.folder / "wrong.json").write_text(json.dumps(tokens[:4] + [(tokens[4] + 1) % 24] + tokens[5:]))
         done = self.generate("--expect", "wrong.json", "--json")
         self.assertEqual(done.returncode, 1)
-        apart = document_of(done)["first_token_apart"]
-        self.assertEqual((apart["step"], apart["row"], apart["b"]), (4, 0, tokens[4]))
+        first = document_of(done)["first_token_apart"]
+        self.assertEqual((first["step"], first["row"], first["b"]), (4, 0, tokens[4]))
 
     def test_healthy_sides_pass_and_every_value_is_reported_where_all_are_captured(self):
         done = self.generate("--with", "reference,cpu", "--json", "--capture", "all", "--max-new-tokens", "4")

@@ -18,7 +18,7 @@ FLOATS = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { d
 
 
 def loop(iterations, factor):
-    """y = x times `factor`, behind a loop of so many iterations."""
+    """y = x times `factor`, after a loop of so many iterations."""
     body = (f'attribute {{ name: "body" type: GRAPH g {{ name: "b" {node("Neg", "v", "w")} {node("Identity", "c", "d")} '
             f'input {{ name: "i" type {{ tensor_type {{ elem_type: 7 shape {{ }} }} }} }} '
             f'input {{ name: "c" type {{ tensor_type {{ elem_type: 9 shape {{ }} }} }} }} input {{ name: "v" {FLOATS} }} '
@@ -53,7 +53,7 @@ class Interrupts(ProgramTest):
         self.assertEqual(found[1], number.name)
         return found[2]
 
-    def lies(self, path):
+    def is_there(self, path):
         return lambda said: (self.folder / path).exists()
 
     def test_the_second_pass_of_blame(self):
@@ -71,16 +71,16 @@ class Interrupts(ProgramTest):
                          "nothing was written")
 
     def test_a_run_whose_dump_stays(self):
-        kept = self.interrupted("run long.textproto --with cpu --only p --dump out", self.lies("out/cpu.plx"))
+        kept = self.interrupted("run long.textproto --with cpu --only p --dump out", self.is_there("out/cpu.plx"))
         self.assertEqual(kept, "kept 'out/cpu.plx', unfinished: what had been written can be read")
 
     def test_extract(self):
         for folder, begins in (("part", "part"), ("some/new/part", "some")):
-            outcome = self.interrupted(f"extract long.textproto --to y -o {folder}", self.lies(f"{folder}/values.plx"))
+            outcome = self.interrupted(f"extract long.textproto --to y -o {folder}", self.is_there(f"{folder}/values.plx"))
             self.assertEqual(outcome, "nothing was written")
             self.assertFalse((self.folder / begins).exists())
         (self.folder / "there").mkdir()
-        self.interrupted("extract long.textproto --to y -o there", self.lies("there/values.plx"), signal.SIGHUP)
+        self.interrupted("extract long.textproto --to y -o there", self.is_there("there/values.plx"), signal.SIGHUP)
         self.assertEqual(list((self.folder / "there").iterdir()), [])
 
     def test_reduce_and_its_command(self):

@@ -292,20 +292,20 @@ class Messages(ProgramTest):
         exp = node("Exp", "x", "y", 'name: "power"')
         stale = "value_info { name: 'h' type { tensor_type { elem_type: 1 shape { dim { dim_value: 9 } } } } } "
         unsorted = node("Exp", "t", "y", 'name: "second"') + node("Tanh", "x", "t", 'name: "first"')
-        behind = stale + node("Neg", "x", "h") + node("Exp", "h", "y")
+        after = stale + node("Neg", "x", "h") + node("Exp", "h", "y")
         for nodes, outputs, sentence in (
                 (exp, "", "the graph: has no outputs"),
                 (exp, f"output {{ name: 'y' {floats % 5} }}", "output 'y': is declared as float32[5], but the graph computes float32[4]"),
                 (unsorted, f"output {{ name: 'y' {floats % 4} }}",
                  "node 'second' (Exp): reads 't', which node 'first' computes further down: nodes must be topologically sorted"),
-                (behind, f"output {{ name: 'y' {floats % 4} }}", "")):
+                (after, f"output {{ name: 'y' {floats % 4} }}", "")):
             (self.folder / "odd.textproto").write_text(
                 f"ir_version: 8 opset_import {{ version: 17 }} graph {{ name: 'g' {nodes} input {{ name: 'x' {floats % 4} }} {outputs} }}")
             ended = self.passed("check odd.textproto", code=3 if sentence else 0)
             self.assertIn(sentence or "ok, a valid model", ended.stdout)
             self.passed("run odd.textproto --with cpu")
 
-    def test_the_one_input_that_is_left_over_is_paired(self):
+    def test_the_one_unpaired_input_is_paired(self):
         ints = "type { tensor_type { elem_type: 7 shape { dim { dim_value: 2 } } } }"
         for name, first in (("a", "x"), ("b", "onnx::x_0")):
             floats = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } } } }"

@@ -147,7 +147,7 @@ TEST_F(Rot, RepairOfAWholeFileKeepsAll) {
 
 TEST_F(Rot, NumbersThatLieUnderARightCrcAreRefused) {
   const size_t tensor = record_offsets()[2];
-  const std::vector<std::function<void(dump::RecordHeader&)>> lies = {
+  const std::vector<std::function<void(dump::RecordHeader&)>> forgeries = {
       [](auto& h) { h.record_bytes = ~uint64_t{0}; },
       [](auto& h) { h.record_bytes = 0; },
       [](auto& h) { h.record_bytes += 64; },
@@ -171,12 +171,12 @@ TEST_F(Rot, NumbersThatLieUnderARightCrcAreRefused) {
       [](auto& h) { h.kind = 2; },
       [](auto& h) { h.kind = 999; },
   };
-  for (size_t lie = 0; lie < lies.size(); ++lie) {
-    write_contents(damaged_, with_header(tensor, lies[lie]));
+  for (size_t index = 0; index < forgeries.size(); ++index) {
+    write_contents(damaged_, with_header(tensor, forgeries[index]));
     const size_t given = expect_right_or_refused(damaged_);
-    EXPECT_LT(given, values().size()) << lie;
+    EXPECT_LT(given, values().size()) << index;
     const auto problems = check_dump(damaged_);
-    EXPECT_TRUE(!problems.ok() || !problems->empty()) << lie;
+    EXPECT_TRUE(!problems.ok() || !problems->empty()) << index;
     if (repair_dump(damaged_, repaired_).ok()) expect_right_or_refused(repaired_);
   }
 }

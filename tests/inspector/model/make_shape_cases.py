@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes shape_cases.txt beside this file: single nodes with the output types that onnx.shape_inference gives them.
+"""Writes shape_cases.txt next to this file: single nodes with the output types that onnx.shape_inference gives them.
 
     python3 -m venv build/schemas && build/schemas/bin/pip install onnx
     build/schemas/bin/python tests/inspector/model/make_shape_cases.py

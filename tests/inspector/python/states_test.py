@@ -14,7 +14,7 @@ STATES = [("past", "present", 1)]
 
 
 def running_sum() -> onnx.ModelProto:
-    """present = past with x behind it; y = the sum of it."""
+    """present = past with x after it; y = the sum of it."""
     nodes = [
         helper.make_node("Concat", ["past", "x"], ["present"], axis=1),
         helper.make_node("ReduceSum", ["present", "axes"], ["y"], keepdims=0),

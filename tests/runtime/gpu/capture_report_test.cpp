@@ -67,7 +67,7 @@ TEST_F(CaptureReport, SaysHowOftenARunWaited) {
   ASSERT_TRUE(result.ok()) << result.error().message;
   const json executions = json::parse(comparison_to_json(*result->comparison))["executions"];
   ASSERT_EQ(executions.size(), 2U);
-  EXPECT_FALSE(executions[0].contains("capture")) << "values of the reference lie on the host";
+  EXPECT_FALSE(executions[0].contains("capture")) << "values of the reference are on the host";
   const json& capture = executions[1]["capture"];
   EXPECT_GT(capture["waits"], 0);
   EXPECT_GE(capture["copies"], 20);

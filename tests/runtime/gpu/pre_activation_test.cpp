@@ -117,7 +117,8 @@ void expect_near_parts(Executor& executor, const Case& test, const Tensor& seen)
 }
 
 void expect_shown(Executor& executor, const Case& test) {
-  SCOPED_TRACE(test.activation + (test.has_residual ? ", residual" : "") + (test.in_half_precision ? ", halves" : ""));
+  SCOPED_TRACE(test.activation + (test.has_residual ? ", residual" : "") +
+               (test.in_half_precision ? ", half precision" : ""));
   const auto model = model_of(test.activation, test.has_residual, test.in_half_precision);
   ASSERT_NE(model, nullptr);
   const auto session = executor.prepare(model, {}).take();

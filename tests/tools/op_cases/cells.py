@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of RNN, GRU and LSTM: lengths, clip, activations, layout, directions. ONNX's ReferenceEvaluator knows little of these and is
-not asked; onnxruntime is, beside the equations in formulas.py."""
+not asked; onnxruntime is, next to the equations in formulas.py."""
 from .case import family, i32, numbers
 from .formulas import GATES, recurrent
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More cases of com.microsoft, beside microsoft.py: formulas of ContribOperators.md in numpy beside onnxruntime, which defines these operators."""
+"""More cases of com.microsoft, next to microsoft.py: formulas of ContribOperators.md in numpy next to onnxruntime, which defines these operators."""
 import numpy as np
 import torch
 

@@ -170,9 +170,9 @@ def crop(image, boxes, batches, size, mode, outside):
                     y[box, :, row, column] = channels[:, math.floor(place[0] + 0.5), math.floor(place[1] + 0.5)]
                     continue
                 (i, down), (j, along) = ((int(p), p - int(p)) for p in place)
-                below, beside = min(i + 1, image.shape[2] - 1), min(j + 1, image.shape[3] - 1)
-                y[box, :, row, column] = ((channels[:, i, j] * (1 - along) + channels[:, i, beside] * along) * (1 - down)
-                                          + (channels[:, below, j] * (1 - along) + channels[:, below, beside] * along) * down)
+                below, after = min(i + 1, image.shape[2] - 1), min(j + 1, image.shape[3] - 1)
+                y[box, :, row, column] = ((channels[:, i, j] * (1 - along) + channels[:, i, after] * along) * (1 - down)
+                                          + (channels[:, below, j] * (1 - along) + channels[:, below, after] * along) * down)
     return y
 
 

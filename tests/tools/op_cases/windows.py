@@ -24,7 +24,7 @@ def pads_of(auto_pad, size, kernel, stride, dilation, pad):
 
 
 def windows(x, kernel, strides, dilations, pads, sizes, fill):
-    """Windows as [N, C, *sizes, *kernel]; what lies outside is `fill`."""
+    """Windows as [N, C, *sizes, *kernel]; what is outside is `fill`."""
     far = [(0, 0), (0, 0)] + [(p[0], (o - 1) * s + (k - 1) * d + 1) for p, o, s, k, d in zip(pads, sizes, strides, kernel, dilations)]
     padded = np.pad(x.astype(np.float64), far, constant_values=fill)
     out = np.empty([*x.shape[:2], *sizes, *kernel])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parallax behind torch: torch.compile backends, capture of modules, checks of conversions.
+"""Parallax for torch: torch.compile backends, capture of modules, checks of conversions.
 
 Importing this package registers the backends "parallax" and "parallax_debug" of torch.compile. Names are loaded when
 they are first used.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`debug_backend(eager=True)`: torch's own values of a graph beside the first executor's, by name."""
+"""`debug_backend(eager=True)`: torch's own values of a graph next to the first executor's, by name."""
 
 from __future__ import annotations
 

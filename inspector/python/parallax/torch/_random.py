@@ -29,7 +29,7 @@ Maker = Callable[[Bindings], Any]
 @dataclass(frozen=True)
 class Draw:
     """One additional input: `operator` is called with arguments made from the sizes of the call; of a tensor argument
-    the shape and strides alone matter. `select` takes one of several results.
+    the shape and strides alone are relevant. `select` takes one of several results.
     """
 
     name: str
@@ -121,7 +121,7 @@ class _Lifter:
     # Each of these replaces one kind of node.
 
     def itself(self, node: torch.fx.Node) -> None:
-        """The operator is drawn as it stands; of a tensor argument the shape alone matters."""
+        """The operator is drawn as it stands; of a tensor argument the shape alone is relevant."""
         value = self._input(node, node.target, node.args, node.kwargs, node.meta["val"])
         node.replace_all_uses_with(value)
         self._graph.erase_node(node)

@@ -179,9 +179,9 @@ class Words:
             found, right = numpy_helper.to_array(self._constants[name]), held.detach().cpu().double().numpy()
             if found.shape != right.shape:
                 return f"; its weight '{name}' has shape {list(found.shape)}, torch's {list(right.shape)}"
-            apart = float(np.max(np.abs(found.astype(np.float64) - right), initial=0.0))
-            if apart > 0:
-                return f"; its weight '{name}' is not torch's: elements differ by up to {apart:.3g}"
+            error = float(np.max(np.abs(found.astype(np.float64) - right), initial=0.0))
+            if error > 0:
+                return f"; its weight '{name}' is not torch's: elements differ by up to {error:.3g}"
         return ""
 
 

@@ -113,7 +113,7 @@ def is_dynamo_graph(gm: torch.fx.GraphModule) -> bool:
 
 
 def compile_dynamo_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> GraphFunction:
-    """A graph of Dynamo's through aot_autograd: functional, decomposed, forward and backward apart."""
+    """A graph of Dynamo's through aot_autograd: functional, decomposed, forward and backward separate."""
     from torch._dynamo.backends.common import aot_autograd
 
     reason = break_reason_of(gm)

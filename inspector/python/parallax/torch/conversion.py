@@ -69,7 +69,7 @@ class Explanation:
     """The check of a conversion: whether it is right, and if not, which operators of torch are wrong in the ONNX graph.
 
     ``verdict`` is the comparison's: "pass", "diverged" or "inconclusive" (an output could not be compared). True as a
-    bool where it is "pass". ``text`` is the whole answer, ``comparison`` the document behind it, torch as side A.
+    bool where it is "pass". ``text`` is the whole answer, ``comparison`` the document of it, torch as side A.
     """
 
     verdict: str

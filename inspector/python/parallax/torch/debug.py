@@ -202,7 +202,7 @@ def _place(model: Model, comparison: Comparison) -> _Place:
     first = comparison.first_divergence
     node = "" if first is None or first.node is None else first.node
     worst = max(comparison.values, key=lambda value: value.severity or 0.0, default=None)
-    why = "" if worst is None else f": value '{worst.path}' is {worst.severity or 0.0:.3g} times its limit apart"
+    why = "" if worst is None else f": value '{worst.path}' differs by {worst.severity or 0.0:.3g} times its limit"
     return _Place(node, "" if first is None or first.op is None else first.op, "", "", "", why)
 
 

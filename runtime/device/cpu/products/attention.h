@@ -28,7 +28,7 @@ struct Tile {
 struct Workspace {
   explicit Workspace(const AttentionProblem& problem, int64_t queries);
   std::unique_ptr<float[]> scores;
-  std::unique_ptr<float[]> packed;  // of an operand whose rows lie so far apart that they push each other out of caches
+  std::unique_ptr<float[]> packed;  // of an operand whose rows are so distant that they evict each other from caches
   std::vector<float> highest, sums;
 };
 

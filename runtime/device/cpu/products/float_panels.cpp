@@ -106,7 +106,7 @@ PX_FMA_INLINE void add_products(const float* const* rows, int64_t at, const floa
 }
 
 // c [kRows, kVectors * 8] = or += the products of one run. The epilogue's bias and addend are those of the panel, the
-// addend from row 0 on and as far apart as the rows of c.
+// addend from row 0 on and with the row stride of c.
 template <size_t kRows, size_t kVectors>
 PX_FMA void multiply_tile(const PanelRows& a, const PanelRun& run, int64_t row, const float* line, float* c,
                           int64_t ldc, const PanelEpilogue& epilogue) {

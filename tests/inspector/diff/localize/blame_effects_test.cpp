@@ -94,8 +94,8 @@ TEST_F(BlameEffects, ACastThatChangesNoNumberIsNoCauseNextToSwappedOperands) {
     builder.node("Cast", {goes_by_integers ? "ones" : "is_more"}, {"wanted"}, {{"to", int64_t{1}}});
     builder.node("Sub",
                  is_swapped ? std::vector<std::string>{"wanted", "grown"} : std::vector<std::string>{"grown", "wanted"},
-                 {"apart"});
-    return builder.node("Tanh", {"apart"}, {"y"}).output("y"), builder;
+                 {"difference"});
+    return builder.node("Tanh", {"difference"}, {"y"}).output("y"), builder;
   };
   const Comparison comparison = blame(subtracted(true, false), subtracted(false, true));
   ASSERT_EQ(comparison.causes.size(), 1U) << reported(comparison);

@@ -283,7 +283,7 @@ TEST_F(BlameSentences, WhatWasFoldedIntoAProductIsSaidToBeThat) {
     return builder.output("y"), builder;
   };
   const Tensor x = sines({4, 4}, 1, 0.7);
-  const std::string rest = " has no Mul 'Mul_1', and other constants here, which do not make up for that";
+  const std::string rest = " has no Mul 'Mul_1', and other constants here, which do not compensate it";
   EXPECT_EQ(blame(product(false, 0), product(true, 0.5F), x).why, "B" + rest);
   EXPECT_EQ(blame(product(true, 0), product(false, 0.5F), x).why, "A" + rest);
 }
@@ -312,7 +312,7 @@ TEST_F(BlameSentences, AnInsertedNodeStandsBeforeOrAfter) {
   for (const std::string op : {"Neg", "Cast"}) {
     const Cause after = blame(graph("", ""), graph("", op), x);
     EXPECT_EQ(after.op, op);
-    EXPECT_EQ(after.why, "B has this " + op + " node behind what stands for A's 'Exp_1', and A has none");
+    EXPECT_EQ(after.why, "B has this " + op + " node after what stands for A's 'Exp_1', and A has none");
   }
 }
 

@@ -225,7 +225,7 @@ TEST_F(HiddenDifferences, ManyTiesAreNoFault) {
   const Comparison before = compare_dumps(*a, *b, {}, {}).take();
   const auto codes = std::ranges::find(before.values, "again", &ValueComparison::path);
   ASSERT_NE(codes, before.values.end());
-  ASSERT_EQ(codes->verdict, Verdict::diverged) << "nothing lies between two steps: the test proves nothing";
+  ASSERT_EQ(codes->verdict, Verdict::diverged) << "nothing is between two steps: the test proves nothing";
   const Comparison comparison = concluded(model, a, model, b);
   EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
   EXPECT_TRUE(comparison.causes.empty());

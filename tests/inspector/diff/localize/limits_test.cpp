@@ -294,7 +294,7 @@ TEST_F(Limits, RoundsWhatIsMovedInHalfPrecision) {
     EXPECT_EQ(other.causes.front().op, "Slice") << other.causes.front().why;
   }
   const Comparison through_half = concluded(moved(MovedIn::floats, 1), moved(MovedIn::floats, 1, true), x);
-  EXPECT_EQ(through_half.verdict, OverallVerdict::diverged) << "a model of floats does not go through halves";
+  EXPECT_EQ(through_half.verdict, OverallVerdict::diverged) << "a model of floats does not go through float16";
 }
 
 // Nothing that is computed is a float.

@@ -68,16 +68,16 @@ struct SmallNetwork {
     if (has_identity) builder.node("Identity", {last}, {name("negative")});
     if (is_inserted || has_identity) last = name("negative");
     const std::vector<std::string> operands = {name("bent"), last};
-    builder.node("Sub", swaps_operands ? std::vector{operands[1], operands[0]} : operands, {name("apart")});
+    builder.node("Sub", swaps_operands ? std::vector{operands[1], operands[0]} : operands, {name("difference")});
     builder.initializer(name("step"), scalar(DType::float32, 0.02)).initializer(name("zero"), scalar(DType::int8, 3));
     const auto quantize = [&](const std::string& what, const std::string& made) {
       builder.node("QuantizeLinear", {what, name("step"), name("zero")}, {made + "_steps"});
       builder.node("DequantizeLinear", {made + "_steps", name("step"), name("zero")}, {made});
     };
-    if (rounds_early) quantize(name("apart"), name("rough"));
-    builder.node("Transpose", {rounds_early ? name("rough") : name("apart")}, {name("transposed")});
+    if (rounds_early) quantize(name("difference"), name("rough"));
+    builder.node("Transpose", {rounds_early ? name("rough") : name("difference")}, {name("transposed")});
     quantize(name("transposed"), name("rounded"));
-    builder.node("Softmax", {rounds ? name("rounded") : name("apart")}, {name("y")}, {{"axis", int64_t{-1}}});
+    builder.node("Softmax", {rounds ? name("rounded") : name("difference")}, {name("y")}, {{"axis", int64_t{-1}}});
     builder.output(name("y"));
     if (!rounds) builder.output(name("transposed"));
     return testing::finished_model(builder);
@@ -124,7 +124,7 @@ TEST_F(BlameModels, NamesTheNodeWithAnotherDefinition) {
       {"operands", {.swaps_operands = true}, "Sub", "operands are swapped"},
       {"outputs", {.swaps_outputs = true}, "Split", "outputs 0 and 1 are swapped"},
       {"inserted", {.is_inserted = true}, "Neg", "B has this Neg node"},
-      {"behind a constant", {.swaps_constants = true}, "Div", "another constant"},
+      {"after a constant", {.swaps_constants = true}, "Div", "another constant"},
   };
   for (const Fault& fault : faults) {
     const Comparison comparison = blame({}, fault.b, fault.stem_of_b);

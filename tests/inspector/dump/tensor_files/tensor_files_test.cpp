@@ -174,7 +174,7 @@ TEST(TensorFiles, SafetensorsRefusesHeadersThatLie) {
   };
   const std::string data(8, '\0');
   ASSERT_OK(parse_safetensors(bytes_of(safetensors(entry("F32", "[2]", "[0,8]"), data)), nullptr));
-  const std::vector<std::pair<std::string, std::string>> lies = {
+  const std::vector<std::pair<std::string, std::string>> forgeries = {
       {safetensors(entry("F32", "[2]", "[0,16]"), data), "outside"},
       {safetensors(entry("F32", "[2]", "[8,0]"), data), "outside"},
       {safetensors(entry("F32", "[3]", "[0,8]"), data), "do not make"},
@@ -194,7 +194,7 @@ TEST(TensorFiles, SafetensorsRefusesHeadersThatLie) {
                    data),
        "share"},
   };
-  for (const auto& [file, says] : lies) {
+  for (const auto& [file, says] : forgeries) {
     const auto read = parse_safetensors(bytes_of(file), nullptr);
     ASSERT_FALSE(read.ok()) << says;
     EXPECT_NE(read.error().message.find(says), std::string::npos) << read.error().message;

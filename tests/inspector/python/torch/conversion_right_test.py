@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Right conversions raise no alarm: every model, whole, in halves, of free sizes."""
+"""Right conversions raise no alarm: every model, whole, in half precision, of free sizes."""
 
 import pytest
 from conversion_models import MAKERS, exported

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Llama of transformers behind torch.compile: inference, training, masks, free lengths."""
+"""A Llama of transformers in torch.compile: inference, training, masks, free lengths."""
 
 import torch
 from torch_models import assert_same, check_inference, check_training, llama, pair

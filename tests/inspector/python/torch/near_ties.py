@@ -40,7 +40,7 @@ class Difference:
 
     @property
     def is_near_tie(self) -> bool:
-        """Neither may ours be further from float64, nor may the two choices be further apart than rounding reaches."""
+        """Neither may ours be further from float64, nor may the two choices differ by more than rounding reaches."""
         return self.ours <= ALIKE * self.theirs and self.margin <= self.bound
 
 

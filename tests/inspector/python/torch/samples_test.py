@@ -49,7 +49,7 @@ def test_script(script: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
     """In this process, which has imported torch already."""
     arguments, pattern = SCRIPTS[script]
     monkeypatch.setattr(sys, "argv", [script, *arguments])
-    monkeypatch.syspath_prepend(str(SAMPLES))  # as a script finds what lies next to it
+    monkeypatch.syspath_prepend(str(SAMPLES))  # as a script finds what is next to it
     try:
         runpy.run_path(str(SAMPLES / script), run_name="__main__")
     except SystemExit as end:

@@ -51,7 +51,7 @@ TEST(HostRing, WaitsForWhatIsStillHeld) {
   auto first = ring.take(256);
   auto second = ring.take(768);
   second.reset();
-  EXPECT_FALSE(ring.has_room(256)) << "what lies behind the first is not free before it";
+  EXPECT_FALSE(ring.has_room(256)) << "the pieces after the first are not free before it";
   first.reset();
   EXPECT_TRUE(ring.has_room(1024));
 }

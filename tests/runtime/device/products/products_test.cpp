@@ -218,7 +218,7 @@ TEST(Gemm, WhereWeightsLieDoesNotChangeABit) {
         std::vector<float> c(static_cast<size_t>(n), -1.0F);
         ASSERT_TRUE(gemm(queue, p, a.data(), reinterpret_cast<const float*>(line + location), c.data()).ok());
         EXPECT_EQ(queue.weights().bytes() > 0, has_float_panels() ? run > 0 : location != 0)
-            << "with AVX2 copied from the second run on, else where vectors lie across lines";
+            << "with AVX2 copied from the second run on, else where vectors cross lines";
         if (first.empty()) first = c;
         EXPECT_EQ(c, first) << "k " << k << ", n " << n << ", place " << location << ", run " << run;
       }
