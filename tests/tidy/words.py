@@ -45,6 +45,8 @@ WORDS = (
         Allowed("numbers that name an error, a type or a character",
                 r"(?i)(exit|error|fail|return|status|escape|type|character|utf\w*|language|key)[ _-]codes"
                 r"|HTTP codes|fail_codes"),
+        Allowed("code points of characters and exit codes", paths=("inspector/dump/utf32.cpp", "inspector/dump/npy.cpp",
+                                                                   "inspector/workbench/reduce/reduce_command.cpp")),
         OP_CASES)),
     Word("byte_*, nibble_*", ("byte", "nibble"),
          r"(?i)byte_?(product|panel|conv|image|depthwise|table|tile|sum|filter|result|row|line|column|power|code)s?"
@@ -58,7 +60,10 @@ WORDS = (
     Word("place", ("place",), rf"{BEGIN}[Pp]laces?{END}|[a-z]Places?{END}|Places?(?=[A-Z])|Placed(?=[A-Z])",
          "element index, output position, graph location, buffer slot, input role", (
         Allowed("in place", r"(?i)in[ _-]place|in its place|in place of|takes? place|took place|inplace"),
-        Allowed("a decimal place", r"(?i)(decimal|last) places?"))),
+        Allowed("a decimal place", r"(?i)(decimal|last)[ _]places?"),
+        Allowed("a key of the contract", r"\{\"place\"|`place`"),
+        Allowed("the license's own text", paths=("LICENSE",)),
+        OP_CASES)),
     Word("site", ("site",),
          rf"{BEGIN}[Ss]ites?{END}|[a-z]Sites?{END}|Sites?(?=[A-Z])", "value info, value slot, node location", (
         Allowed("a folder of Python, a call site, a page of the web",
@@ -105,11 +110,12 @@ WORDS = (
         r"(?i)(tell|tells|telling|told|tell_masks|take|takes|keep|keeps|kept|pulled|stay|stays)"
                 r"( \w+| \w+ \w+)?[ _]apart"
                 r"|tell\w*Apart|ToldApart|Keep\w*Apart|can_tell_apart|[Aa]part from"),
-        Allowed("a name of the Python package", r"outputs_apart|first_token_apart"))),
+        Allowed("a name of the Python package", r"outputs_apart|first_token_apart"),
+        Allowed("texts and keys of the contract", r"token apart|apart at step|\{\"apart\""))),
     Word("rounds, looks, patience", ("patience", "looks", "rounds"),
          rf"(?i:patience)|Looks(?=[A-Z])|\bkLooks\w*|kElementsBetweenLooks|\blooks_(ahead)?\b|\brounds_\b"
-         rf"|{BEGIN}Rounds{END}"
-                                    r"|\brounds\.(h|cpp)\b|rounds_test", "phases, spins, spin limit"),
+         r"|\bclass Rounds\b|\bRoundsMember\b"
+         r"|\brounds\.(h|cpp)\b|rounds_test", "phases, spins, spin limit"),
     Word("laced, strips, tame", ("laced", "strip", "tame"),
          rf"{BEGIN}[Ll]aced{END}|kLaced|{BEGIN}[Ss]trips?{END}(?!\()|{BEGIN}tame{END}|[a-z]Tame{END}",
          "interleaved, row tiles, within the fast range", paths=("runtime/", "reference/", "tests/runtime/",
@@ -123,7 +129,7 @@ WORDS = (
     Word("behind", ("behind",), rf"{BEGIN}(?i:behind){END}|[a-z]Behind{END}", "after"),
     Word("beside", ("beside",), rf"{BEGIN}(?i:beside){END}|[a-z]Beside{END}", "next to, compared with"),
     Word("lies", ("lie",),
-         r"\blies?\b", "is stored, is", (Allowed("a range", r"\b(must|does not) lie (in|between|within)"),)),
+         r"\blies?\b", "is stored, is", (Allowed("a range", r"\b(must|does not) lie (in|between|within)"), OP_CASES)),
     # The last three letters of quantise, normalise, vectorise, ...: a look behind of one width is fast.
     Word("British spelling", ("ise", "isi", "isa", "our", "entre", "grey", "lled", "lling", "catalogue", "quantis"),
          r"(?<=ant|mal|tor|tim|ial|mar|nim|xim|ogn|gan|ron|ral|lel|til|nal|ter|gor|tom|ual|rit|bil|ard|ken|eal|mor"
