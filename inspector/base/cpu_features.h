@@ -7,8 +7,8 @@
 
 namespace parallax {
 
-// What a kernel compiled for a level may use, each level with all below it. On processors that are not x86-64 the level
-// is `baseline`.
+// The instructions that a kernel compiled for a level may use, each level with all below it. On processors that are not
+// x86-64 the level is `baseline`.
 enum class VectorLevel : uint8_t {
   baseline,  // what every processor of the architecture has
   avx2,      // AVX2, FMA, F16C, BMI, BMI2, POPCNT
@@ -22,7 +22,7 @@ enum class CpuFeature : uint8_t { sse42, avx512_vnni, avx512_vbmi, avx512_bf16, 
 // avx512; any other text is ignored), or the level last set by a test.
 VectorLevel vector_level();
 
-// Whether the processor has the feature; those of AVX-512 only where vector_level() is avx512, SSE 4.2 not where
+// True where the processor has the feature; those of AVX-512 only where vector_level() is avx512, SSE 4.2 not where
 // PARALLAX_ISA is portable.
 bool has_feature(CpuFeature feature);
 

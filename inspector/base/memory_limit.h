@@ -19,7 +19,7 @@ int64_t physical_memory_bytes();
 
 // Bytes for people, in whole KiB or MiB and rounded up: a limit of that size is enough.
 std::string bytes_rounded_up(int64_t bytes);
-// The same to a tenth, and small sizes exactly: "912 B", "12.3 KiB".
+// A size to a tenth, and small sizes exactly: "912 B", "12.3 KiB".
 std::string bytes_text(int64_t bytes);
 
 }  // namespace parallax

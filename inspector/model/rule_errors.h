@@ -52,7 +52,7 @@ Error wrong_shape(std::string_view name, std::span<const int64_t> dims, fmt::for
                      fmt::format(rule, std::forward<Args>(args)...));
 }
 
-// Of a list: of an attribute, or of an input whose content decides shapes.
+// For a list: an attribute, or an input whose content decides shapes.
 template <class Size, class... Args>
 Error wrong_length(std::string_view thing, Size length, fmt::format_string<Args...> rule, Args&&... args) {
   return broken_rule(fmt::format("{} has {} {}", thing, length, length == 1 ? "entry" : "entries"),

@@ -48,7 +48,7 @@ OpRows pool_rows();
 OpRows recurrent_rows();
 OpRows training_rows();
 
-// ---- image ----
+// ---- feature maps ----
 OpRows blocks_rows();
 OpRows image_decoder_rows();
 OpRows resize_rows();

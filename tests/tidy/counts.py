@@ -24,8 +24,8 @@ import words
 
 # The largest count of each measure and word that passes. A limit falls with its count and never rises.
 LIMITS: dict[str, int] = {
-    "bare openings": 24,
-    "crowded folders": 109,
+    "bare openings": 11,
+    "crowded folders": 28,
     "long files": 39,
     "verdict writes": 0,
     "cpu dispatch": 2,
@@ -34,7 +34,7 @@ LIMITS: dict[str, int] = {
     "codes": 439,
     "byte_*, nibble_*": 2,
     "turn": 0,
-    "place": 567,
+    "place": 566,
     "site": 0,
     "image": 0,
     "outbox, parcel, told": 0,

@@ -42,7 +42,7 @@ struct HalfConversion {
   DeferredTensors deferred;
 };
 
-// What an entry of HalfRequest::keep must be, for messages.
+// The rule for an entry of HalfRequest::keep, for messages.
 inline constexpr std::string_view kNodesToKeep =
     "it must be a node's name, its path in a body, or a glob over these (parallax show MODEL lists the nodes)";
 

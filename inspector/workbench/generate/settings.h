@@ -18,10 +18,10 @@ Result<UsedSettings> resolve_settings(const GenerationSettings& options, const G
 Result<PromptBatch> make_batch(const LanguageModel& model, const GenerationRequest& request,
                                const UsedSettings& settings);
 
-// Whether the model can tell padding from tokens. Errors: unsupported.
+// True where the model can tell padding from tokens. Errors: unsupported.
 Status check_padding(const LanguageModel& model, const PromptBatch& batch);
 
-// Whether there is a sequence and memory for each beam. Errors: usage.
+// Checks that there is a sequence and memory for each beam. Errors: usage.
 Status check_beams(const LanguageModel& model, const PromptBatch& batch, const UsedSettings& settings,
                    int64_t memory_bytes);
 

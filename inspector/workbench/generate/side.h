@@ -60,7 +60,7 @@ class ModelSide {
   Result<Call> first_call();                                // the prompt
   Result<Call> next_call(std::span<const int64_t> tokens);  // one token for each row
 
-  // What the call returned. The logits are those of each row's last token, rows x vocabulary.
+  // The outputs of the call. The logits are those of each row's last token, rows x vocabulary.
   struct Logits {
     std::vector<float> values;
     int64_t vocabulary = 0;

@@ -7,7 +7,7 @@
 
 namespace parallax::runtime {
 
-// Where the taps of a window are in an input [positions, channels].
+// The positions of a window's taps in an input [positions, channels].
 inline void find_taps(const WindowGeometry& window, const int64_t* position, const float* sample, int64_t channels,
                       std::vector<const float*>& taps) {
   taps.clear();

@@ -207,7 +207,7 @@ void resample(const C* from, const AxisTables<Cpu>& table, int64_t outer, int64_
   });
 }
 
-// The same a result at a time: out is [outer, table, inner] of C.
+// One result at a time: out is [outer, table, inner] of C.
 template <class Device, class C>
 struct Resampled {
   Source from;
@@ -363,7 +363,7 @@ void pick_lines(const std::vector<std::vector<int64_t>>& locations, const Ints& 
 
 // ---- Channels last, on the host ----
 
-// What each axis has, in the order [N, spatial..., C].
+// The plan of each axis, in the order [N, spatial..., C].
 template <class T>
 std::vector<T> in_order_of_places(const std::vector<T>& of_axes) {
   std::vector<T> ordered{of_axes[0]};

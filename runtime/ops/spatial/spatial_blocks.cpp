@@ -76,7 +76,7 @@ Status col2im(OpContext<Device>& op) {
       x.shape()[1] % taps != 0)
     return wrong_input(op, 0,
                        "be [N,channels * {},blocks], {} being the elements of a block; its shapes have {} and {} axes",
-                       taps, taps, image.size(), block.size());
+                       taps, taps, image_shape.size(), block.size());
   Ints dims{x.shape()[0], x.shape()[1] / taps};
   for (int64_t dim : image_shape) dims.push_back(dim);
   const Shape shape = PX_TRY(shape_of(dims));

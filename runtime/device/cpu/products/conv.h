@@ -33,7 +33,7 @@ struct ConvProblem {
 
 // True where the float convolution gains from a channels-last y; only then may x and y be so.
 bool suits_channels_last(const ConvProblem& problem);
-// Whether it is worth a copy of a row-major x with its channels last, where y is so.
+// True where it is worth a copy of a row-major x with its channels last, where y is so.
 bool gains_from_channels_last_copy(const ConvProblem& problem);
 
 // `bias` is one value for each output channel, or null.

@@ -37,7 +37,7 @@ struct PanelRows {
 // are in the nearest cache.
 using FinishTile = std::function<void(int64_t row, int64_t rows, int64_t column, int64_t columns)>;
 
-// What is done in registers: a sum begins with the bias, the addend comes last, and what is stored is between the
+// The work done in registers: a sum begins with the bias, the addend comes last, and what is stored is between the
 // bounds or is NaN.
 struct PanelEpilogue {
   const float* bias = nullptr;    // [groups * n], and as many numbers more as fill the last panel; null: 0

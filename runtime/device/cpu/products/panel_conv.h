@@ -11,7 +11,7 @@ namespace parallax::runtime {
 // One shape, and its filters in panels.
 struct PanelConv;
 
-// Whether such a convolution is faster than oneDNN's, with x in the layout that the problem says.
+// True where such a convolution is faster than oneDNN's, with x in the layout that the problem says.
 bool suits_panels(const ConvProblem& problem);
 
 // Null where it is not, or where padding must not be multiplied: filters that are not finite.
