@@ -39,6 +39,14 @@ constexpr std::array<DTypeInfo, kDTypeCount> kTypes = {{
     {DType::uint2, "uint2", "uint2", 2, unsigned_integer},
     {DType::int2, "int2", "int2", 2, signed_integer},
 }};
+constexpr bool rows_are_in_order() {
+  for (size_t number = 0; number < kTypes.size(); ++number) {
+    if (static_cast<size_t>(kTypes[number].dtype) != number) return false;
+  }
+  return true;
+}
+static_assert(rows_are_in_order(), "info_of looks a type up by its number");
+static_assert(kDTypeCount <= 32, "op_context.h and type_set.h hold a set of types in 32 bits");
 
 }  // namespace
 

@@ -37,6 +37,8 @@ constexpr Format kE5M2FNUZ = {5, 2, 16, Specials::unsigned_zero, 0x7F, 0x80};
 // It has no NaN: one becomes -0, as in the Cast cases of operator set 23 on (the text leaves it open).
 constexpr Format kE2M1 = {2, 1, 1, Specials::none, 0x7, 0x8};
 
+static_assert(kDTypeCount == 27, "A new narrow float needs its case here, in table_of and in float_limits");
+
 const Format& format_of(DType dtype) {
   switch (dtype) {
     case DType::float16:

@@ -5,18 +5,20 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "inspector/base/thread_pool.h"
 #include "inspector/diff/metrics/metrics.h"
+#include "inspector/tensor/elements.h"
 
 using namespace parallax;
 
 namespace {
 
-constexpr int64_t kElements = int64_t{64} << 20;  // 256 MiB of float32 a side: far beyond any cache
+constexpr int64_t kElements = int64_t{64} << 20;  // far beyond any cache
 constexpr int kRounds = 9;
 
 using Vector = uint64_t __attribute__((vector_size(64)));
@@ -57,17 +59,19 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void fill_pair(Tensor& a, Tensor& b, float noise) {
-  auto x = a.mutable_as<float>(), y = b.mutable_as<float>();
+void fill_pair(Tensor& a, Tensor& b, double noise) {
   std::mt19937 random(1);
-  std::normal_distribution<float> normal;
+  std::normal_distribution<double> normal;
   constexpr size_t kPeriod = 1U << 20;
-  std::vector<float> values(kPeriod), shifts(kPeriod - 1);  // periods without a common divisor: no pair repeats soon
-  for (float& value : values) value = normal(random);
-  for (float& shift : shifts) shift = 1 + noise * normal(random);
-  for (size_t index = 0; index < x.size(); ++index) {
-    x[index] = values[index % values.size()];
-    y[index] = x[index] * shifts[index % shifts.size()];
+  std::vector<double> values(kPeriod), shifts(kPeriod - 1);  // periods without a common divisor: no pair repeats soon
+  for (double& value : values) value = normal(random);
+  for (double& shift : shifts) shift = 1 + noise * normal(random);
+  std::vector<double> shifted(kPeriod);
+  for (int64_t begin = 0; begin < a.element_count(); begin += int64_t{kPeriod}) {
+    for (size_t index = 0; index < kPeriod; ++index)
+      shifted[index] = values[index] * shifts[(static_cast<size_t>(begin) + index) % shifts.size()];
+    store_doubles(a, begin, values);
+    store_doubles(b, begin, shifted);
   }
 }
 
@@ -92,19 +96,22 @@ void report(const char* title, const Tensor& a, const Tensor& b, const Tolerance
 
 }  // namespace
 
-// diff_bench [instruction set]: ratios are wanted at 0.8 without and 0.4 with histogram.
+// diff_bench [element type]: ratios are wanted at 0.8 without and 0.4 with histogram. PARALLAX_ISA lowers the
+// instruction set.
 int main(int argc, char** argv) {
-  if (argc > 1 && !force_metrics_instruction_set(argv[1]).ok()) {
-    std::fprintf(stderr, "diff_bench: no instruction set '%s' here (avx512, avx2, portable)\n", argv[1]);
+  const std::optional<DType> dtype = dtype_from_name(argc > 1 ? argv[1] : "float32");
+  if (!dtype.has_value() || !is_floating(*dtype)) {
+    std::fprintf(stderr, "diff_bench: '%s' is no floating-point element type, such as float16\n", argv[1]);
     return 2;
   }
-  Tensor a = Tensor::allocate(DType::float32, Shape{kElements}).take();
-  Tensor b = Tensor::allocate(DType::float32, Shape{kElements}).take();
-  fill_pair(a, b, 1e-7F);
+  Tensor a = Tensor::allocate(*dtype, Shape{kElements}).take();
+  Tensor b = Tensor::allocate(*dtype, Shape{kElements}).take();
+  const double step = *dtype == DType::float16 || *dtype == DType::bfloat16 ? 1e-3 : 1e-7;
+  fill_pair(a, b, step);
   for (const int threads : {1, 0}) {
     set_thread_count(threads);
-    report("healthy", a, b, {1e-5, 1e-6});
-    report("diverged", a, b, {1e-8, 1e-9});
+    report("healthy", a, b, {100 * step, 10 * step});
+    report("diverged", a, b, {step / 10, step / 100});
   }
   return 0;
 }

@@ -2,35 +2,18 @@
 // compare_views: the kind of element decides who sums; here sums become metrics.
 #include "inspector/diff/metrics/metrics.h"
 
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
 
 #include "inspector/diff/metrics/metrics_internal.h"
-#include "inspector/diff/metrics/metrics_kernel.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
 
 namespace parallax {
 namespace diff {
 namespace {
-
-std::atomic<const Kernels*> forced_kernels{nullptr};
-
-#if defined(__x86_64__)
-constexpr const Kernels* kAllKernels[] = {&kAvx512Kernels, &kAvx2Kernels, &kPortableKernels};
-#else
-constexpr const Kernels* kAllKernels[] = {&kPortableKernels};
-#endif
-
-const Kernels& best_kernels() {
-  for (const Kernels* kernels : kAllKernels) {
-    if (kernels->level <= vector_level()) return *kernels;
-  }
-  return kPortableKernels;
-}
 
 // 0/0 = 0, x/0 = infinity.
 double ratio(long double numerator, long double denominator) {
@@ -132,14 +115,6 @@ Metrics compare_strings(const TensorView& a, const TensorView& b) {
 
 }  // namespace
 
-std::span<const Kernels* const> all_kernels() { return kAllKernels; }
-
-const Kernels& kernels_in_use() {
-  static const Kernels& best = best_kernels();
-  const Kernels* forced = forced_kernels.load(std::memory_order_relaxed);
-  return forced != nullptr ? *forced : best;
-}
-
 void Sums::merge(const Sums& other) {
   abs += other.abs;
   dd += other.dd;
@@ -183,23 +158,5 @@ Metrics compare_views(const TensorView& a, const TensorView& b, const Tolerance&
 }
 
 DType narrower_of(DType a, DType b) { return float_limits(a).epsilon > float_limits(b).epsilon ? a : b; }
-
-std::string_view metrics_instruction_set() { return diff::kernels_in_use().name; }
-
-Status force_metrics_instruction_set(std::optional<std::string_view> name) {
-  if (!name.has_value()) {
-    diff::forced_kernels.store(nullptr, std::memory_order_relaxed);
-    return {};
-  }
-  for (const diff::Kernels* kernels : diff::all_kernels()) {
-    if (kernels->name != *name) continue;
-    if (kernels->level > vector_level())
-      return usage_error("instruction set '" + std::string(*name) +
-                         "': this processor does not have it; name one that it has");
-    diff::forced_kernels.store(kernels, std::memory_order_relaxed);
-    return {};
-  }
-  return usage_error("unknown instruction set '" + std::string(*name) + "'");
-}
 
 }  // namespace parallax

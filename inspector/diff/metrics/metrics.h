@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "inspector/base/result.h"
 #include "inspector/tensor/tensor.h"
 
 namespace parallax {
@@ -61,8 +60,7 @@ Metrics compare_views(const TensorView& a, const TensorView& b, const Tolerance&
 // The float type with fewer digits.
 DType narrower_of(DType a, DType b);
 
-// The instruction set in use ("avx512", "avx2", "portable"), and a way for tests to choose; nothing restores the best.
+// The instruction set in use: "avx512", "avx2", "portable".
 std::string_view metrics_instruction_set();
-Status force_metrics_instruction_set(std::optional<std::string_view> name);
 
 }  // namespace parallax

@@ -34,7 +34,7 @@ struct Extremes {
     if (count_mismatch && d > bound) ++mismatches;
     max_abs = d > max_abs ? d : max_abs;
     // The products keep most elements from the divisions; the margin covers their rounding.
-    constexpr double kMargin = 1 - 0x1p-40;
+    constexpr double kMargin = 1 - 4096 * std::numeric_limits<double>::epsilon();
     if (!(d < max_rel * kMargin * magnitude)) max_rel = std::fmax(max_rel, magnitude == 0 ? infinity() : d / magnitude);
     const double unit = ulp_of(std::fmax(magnitude, std::abs(b)), measure);
     if (!(d < max_ulp * kMargin * unit)) max_ulp = std::fmax(max_ulp, d / unit);

@@ -5,7 +5,11 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "inspector/base/thread_pool.h"
@@ -19,23 +23,29 @@ namespace {
 constexpr int64_t kChunk =
     int64_t{1} << 20;  // elements whose sums are kept apart, so that any number of threads sums alike
 
+// Covers the roundings of the bounds that a kernel makes of a filter.
+template <class T>
+constexpr double kRoundingMargin = (std::is_same_v<T, float> ? 8 : 4096) * double{std::numeric_limits<T>::epsilon()};
+// Below it products could round up: subnormal numbers have few digits.
+template <class T>
+constexpr double kTiny = (std::is_same_v<T, float> ? 0x1p26 : 0x1p62) * double{std::numeric_limits<T>::min()};
+
 // A little lower than `value`, in T, whatever the rounding. Beyond the range of T: its largest number (still lower). A
-// value that is tiny in T becomes 0: products with it could round up.
+// value that is tiny in T becomes 0.
 template <class T>
 T lowered(double value) {
-  constexpr double kMargin = std::is_same_v<T, float> ? 1 - 0x1p-20 : 1 - 0x1p-40;
-  constexpr double kTiny = std::is_same_v<T, float> ? 0x1p-100 : 0x1p-960;
-  const double low = value * kMargin;
-  if (!(low > kTiny)) return 0;
+  const double low = value * (1 - kRoundingMargin<T>);
+  if (!(low > kTiny<T>)) return 0;
   return low > static_cast<double>(std::numeric_limits<T>::max()) ? std::numeric_limits<T>::max() : static_cast<T>(low);
 }
 
 template <class T>
 T raised(double value) {
-  constexpr double kMargin = std::is_same_v<T, float> ? 1 + 0x1p-20 : 1 + 0x1p-40;
-  constexpr double kTiny = std::is_same_v<T, float> ? 0x1p-100 : 0x1p-960;
-  return static_cast<T>(std::max(value * kMargin, kTiny));  // overflow to infinity: nothing is certain
+  return static_cast<T>(std::max(value * (1 + kRoundingMargin<T>), kTiny<T>));  // overflow to infinity: none is certain
 }
+
+// Below 1 every mismatch would raise the maximum, and so be flagged.
+bool counts_mismatches(const Extremes& extremes) { return extremes.severity >= 1; }
 
 template <class T>
 Filter<T> filter_of(const Extremes& extremes, const Measure& measure) {
@@ -50,8 +60,8 @@ Filter<T> filter_of(const Extremes& extremes, const Measure& measure) {
   filter.possible_atol = lowered<T>(measure.atol);
   filter.certain_rtol = raised<T>(measure.rtol);
   filter.certain_atol = raised<T>(measure.atol);
-  // Below 1 every mismatch would raise the maximum, and so be flagged.
-  filter.count_mismatches = extremes.severity >= 1;
+  filter.smallest = std::numeric_limits<T>::denorm_min();
+  filter.count_mismatches = counts_mismatches(extremes);
   return filter;
 }
 
@@ -62,25 +72,32 @@ double sum_of(const BlockResult::Lanes& lanes) {
 // Tensors up to this size, where speed counts less than the last digits, are summed in double throughout.
 constexpr int64_t kSmall = int64_t{1} << 14;
 
-// The element types that a kernel reads directly; others are decoded to double block by block.
-enum class Path : uint8_t { float32, float64, float16, bfloat16, decoded };
-
 class FloatRange {
  public:
-  FloatRange(const TensorView& a, const TensorView& b, Path path, const Measure& measure, bool with_histogram)
-      : a_(a), b_(b), path_(path), measure_(measure), with_histogram_(with_histogram), kernels_(kernels_in_use()) {}
+  // Without a format, elements are decoded to double block by block.
+  FloatRange(const TensorView& a, const TensorView& b, std::optional<NumberFormat> format, const Measure& measure,
+             bool with_histogram)
+      : a_(a),
+        b_(b),
+        is_decoded_(!format.has_value()),
+        format_(format.value_or(NumberFormat::float64)),
+        measure_(measure),
+        with_histogram_(with_histogram),
+        kernels_(kernels_in_use()) {}
 
   void run(int64_t begin, int64_t end, Totals& totals) {
     for (int64_t block = begin; block < end; block += kBlock) run_block(block, std::min(kBlock, end - block), totals);
   }
 
  private:
+  bool is_double() const { return format_ == NumberFormat::float64; }
+
   void run_block(int64_t begin, int64_t count, Totals& totals) {
-    call_kernel(path_, begin, count, totals.extremes);
+    call_kernel(is_decoded_, begin, count, totals.extremes);
     if (!std::isfinite(sum_of(result_.sum_abs))) return scan_block(begin, count, totals);
     if (squares_left_range()) {
-      if (path_ == Path::float64 || path_ == Path::decoded) return scan_block(begin, count, totals);
-      call_kernel(Path::decoded, begin, count, totals.extremes);
+      if (is_double()) return scan_block(begin, count, totals);
+      call_kernel(true, begin, count, totals.extremes);
     }
     totals.sums.abs += sum_of(result_.sum_abs);
     totals.sums.dd += sum_of(result_.sum_dd);
@@ -95,37 +112,26 @@ class FloatRange {
 
   // Squares that overflowed, or so small that they may have lost digits to underflow. Exact zeros have not.
   bool squares_left_range() const {
-    const double smallest = path_ == Path::float64 || path_ == Path::decoded ? 0x1p-900 : 0x1p-100;
+    const double smallest = is_double() ? 0x1p-900 : 0x1p-100;
     const double dd = sum_of(result_.sum_dd), aa = sum_of(result_.sum_aa), bb = sum_of(result_.sum_bb);
     if (!std::isfinite(dd) || !std::isfinite(aa) || !std::isfinite(bb) || !std::isfinite(sum_of(result_.sum_dp)))
       return true;
     return (dd < smallest && sum_of(result_.sum_abs) != 0) || aa < smallest || bb < smallest;
   }
 
-  void call_kernel(Path path, int64_t begin, int64_t count, const Extremes& extremes) {
+  void call_kernel(bool decoded, int64_t begin, int64_t count, const Extremes& extremes) {
     uint8_t* buckets = with_histogram_ ? buckets_.data() : nullptr;
-    const auto filter = filter_of<float>(extremes, measure_);
-    counted_ = filter.count_mismatches;
-    switch (path) {
-      case Path::float32:
-        return kernels_.float32(at<float>(a_, begin), at<float>(b_, begin), count, filter, result_, buckets);
-      case Path::float16:
-        return kernels_.float16(at<uint16_t>(a_, begin), at<uint16_t>(b_, begin), count, filter, result_, buckets);
-      case Path::bfloat16:
-        return kernels_.bfloat16(at<uint16_t>(a_, begin), at<uint16_t>(b_, begin), count, filter, result_, buckets);
-      case Path::float64:
-        return kernels_.float64(at<double>(a_, begin), at<double>(b_, begin), count,
-                                filter_of<double>(extremes, measure_), result_, buckets);
-      case Path::decoded:
-        decode(begin, count);
-        return kernels_.float64(wide_a_.data(), wide_b_.data(), count, filter_of<double>(extremes, measure_), result_,
-                                buckets);
-    }
+    counted_ = counts_mismatches(extremes);
+    if (decoded) decode(begin, count);
+    const std::byte* a = decoded ? std::as_bytes(std::span(wide_a_)).data() : bytes_at(a_, begin);
+    const std::byte* b = decoded ? std::as_bytes(std::span(wide_b_)).data() : bytes_at(b_, begin);
+    if (decoded || is_double())
+      return kernels_.doubles(a, b, count, filter_of<double>(extremes, measure_), result_, buckets);
+    kernels_.floats(format_, a, b, count, filter_of<float>(extremes, measure_), result_, buckets);
   }
 
-  template <class T>
-  static const T* at(const TensorView& view, int64_t index) {
-    return reinterpret_cast<const T*>(view.data) + index;
+  const std::byte* bytes_at(const TensorView& view, int64_t index) const {
+    return view.data + static_cast<size_t>(index) * element_bytes(format_);
   }
 
   void decode(int64_t begin, int64_t count) {
@@ -133,19 +139,15 @@ class FloatRange {
     load_doubles(b_, begin, {wide_b_.data(), static_cast<size_t>(count)});
   }
 
+  template <class T>
+  std::pair<double, double> loaded_pair(int64_t index) const {
+    return {reinterpret_cast<const T*>(a_.data)[index], reinterpret_cast<const T*>(b_.data)[index]};
+  }
+
   std::pair<double, double> pair_at(int64_t index) const {
-    switch (path_) {
-      case Path::float32:
-        return {*at<float>(a_, index), *at<float>(b_, index)};
-      case Path::float64:
-        return {*at<double>(a_, index), *at<double>(b_, index)};
-      case Path::bfloat16:
-        return {bfloat16_to_float(*at<uint16_t>(a_, index)), bfloat16_to_float(*at<uint16_t>(b_, index))};
-      case Path::float16:
-      case Path::decoded:
-        return {element_as_double(a_, index), element_as_double(b_, index)};
-    }
-    return {};
+    if (!is_decoded_ && format_ == NumberFormat::float32) return loaded_pair<float>(index);
+    if (!is_decoded_ && is_double()) return loaded_pair<double>(index);
+    return {element_as_double(a_, index), element_as_double(b_, index)};
   }
 
   void judge_flagged(int64_t begin, int64_t count, Extremes& extremes) {
@@ -161,7 +163,7 @@ class FloatRange {
 
   int64_t mismatches_of(int64_t begin, int64_t count) {
     if (result_.possible == result_.certain) return result_.certain;
-    if (path_ != Path::decoded) decode(begin, count);
+    if (!is_decoded_) decode(begin, count);
     int64_t mismatches = 0;
     for (size_t index = 0; index < static_cast<size_t>(count); ++index) {
       const double bound = measure_.atol + measure_.rtol * std::abs(wide_a_[index]);
@@ -172,14 +174,13 @@ class FloatRange {
 
   // A block with special values, or with squares beyond double, element by element.
   void scan_block(int64_t begin, int64_t count, Totals& totals) {
-    if (path_ != Path::decoded) decode(begin, count);
+    if (!is_decoded_) decode(begin, count);
     for (int64_t offset = 0; offset < count; ++offset) {
       const double x = wide_a_[static_cast<size_t>(offset)], y = wide_b_[static_cast<size_t>(offset)];
       if (std::isfinite(x) && std::isfinite(y)) {
         totals.sums.add(x, y);
         totals.extremes.offer(x, y, begin + offset, measure_, true);
-        if (with_histogram_)
-          ++totals.histogram[static_cast<size_t>(bucket_of(x - y, path_ == Path::float64 || path_ == Path::decoded))];
+        if (with_histogram_) ++totals.histogram[static_cast<size_t>(bucket_of(x - y, is_double()))];
         continue;
       }
       totals.sums.nan_a += std::isnan(x);
@@ -194,7 +195,8 @@ class FloatRange {
 
   const TensorView& a_;
   const TensorView& b_;
-  Path path_;
+  bool is_decoded_;
+  NumberFormat format_;
   Measure measure_;
   bool with_histogram_;
   const Kernels& kernels_;
@@ -204,20 +206,13 @@ class FloatRange {
   std::array<uint8_t, kBlock> buckets_;
 };
 
-Path path_of(DType dtype, int64_t count) {
-  if (count <= kSmall && dtype != DType::float64) return Path::decoded;
-  switch (dtype) {
-    case DType::float32:
-      return Path::float32;
-    case DType::float64:
-      return Path::float64;
-    case DType::float16:
-      return Path::float16;
-    case DType::bfloat16:
-      return Path::bfloat16;
-    default:
-      return Path::decoded;
-  }
+std::optional<NumberFormat> format_of(DType dtype, int64_t count) {
+  if (dtype == DType::float64) return NumberFormat::float64;
+  if (count <= kSmall) return std::nullopt;
+  if (dtype == DType::float32) return NumberFormat::float32;
+  if (dtype == DType::float16) return NumberFormat::float16;
+  if (dtype == DType::bfloat16) return NumberFormat::bfloat16;
+  return std::nullopt;
 }
 
 // Complex numbers as pairs of real ones.
@@ -247,7 +242,7 @@ Totals total_floats(const TensorView& given_a, const TensorView& given_b, const 
   Totals merged;
   std::mutex mutex;
   parallel_for(chunks, kChunk / 2, [&](int64_t first, int64_t last) {
-    FloatRange range(a, b, path_of(a.dtype, count), measure, with_histogram);
+    FloatRange range(a, b, format_of(a.dtype, count), measure, with_histogram);
     Totals totals;  // maxima go on from chunk to chunk: the higher they stand, the less is flagged
     for (int64_t chunk = first; chunk < last; ++chunk) {
       totals.sums = {};

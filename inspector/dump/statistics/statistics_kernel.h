@@ -8,16 +8,16 @@
 
 #include "inspector/base/cpu_features.h"
 #include "inspector/tensor/chunk_statistics.h"
+#include "inspector/tensor/number_format.h"
 
 namespace parallax::dump {
 
 constexpr size_t kCopyAlignment = 64;
+using parallax::NumberFormat;
 using statistics::ChunkStatistics;
 using statistics::kBundleElements;
 using statistics::kChunkElements;
 using statistics::kSignSequences;
-
-enum class NumberFormat : uint8_t { float64, float32, float16, bfloat16 };
 
 // CRC-32C of a chunk's whole groups of elements, as of four parts of one length after one another, where the kernel
 // takes it on its way: the processor does that next to the sums, which need its other units.

@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vectors of statistics_kernel_body.h: loading each format, the copy past the cache, and the CRC of what goes by.
-// Compiled with that file for each instruction set, as part of it.
+// The steps of statistics_kernel_body.h that an instruction set decides: comparisons, products, the copy past the
+// cache, and the CRC of the bytes copied. Compiled with that file for each instruction set, as part of it.
 #pragma once
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
 
 #include <cstring>
 
 #include "inspector/dump/statistics/statistics_kernel.h"
+#include "inspector/tensor/kernel_vectors.h"
 
 namespace parallax::dump {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
-
+using namespace vectors;
 using statistics::kAddedGroups;
 using statistics::kBundleElements;
 using statistics::kGroupElements;
@@ -30,26 +20,8 @@ using statistics::kLanes;
 using statistics::kRows;
 using statistics::lane_sign;
 using statistics::row_sign;
-constexpr int kPartLanes = kVectorBytes / 8;  // of which one vector holds a part
-constexpr int kParts = kLanes / kPartLanes;
-using Part = double __attribute__((vector_size(kVectorBytes)));
-using PartBits = int64_t __attribute__((vector_size(kVectorBytes)));
-using FloatPart = float __attribute__((vector_size(kVectorBytes / 2)));
-using FloatMask = int32_t __attribute__((vector_size(kVectorBytes / 2)));
-using FloatRow = float __attribute__((vector_size(4 * kLanes)));
-using FloatPartBits = uint32_t __attribute__((vector_size(kVectorBytes / 2)));
-using FloatRowBits = uint32_t __attribute__((vector_size(4 * kLanes)));
-// As many floats as a register holds.
-constexpr int kFullLanes = kVectorBytes / 4;
-using FloatsFull = float __attribute__((vector_size(kVectorBytes)));
-using FloatsFullMask = int32_t __attribute__((vector_size(kVectorBytes)));
-using FloatsFullBits = uint32_t __attribute__((vector_size(kVectorBytes)));
-
+static_assert(kLanes == kRowLanes);
 constexpr double kInfinity = __builtin_inf();
-
-constexpr size_t element_bytes(NumberFormat format) {
-  return format == NumberFormat::float64 ? 8 : format == NumberFormat::float32 ? 4 : 2;
-}
 
 // Numbers as they are compared: where vectors are wide, in float32, into which every format but float64 fits; of
 // vectors of 16 bytes half would be idle.
@@ -68,47 +40,6 @@ using NumbersOf = NumbersIn<(kVectorBytes > 16 && kFormat != NumberFormat::float
 template <NumberFormat kFormat>
 using Numbers = typename NumbersOf<kFormat>::Type;
 
-// float32, float16 or bfloat16 as float32, as many as the vector has.
-template <NumberFormat kFormat, class Bits, class Floats>
-inline void load_floats(const std::byte* source, Floats& floats) {
-  if constexpr (kFormat == NumberFormat::float32) {
-    std::memcpy(&floats, source, sizeof floats);
-    return;
-  }
-  constexpr size_t kCount = sizeof floats / sizeof(float);
-  uint16_t half[kCount];
-  std::memcpy(half, source, sizeof half);
-  Bits bits;
-  for (size_t lane = 0; lane < kCount; ++lane) bits[lane] = half[lane];
-  if constexpr (kFormat == NumberFormat::bfloat16) {
-    bits <<= 16;
-    std::memcpy(&floats, &bits, sizeof floats);
-  } else {
-    // The mantissa and exponent of float16, read as float32, are too small by 2^112; subnormal ones included.
-    const Bits magnitude = (bits & 0x7FFFU) << 13;
-    std::memcpy(&floats, &magnitude, sizeof floats);
-    floats *= 0x1p112F;
-    Bits scaled;
-    std::memcpy(&scaled, &floats, sizeof scaled);
-    scaled = magnitude >= 0x7C00U << 13 ? (magnitude | 0x7F800000U) : scaled;
-    scaled |= (bits & 0x8000U) << 16;
-    std::memcpy(&floats, &scaled, sizeof floats);
-  }
-}
-
-#if defined(__F16C__)
-template <>
-inline void load_floats<NumberFormat::float16, FloatRowBits>(const std::byte* source, FloatRow& floats) {
-  floats = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
-}
-#if !defined(__AVX512F__)
-template <>
-inline void load_floats<NumberFormat::float16, FloatPartBits>(const std::byte* source, FloatPart& floats) {
-  floats = _mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(source)));
-}
-#endif
-#endif
-
 template <NumberFormat kFormat>
 inline void load_numbers(const std::byte* source, Numbers<kFormat>& numbers) {
   if constexpr (kFormat == NumberFormat::float64) {
@@ -118,18 +49,6 @@ inline void load_numbers(const std::byte* source, Numbers<kFormat>& numbers) {
     load_floats<kFormat, FloatPartBits>(source, floats);
     numbers = __builtin_convertvector(floats, Numbers<kFormat>);
   }
-}
-
-inline Part widened(Part numbers) { return numbers; }
-inline Part widened(FloatPart numbers) {
-#if defined(__AVX512F__)
-  // GCC 12 makes two halves of __builtin_convertvector, and warns of its own _mm512_cvtps_pd.
-  return _mm512_maskz_cvtps_pd(0xFF, numbers);
-#elif defined(__AVX2__)
-  return _mm256_cvtps_pd(numbers);
-#else
-  return __builtin_convertvector(numbers, Part);
-#endif
 }
 
 // Adds 1 to the lanes of `zeros` in which `numbers` are zero.

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "inspector/base/cpu_features.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/tensor/elements.h"
 
@@ -20,13 +21,12 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<std::string> supported_sets() {
-  std::vector<std::string> sets;
-  for (const char* name : {"avx512", "avx2", "portable"}) {
-    if (force_metrics_instruction_set(name).ok()) sets.emplace_back(name);
+std::vector<VectorLevel> supported_levels() {
+  std::vector<VectorLevel> levels;
+  for (const VectorLevel level : {VectorLevel::avx512, VectorLevel::avx2, VectorLevel::baseline}) {
+    if (level <= vector_level()) levels.push_back(level);
   }
-  (void)force_metrics_instruction_set(std::nullopt);
-  return sets;
+  return levels;
 }
 
 Tensor of_doubles(DType dtype, const std::vector<double>& values) {
@@ -170,8 +170,7 @@ std::vector<Case> cases() {
 }
 
 TEST(Metrics, AgreeWithTheDefinitionsOnEveryInstructionSet) {
-  const auto sets = supported_sets();
-  ASSERT_FALSE(sets.empty());
+  const auto levels = supported_levels();
   for (const Case& test : cases()) {
     const auto [a, b] = make_pair(test);
     const double epsilon = float_limits(test.dtype).epsilon;
@@ -179,10 +178,11 @@ TEST(Metrics, AgreeWithTheDefinitionsOnEveryInstructionSet) {
          {Tolerance{8 * epsilon, epsilon * test.scale}, Tolerance{1e-3 * epsilon, 0}, Tolerance{1, 1}}) {
       const Metrics expected = plain_metrics(a, b, tolerance);
       std::optional<Metrics> first;
-      for (const std::string& set : sets) {
-        SCOPED_TRACE(set + " " + std::string(name_of(test.dtype)) + " count " + std::to_string(test.count) + " scale " +
-                     std::to_string(test.scale) + " rtol " + std::to_string(tolerance.rtol));
-        ASSERT_TRUE(force_metrics_instruction_set(set).ok());
+      for (const VectorLevel level : levels) {
+        SCOPED_TRACE(std::string(name_of(level)) + " " + std::string(name_of(test.dtype)) + " count " +
+                     std::to_string(test.count) + " scale " + std::to_string(test.scale) + " rtol " +
+                     std::to_string(tolerance.rtol));
+        set_vector_level_for_tests(level);
         const Metrics actual = compare_views(a, b, tolerance);
         expect_same(actual, expected, test.dtype);
         if (first.has_value()) expect_identical(actual, *first);
@@ -190,10 +190,11 @@ TEST(Metrics, AgreeWithTheDefinitionsOnEveryInstructionSet) {
       }
     }
   }
-  ASSERT_TRUE(force_metrics_instruction_set(std::nullopt).ok());
+  set_vector_level_for_tests(levels.front());
 }
 
 TEST(Metrics, HistogramCountsEveryElementOnEveryInstructionSet) {
+  const auto levels = supported_levels();
   for (const Case& test : cases()) {
     const auto [a, b] = make_pair(test);
     DifferenceHistogram expected{};
@@ -210,16 +211,17 @@ TEST(Metrics, HistogramCountsEveryElementOnEveryInstructionSet) {
         bucket = static_cast<size_t>(std::clamp(std::ilogb(d) + 49, 1, 64));
       ++expected[bucket];
     }
-    for (const std::string& set : supported_sets()) {
-      SCOPED_TRACE(set + " " + std::string(name_of(test.dtype)) + " count " + std::to_string(test.count));
-      ASSERT_TRUE(force_metrics_instruction_set(set).ok());
+    for (const VectorLevel level : levels) {
+      SCOPED_TRACE(std::string(name_of(level)) + " " + std::string(name_of(test.dtype)) + " count " +
+                   std::to_string(test.count));
+      set_vector_level_for_tests(level);
       DifferenceHistogram histogram;
       const Metrics with = compare_views(a, b, {1e-5, 1e-6}, &histogram);
       EXPECT_EQ(histogram, expected);
       expect_identical(with, compare_views(a, b, {1e-5, 1e-6}));
     }
   }
-  ASSERT_TRUE(force_metrics_instruction_set(std::nullopt).ok());
+  set_vector_level_for_tests(levels.front());
 }
 
 TEST(Metrics, DoNotDependOnTheNumberOfThreads) {
