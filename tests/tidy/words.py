@@ -65,7 +65,7 @@ WORDS = (
         r"site[-_]packages|call[ _]sites?_?|web ?site"),)),
     Word("image", ("image",), r"(?i)images?", "feature maps, NCHW activations; im2col", (
         Allowed("pictures", r"(?i)image_?(decoder|scaler)|png_image\w*|opj_image\w*", ),
-        Allowed("pictures", paths=("reference/images/", "reference/ops/image_decoder", "reference/README.md"))),
+        Allowed("pictures", paths=("reference/images/", "reference/ops/image/image_decoder", "reference/README.md"))),
          paths=("runtime/", "reference/", "tests/runtime/", "inspector/transform/", "inspector/tensor/")),
     Word("outbox, parcel, told", ("outbox", "parcel", "heard", "told"),
          rf"[Oo]utbox|{BEGIN}[Pp]arcels?{END}|unheard|{BEGIN}[Hh]eard{END}|{BEGIN}[Tt]old{END}|[a-z]Told{END}",

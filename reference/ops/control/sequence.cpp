@@ -2,9 +2,9 @@
 // Sequences and optionals: values that hold values.
 #include <numeric>
 
+#include "reference/ops/control/stack.h"
 #include "reference/ops/families.h"
 #include "reference/ops/move.h"
-#include "reference/ops/stack.h"
 
 namespace parallax::reference {
 namespace {

@@ -6,9 +6,9 @@
 #include <iterator>
 #include <limits>
 
-#include "reference/ops/conv_input.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
+#include "reference/ops/nn/conv_input.h"
 #include "reference/ops/quantized.h"
 #include "reference/ops/window.h"
 
