@@ -109,10 +109,10 @@ MUTATIONS = [
     # resampling, regions
     ("Resize", "image/resize.cpp", "if (options.coordinates == \"half_pixel\") return (x + 0.5) / axis.scale - «0.5»;", "0.0"),
     ("Upsample", "image/resize.cpp", "options.nearest = «\"floor\"»;", "\"ceil\""),
-    ("GridSample", "image/vision.cpp", "const double given = grid_[index * spatial_ + «spatial_ - 1 - axis»];", "axis"),
-    ("AffineGrid", "image/vision.cpp", "2 * at / (length - 1) - 1) : («2 * at + 1») / length - 1;", "2 * at"),
-    ("RoiAlign", "image/vision.cpp", "const double offset = half_pixel ? «0.5» : 0.0;", "0.0"),
-    ("NonMaxSuppression", "image/vision.cpp", "return shared / («a.area() + b.area() - shared»);", "a.area()"),
+    ("GridSample", "image/sampling.cpp", "const double given = grid_[index * spatial_ + «spatial_ - 1 - axis»];", "axis"),
+    ("AffineGrid", "image/sampling.cpp", "2 * at / (length - 1) - 1) : («2 * at + 1») / length - 1;", "2 * at"),
+    ("RoiAlign", "image/regions.cpp", "const double offset = half_pixel ? «0.5» : 0.0;", "0.0"),
+    ("NonMaxSuppression", "image/regions.cpp", "return shared / («a.area() + b.area() - shared»);", "a.area()"),
     # losses and optimizers
     ("NegativeLogLikelihoodLoss", "nn/loss.cpp", "if (reduction == \"mean\") sum /= «weight_sum»;", "static_cast<double>(losses.size())"),
     ("SoftmaxCrossEntropyLoss", "nn/loss.cpp", "scores[base + k * inner] - highest - «std::log(sum)»;", "sum"),

@@ -14,6 +14,17 @@ Status test_floats(OpContext& op, bool (*test)(double)) {
   return map_one<double>(op, op.input(0), DType::bool_, 2, test);
 }
 
+// The operators that are a function of the C++ library, or of kernels/elementary.h.
+template <double (*kFunction)(double)>
+Status each_float(OpContext& op) {
+  return map_floats(op, [](double x) { return kFunction(x); });
+}
+
+template <void (*kFunction)(std::span<double>)>
+Status each_block(OpContext& op) {
+  return map_blocks(op, kFunction);
+}
+
 Status op_abs(OpContext& op) {
   return map_numbers(op, [](auto x) {
     using T = decltype(x);
@@ -45,57 +56,8 @@ Status op_sign(OpContext& op) {
   });
 }
 
-Status op_floor(OpContext& op) {
-  return map_floats(op, [](double x) { return std::floor(x); });
-}
-Status op_ceil(OpContext& op) {
-  return map_floats(op, [](double x) { return std::ceil(x); });
-}
-Status op_round(OpContext& op) { return map_floats(op, round_half_even); }
-Status op_sqrt(OpContext& op) {
-  return map_floats(op, [](double x) { return std::sqrt(x); });
-}
 Status op_reciprocal(OpContext& op) {
   return map_floats(op, [](double x) { return 1.0 / x; });
-}
-Status op_exp(OpContext& op) { return map_blocks(op, exp_each); }
-Status op_log(OpContext& op) {
-  return map_floats(op, [](double x) { return std::log(x); });
-}
-Status op_erf(OpContext& op) { return map_blocks(op, erf_each); }
-Status op_sin(OpContext& op) {
-  return map_floats(op, [](double x) { return std::sin(x); });
-}
-Status op_cos(OpContext& op) {
-  return map_floats(op, [](double x) { return std::cos(x); });
-}
-Status op_tan(OpContext& op) {
-  return map_floats(op, [](double x) { return std::tan(x); });
-}
-Status op_asin(OpContext& op) {
-  return map_floats(op, [](double x) { return std::asin(x); });
-}
-Status op_acos(OpContext& op) {
-  return map_floats(op, [](double x) { return std::acos(x); });
-}
-Status op_atan(OpContext& op) {
-  return map_floats(op, [](double x) { return std::atan(x); });
-}
-Status op_sinh(OpContext& op) {
-  return map_floats(op, [](double x) { return std::sinh(x); });
-}
-Status op_cosh(OpContext& op) {
-  return map_floats(op, [](double x) { return std::cosh(x); });
-}
-Status op_tanh(OpContext& op) { return map_blocks(op, tanh_each); }
-Status op_asinh(OpContext& op) {
-  return map_floats(op, [](double x) { return std::asinh(x); });
-}
-Status op_acosh(OpContext& op) {
-  return map_floats(op, [](double x) { return std::acosh(x); });
-}
-Status op_atanh(OpContext& op) {
-  return map_floats(op, [](double x) { return std::atanh(x); });
 }
 
 Status op_not(OpContext& op) {
@@ -123,20 +85,33 @@ Status op_is_inf(OpContext& op) {
 }
 
 constexpr OpRow kUnaryRows[] = {
-    {"Abs", kOnnx, 1, 13, op_abs},       {"Acos", kOnnx, 7, 22, op_acos},
-    {"Acosh", kOnnx, 9, 22, op_acosh},   {"Asin", kOnnx, 7, 22, op_asin},
-    {"Asinh", kOnnx, 9, 22, op_asinh},   {"Atan", kOnnx, 7, 22, op_atan},
-    {"Atanh", kOnnx, 9, 22, op_atanh},   {"BitwiseNot", kOnnx, 18, 18, op_bitwise_not},
-    {"Ceil", kOnnx, 1, 13, op_ceil},     {"Cos", kOnnx, 7, 22, op_cos},
-    {"Cosh", kOnnx, 9, 22, op_cosh},     {"Erf", kOnnx, 9, 13, op_erf},
-    {"Exp", kOnnx, 1, 13, op_exp},       {"Floor", kOnnx, 1, 13, op_floor},
-    {"IsInf", kOnnx, 10, 20, op_is_inf}, {"IsNaN", kOnnx, 9, 20, op_is_nan},
-    {"Log", kOnnx, 1, 13, op_log},       {"Neg", kOnnx, 1, 13, op_neg},
-    {"Not", kOnnx, 1, 1, op_not},        {"Reciprocal", kOnnx, 1, 13, op_reciprocal},
-    {"Round", kOnnx, 11, 22, op_round},  {"Sign", kOnnx, 9, 13, op_sign},
-    {"Sin", kOnnx, 7, 22, op_sin},       {"Sinh", kOnnx, 9, 22, op_sinh},
-    {"Sqrt", kOnnx, 1, 13, op_sqrt},     {"Tan", kOnnx, 7, 22, op_tan},
-    {"Tanh", kOnnx, 1, 13, op_tanh},
+    {"Abs", kOnnx, 1, 13, op_abs},
+    {"Acos", kOnnx, 7, 22, each_float<std::acos>},
+    {"Acosh", kOnnx, 9, 22, each_float<std::acosh>},
+    {"Asin", kOnnx, 7, 22, each_float<std::asin>},
+    {"Asinh", kOnnx, 9, 22, each_float<std::asinh>},
+    {"Atan", kOnnx, 7, 22, each_float<std::atan>},
+    {"Atanh", kOnnx, 9, 22, each_float<std::atanh>},
+    {"BitwiseNot", kOnnx, 18, 18, op_bitwise_not},
+    {"Ceil", kOnnx, 1, 13, each_float<std::ceil>},
+    {"Cos", kOnnx, 7, 22, each_float<std::cos>},
+    {"Cosh", kOnnx, 9, 22, each_float<std::cosh>},
+    {"Erf", kOnnx, 9, 13, each_block<erf_each>},
+    {"Exp", kOnnx, 1, 13, each_block<exp_each>},
+    {"Floor", kOnnx, 1, 13, each_float<std::floor>},
+    {"IsInf", kOnnx, 10, 20, op_is_inf},
+    {"IsNaN", kOnnx, 9, 20, op_is_nan},
+    {"Log", kOnnx, 1, 13, each_float<std::log>},
+    {"Neg", kOnnx, 1, 13, op_neg},
+    {"Not", kOnnx, 1, 1, op_not},
+    {"Reciprocal", kOnnx, 1, 13, op_reciprocal},
+    {"Round", kOnnx, 11, 22, each_float<round_half_even>},
+    {"Sign", kOnnx, 9, 13, op_sign},
+    {"Sin", kOnnx, 7, 22, each_float<std::sin>},
+    {"Sinh", kOnnx, 9, 22, each_float<std::sinh>},
+    {"Sqrt", kOnnx, 1, 13, each_float<std::sqrt>},
+    {"Tan", kOnnx, 7, 22, each_float<std::tan>},
+    {"Tanh", kOnnx, 1, 13, each_block<tanh_each>},
 };
 
 }  // namespace
