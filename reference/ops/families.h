@@ -51,8 +51,9 @@ OpRows training_rows();
 // ---- feature maps ----
 OpRows blocks_rows();
 OpRows image_decoder_rows();
+OpRows regions_rows();
 OpRows resize_rows();
-OpRows vision_rows();
+OpRows sampling_rows();
 
 // ---- control ----
 OpRows control_flow_rows();

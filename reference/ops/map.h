@@ -192,11 +192,4 @@ Status map_two_numbers(OpContext& op, F f) {
       dtype, [&](auto number) { return map_two<decltype(number)>(op, op.input(0), op.input(1), dtype, f); });
 }
 
-template <class F>
-Status compare_numbers(OpContext& op, F f) {
-  return with_number_type(op.input(0).dtype(), [&](auto number) {
-    return map_two<decltype(number)>(op, op.input(0), op.input(1), DType::bool_, f);
-  });
-}
-
 }  // namespace parallax::reference

@@ -45,8 +45,8 @@ WORDS = (
         Allowed("numbers that name an error, a type or a character",
                 r"(?i)(exit|error|fail|return|status|escape|type|character|utf\w*|language|key)[ _-]codes"
                 r"|HTTP codes|fail_codes"),
-        Allowed("code points of characters and exit codes", paths=("inspector/dump/utf32.cpp", "inspector/dump/npy.cpp",
-                                                                   "inspector/workbench/reduce/reduce_command.cpp")),
+        Allowed("code points of characters and exit codes", paths=(
+            "inspector/dump/tensor_files/utf32.cpp", "inspector/dump/tensor_files/npy.cpp", "inspector/workbench/reduce/reduce_command.cpp")),
         OP_CASES)),
     Word("byte_*, nibble_*", ("byte", "nibble"),
          r"(?i)byte_?(product|panel|conv|image|depthwise|table|tile|sum|filter|result|row|line|column|power|code)s?"
@@ -72,7 +72,7 @@ WORDS = (
         "tests/inspector/python/")))),
     Word("image", ("image",), r"(?i)images?", "feature maps, NCHW activations; im2col", (
         Allowed("pictures", r"(?i)image_?(decoder|scaler)|png_image\w*|opj_image\w*", ),
-        Allowed("pictures", paths=("reference/images/", "reference/ops/image_decoder", "reference/README.md",
+        Allowed("pictures", paths=("reference/images/", "reference/ops/spatial/image_decoder", "reference/README.md",
                                    "reference/CMakeLists.txt")),
         Allowed("an input of Col2Im", r"\bimage_shape\b")),
          paths=("runtime/", "reference/", "tests/runtime/", "inspector/transform/", "inspector/tensor/")),

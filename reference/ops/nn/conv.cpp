@@ -6,10 +6,10 @@
 
 #include "inspector/model/rule_errors.h"
 #include "reference/kernels/products_kernel.h"
-#include "reference/ops/conv_input.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
 #include "reference/ops/matrix.h"
+#include "reference/ops/nn/conv_input.h"
 #include "reference/ops/quantized.h"
 
 namespace parallax::reference {

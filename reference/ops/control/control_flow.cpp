@@ -6,10 +6,10 @@
 
 #include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
+#include "reference/ops/control/stack.h"
 #include "reference/ops/families.h"
 #include "reference/ops/indexing.h"
 #include "reference/ops/move.h"
-#include "reference/ops/stack.h"
 
 namespace parallax::reference {
 namespace {

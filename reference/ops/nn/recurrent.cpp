@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RNN, GRU, LSTM: the equations of their pages in the specification, one hidden unit at a time. States stay in double
 // over the whole sequence; only the outputs are rounded.
-#include "reference/ops/recurrent.h"
+#include "reference/ops/nn/recurrent.h"
 
 #include <algorithm>
 #include <memory>

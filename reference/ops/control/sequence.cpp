@@ -3,9 +3,9 @@
 #include <numeric>
 
 #include "inspector/model/rule_errors.h"
+#include "reference/ops/control/stack.h"
 #include "reference/ops/families.h"
 #include "reference/ops/move.h"
-#include "reference/ops/stack.h"
 
 namespace parallax::reference {
 namespace {

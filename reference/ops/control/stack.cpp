@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stacking and slicing by runs of elements.
-#include "reference/ops/stack.h"
+#include "reference/ops/control/stack.h"
 
 #include "inspector/model/rule_errors.h"
 #include "reference/ops/move.h"

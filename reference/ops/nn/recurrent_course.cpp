@@ -5,7 +5,7 @@
 
 #include "reference/kernels/phases.h"
 #include "reference/kernels/products_kernel.h"
-#include "reference/ops/recurrent.h"
+#include "reference/ops/nn/recurrent.h"
 
 namespace parallax::reference {
 namespace {

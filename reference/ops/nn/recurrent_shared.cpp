@@ -10,7 +10,7 @@
 #include "reference/kernels/products_kernel.h"
 #include "reference/ops/indexing.h"
 #include "reference/ops/matrix.h"
-#include "reference/ops/recurrent.h"
+#include "reference/ops/nn/recurrent.h"
 
 namespace parallax::reference {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offsets of windows in padded planes, and the loops over them.
-#include "reference/ops/conv_input.h"
+#include "reference/ops/nn/conv_input.h"
 
 #include <algorithm>
 

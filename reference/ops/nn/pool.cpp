@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "inspector/model/rule_errors.h"
-#include "reference/ops/conv_input.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
+#include "reference/ops/nn/conv_input.h"
 #include "reference/ops/quantized.h"
 #include "reference/ops/window.h"
 
