@@ -151,36 +151,6 @@ struct CumulativeRow {
   }
 };
 
-// Accumulates along an axis that is not the last, on the host: line after line of the tensor, each from the line of the
-// result before it.
-template <class Combine, class C>
-void cumulate_lines(const CumulativeRow<Combine>& row, const RowLayout& layout, const C* x, C* y) {
-  const int64_t inner = layout.inner, length = layout.length;
-  constexpr int64_t kLineRows = 512;
-  const int64_t parts = (inner + kLineRows - 1) / kLineRows;
-  const int64_t direction = row.reverse ? -inner : inner;
-  parallel_for(layout.outer * parts, length * std::min(inner, kLineRows) / 4 + 1, [&](int64_t begin, int64_t end) {
-    alignas(64) C starts[kLineRows];
-    std::fill_n(starts, kLineRows, static_cast<C>(Combine::kStart));
-    for (int64_t part = begin; part < end; ++part) {
-      const int64_t first = part % parts * kLineRows, width = std::min(kLineRows, inner - first);
-      for (int64_t step = 0; step < length; ++step) {
-        const int64_t at = (part / parts * length + (row.reverse ? length - 1 - step : step)) * inner + first;
-        if (row.exclusive && step == 0) {
-          std::copy_n(starts, width, y + at);
-          continue;
-        }
-        const C* const sums = step == 0 ? starts : y + at - direction;
-        const C* const in = row.exclusive ? x + at - direction : x + at;
-        vectorized(0, width, [sums, in, out = y + at](int64_t from, int64_t to) {
-          PX_INDEPENDENT_ITERATIONS
-          for (int64_t i = from; i < to; ++i) out[i] = Combine{}(sums[i], in[i]);
-        });
-      }
-    }
-  });
-}
-
 template <class Device, class Combine>
 Status cumulative(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -190,12 +160,6 @@ Status cumulative(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    if constexpr (!GpuDevice<Device>) {
-      if (rows.inner > 1 && x.dtype() == storage_of<C>()) {
-        cumulate_lines(row, rows, reinterpret_cast<const C*>(x.view().data), reinterpret_cast<C*>(y.data));
-        return {};
-      }
-    }
     scan_rows<C, C>(op.queue(), row, rows, y, x.view());
     return {};
   });
