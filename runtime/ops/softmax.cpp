@@ -3,7 +3,6 @@
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/math.h"
 #include "runtime/device/cpu/rows.h"
-#include "runtime/device/cpu/transpose_blocks.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
 
@@ -50,134 +49,6 @@ struct SoftmaxRow {
     team.change_emitted(ScaledBy<C>{C(1) / team.fold_emitted(FoldSum{})});
   }
 };
-// 2^64 e^x for x <= 0 or NaN; what is less than e^-130 is 0 compared with the highest of a row.
-inline float scaled_exponential(float x) { return math::exp_scaled(x < -130.0F ? -130.0F : x); }
-
-// Softmax of a row of floats on the host in fewer passes, while the next row is prefetched. The sum is too large by the
-// same factor as the exponentials.
-struct FloatSoftmaxRow {
-  static constexpr int64_t kSums = 32;
-  int64_t length;
-  void operator()(int64_t, const float* in, float* out) const {
-    vectorized(0, length, [in, out](int64_t, int64_t count) {
-      const int64_t whole = count / kSums * kSums;
-      const float highest = highest_of(in, count);
-      float sums[kSums] = {};
-      for (int64_t first = 0; first < whole; first += kSums) {
-        for (int64_t line = 0; line < kSums; line += 16) {
-          __builtin_prefetch(in + first + line + count);
-          __builtin_prefetch(out + first + line + count, 1);
-        }
-        PX_INDEPENDENT_ITERATIONS
-        for (int64_t i = 0; i < kSums; ++i) {
-          const float value = scaled_exponential(in[first + i] - highest);
-          out[first + i] = value;
-          sums[i] += value;
-        }
-      }
-      for (int64_t i = 0; i < count - whole; ++i) {
-        out[whole + i] = scaled_exponential(in[whole + i] - highest);
-        sums[i] += out[whole + i];
-      }
-      rows_detail::merge_lanes<kSums / 2>(FoldSum{}, sums);
-      const float factor = 1.0F / sums[0];
-      for (int64_t i = 0; i < count; ++i) out[i] *= factor;
-    });
-  }
-
- private:
-  static float highest_of(const float* in, int64_t count) {
-    const HighestNumber fold;
-    float lanes[kSums];
-    for (float& lane : lanes) lane = fold.init<float>();
-    int64_t first = 0;
-    for (; first + kSums <= count; first += kSums) {
-      for (int64_t i = 0; i < kSums; ++i) lanes[i] = fold.step(lanes[i], in[first + i]);
-    }
-    for (int64_t i = 0; i < count - first; ++i) lanes[i] = fold.step(lanes[i], in[first + i]);
-    rows_detail::merge_lanes<kSums / 2>(fold, lanes);
-    return lanes[0];
-  }
-};
-// Short rows, sixteen side by side: their maxima and sums need no merging of lanes.
-struct ShortSoftmaxRows {
-  static constexpr int64_t kRows = 16, kLongest = 48;
-  static constexpr int64_t kBlock = 8 * kRows;  // a sum has eight parts
-  int64_t length;
-
-  // values[element][row]
-  void operator()(float* values) const {
-    vectorized(0, length, [values](int64_t, int64_t end) {
-      const HighestNumber fold;
-      alignas(64) float highest[kBlock], sums[kBlock] = {};
-      for (float& each : highest) each = fold.init<float>();
-      for (int64_t i = 0; i < end; ++i) {
-        for (int64_t row = 0; row < kRows; ++row) highest[row] = fold.step(highest[row], values[i * kRows + row]);
-      }
-      for (int64_t i = kRows; i < kBlock; ++i) highest[i] = highest[i - kRows];
-      for (int64_t first = 0; first < end * kRows; first += kBlock) {
-        float* const block = values + first;
-        const int64_t size = std::min(kBlock, end * kRows - first);
-        PX_INDEPENDENT_ITERATIONS
-        for (int64_t i = 0; i < size; ++i) {
-          const float value = scaled_exponential(block[i] - highest[i]);
-          block[i] = value;
-          sums[i] += value;
-        }
-      }
-      for (int64_t width = kBlock / 2; width >= kRows; width /= 2) {
-        for (int64_t i = 0; i < width; ++i) sums[i] += sums[i + width];
-      }
-      for (int64_t row = 0; row < kRows; ++row) sums[row] = 1.0F / sums[row];
-      for (int64_t i = 0; i < end; ++i) {
-        for (int64_t row = 0; row < kRows; ++row) values[i * kRows + row] *= sums[row];
-      }
-    });
-  }
-};
-// Contiguous rows are transposed; of rows along another axis, lines are taken as stored.
-template <class Softmax>
-void softmax_short(const Softmax& softmax, const RowLayout& layout, const float* x, float* y) {
-  constexpr int64_t kRows = Softmax::kRows;
-  const int64_t length = layout.length, inner = layout.inner;
-  const int64_t next_to = inner == 1 ? layout.outer : inner;
-  const int64_t groups = (next_to + kRows - 1) / kRows;
-  parallel_for(layout.row_count() / next_to * groups, length * 2 * kRows, [&](int64_t begin, int64_t end) {
-    alignas(64) float values[Softmax::kLongest * kRows];
-    for (int64_t index = begin; index < end; ++index) {
-      const int64_t first = index % groups * kRows, count = std::min(kRows, next_to - first);
-      const int64_t start = inner == 1 ? first * length : index / groups * length * inner + first;
-      if (count < kRows) std::fill_n(values, length * kRows, 0.0F);
-      if (inner == 1) transpose(values, kRows, x + start, length, length, count);
-      for (int64_t i = 0; i < length && inner > 1; ++i) std::copy_n(x + start + i * inner, count, values + i * kRows);
-      softmax(values);
-      if (inner == 1) transpose(y + start, length, values, kRows, count, length);
-      for (int64_t i = 0; i < length && inner > 1; ++i) std::copy_n(values + i * kRows, count, y + start + i * inner);
-    }
-  });
-}
-// Softmax along an axis that is not the last, for longer rows: some at a time are transposed, and transposed back, by
-// squares.
-template <class Row>
-void softmax_across(const Row& softmax, const RowLayout& layout, const float* x, float* y) {
-  constexpr int64_t kMostRows = 16, kMostElements = int64_t{1} << 18;
-  const int64_t length = layout.length, inner = layout.inner;
-  const int64_t rows = std::clamp(kMostElements / length, int64_t{1}, std::min(kMostRows, inner));
-  const int64_t tiles = (inner + rows - 1) / rows;
-  parallel_for(layout.outer * tiles, length * 4 * rows, [&](int64_t begin, int64_t end) {
-    std::vector<float> values(static_cast<size_t>(rows * length)), results(values.size());
-    for (int64_t tile = begin; tile < end; ++tile) {
-      const int64_t first = tile % tiles * rows, width = std::min(rows, inner - first);
-      const int64_t start = tile / tiles * length * inner + first;
-      for (int64_t i = 0; i < length; i += kMostRows)
-        transpose(values.data() + i, length, x + start + i * inner, inner, width, std::min(kMostRows, length - i));
-      for (int64_t row = 0; row < width; ++row)
-        softmax(row, values.data() + row * length, results.data() + row * length);
-      for (int64_t i = 0; i < length; i += kMostRows)
-        transpose(y + start + i * inner, inner, results.data() + i, length, std::min(kMostRows, length - i), width);
-    }
-  });
-}
 struct LogSoftmaxRow {
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {
@@ -244,21 +115,7 @@ Status softmax_like(OpContext<Device>& op) {
   if (rows.length == 0) return {};
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    if constexpr (std::is_same_v<Device, Cpu> && std::is_same_v<Row, SoftmaxRow> && std::is_same_v<C, float>) {
-      const FloatSoftmaxRow row{rows.length};
-      const auto* const from = reinterpret_cast<const float*>(x.view().data);
-      auto* const to = reinterpret_cast<float*>(y.data);
-      const bool is_float = x.dtype() == DType::float32 && rows.row_count() > 0;
-      if (is_float && rows.length <= ShortSoftmaxRows::kLongest) {
-        softmax_short(ShortSoftmaxRows{rows.length}, rows, from, to);
-      } else if (is_float && rows.inner > 1) {
-        softmax_across(row, rows, from, to);
-      } else {
-        scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 4);
-      }
-    } else {
-      scan_rows<C, C>(op.queue(), Row{}, rows, y, x.view(), 4);
-    }
+    scan_rows<C, C>(op.queue(), Row{}, rows, y, x.view(), 4);
     return {};
   });
 }
@@ -294,36 +151,6 @@ struct CumulativeRow {
   }
 };
 
-// Accumulates along an axis that is not the last, on the host: line after line of the tensor, each from the line of the
-// result before it.
-template <class Combine, class C>
-void cumulate_lines(const CumulativeRow<Combine>& row, const RowLayout& layout, const C* x, C* y) {
-  const int64_t inner = layout.inner, length = layout.length;
-  constexpr int64_t kLineRows = 512;
-  const int64_t parts = (inner + kLineRows - 1) / kLineRows;
-  const int64_t direction = row.reverse ? -inner : inner;
-  parallel_for(layout.outer * parts, length * std::min(inner, kLineRows) / 4 + 1, [&](int64_t begin, int64_t end) {
-    alignas(64) C starts[kLineRows];
-    std::fill_n(starts, kLineRows, static_cast<C>(Combine::kStart));
-    for (int64_t part = begin; part < end; ++part) {
-      const int64_t first = part % parts * kLineRows, width = std::min(kLineRows, inner - first);
-      for (int64_t step = 0; step < length; ++step) {
-        const int64_t at = (part / parts * length + (row.reverse ? length - 1 - step : step)) * inner + first;
-        if (row.exclusive && step == 0) {
-          std::copy_n(starts, width, y + at);
-          continue;
-        }
-        const C* const sums = step == 0 ? starts : y + at - direction;
-        const C* const in = row.exclusive ? x + at - direction : x + at;
-        vectorized(0, width, [sums, in, out = y + at](int64_t from, int64_t to) {
-          PX_INDEPENDENT_ITERATIONS
-          for (int64_t i = from; i < to; ++i) out[i] = Combine{}(sums[i], in[i]);
-        });
-      }
-    }
-  });
-}
-
 template <class Device, class Combine>
 Status cumulative(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -333,12 +160,6 @@ Status cumulative(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    if constexpr (!GpuDevice<Device>) {
-      if (rows.inner > 1 && x.dtype() == storage_of<C>()) {
-        cumulate_lines(row, rows, reinterpret_cast<const C*>(x.view().data), reinterpret_cast<C*>(y.data));
-        return {};
-      }
-    }
     scan_rows<C, C>(op.queue(), row, rows, y, x.view());
     return {};
   });
