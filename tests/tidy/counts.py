@@ -29,7 +29,7 @@ LIMITS: dict[str, int] = {
     "long files": 41,
     "verdict writes": 0,
     "cpu dispatch": 2,
-    "thresholds": 12,
+    "thresholds": 0,
     "halves": 17,
     "codes": 459,
     "byte_*, nibble_*": 11,
