@@ -246,22 +246,56 @@ std::string csv_field(std::string_view text) {
   return quoted + "\"";
 }
 
+// A column of the CSV form; it is empty where the value was not compared, or has no metrics, but needs that.
+enum class Needs : uint8_t { nothing, comparison, metrics };
+struct CsvColumn {
+  const char* name;
+  Needs needs;
+  std::string (*text)(const ValueComparison& value);
+};
+using enum Needs;
+constexpr CsvColumn kCsvColumns[] = {
+    {"path", nothing, [](const ValueComparison& v) { return csv_field(v.path); }},
+    {"a", nothing, [](const ValueComparison& v) { return csv_field(v.a); }},
+    {"b", nothing, [](const ValueComparison& v) { return csv_field(v.b); }},
+    {"matched_by", nothing, [](const ValueComparison& v) { return std::string(name_of(v.matched_by)); }},
+    {"node", nothing, [](const ValueComparison& v) { return csv_field(v.node); }},
+    {"op", nothing, [](const ValueComparison& v) { return csv_field(v.op); }},
+    {"dtype", nothing, [](const ValueComparison& v) { return csv_field(v.dtype); }},
+    {"shape", nothing, [](const ValueComparison& v) { return fmt::format("{}", fmt::join(v.shape, "x")); }},
+    {"verdict", nothing, [](const ValueComparison& v) { return std::string(name_of(v.verdict)); }},
+    {"severity", comparison, [](const ValueComparison& v) { return fmt::format("{}", v.severity); }},
+    {"rtol", comparison, [](const ValueComparison& v) { return fmt::format("{}", v.limit.rtol); }},
+    {"atol", comparison, [](const ValueComparison& v) { return fmt::format("{}", v.limit.atol); }},
+    {"limit_from", comparison, [](const ValueComparison& v) { return std::string(name_of(v.limit.from)); }},
+    {"reason", nothing, [](const ValueComparison& v) { return csv_field(brief_reason(v)); }},
+    {"max_abs", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->max_abs); }},
+    {"max_rel", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->max_rel); }},
+    {"mean_abs", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->mean_abs); }},
+    {"rmse", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->rmse); }},
+    {"rel_l2", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->rel_l2); }},
+    {"cosine", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->cosine); }},
+    {"snr_db", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->snr_db); }},
+    {"max_ulp", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->max_ulp); }},
+    {"mismatches", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->mismatches); }},
+    {"nan_a", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->nan_a); }},
+    {"nan_b", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->nan_b); }},
+    {"inf_a", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->inf_a); }},
+    {"inf_b", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->inf_b); }},
+    {"worst_index", metrics,
+     [](const ValueComparison& v) { return fmt::format("{}", fmt::join(v.metrics->worst_index, "x")); }},
+    {"worst_a", metrics, [](const ValueComparison& v) { return worst_elements(*v.metrics, 0).a; }},
+    {"worst_b", metrics, [](const ValueComparison& v) { return worst_elements(*v.metrics, 0).b; }},
+};
+
 std::string csv_row(const ValueComparison& value) {
-  std::string row =
-      fmt::format("{},{},{},{},{},{},{},{},{}", csv_field(value.path), csv_field(value.a), csv_field(value.b),
-                  name_of(value.matched_by), csv_field(value.node), csv_field(value.op), csv_field(value.dtype),
-                  fmt::join(value.shape, "x"), name_of(value.verdict));
-  const bool was_compared = value.verdict != Verdict::not_compared;
-  row += was_compared ? fmt::format(",{},{},{},{}", value.severity, value.limit.rtol, value.limit.atol,
-                                    name_of(value.limit.from))
-                      : ",,,,";
-  row += "," + csv_field(brief_reason(value));
-  if (!value.metrics.has_value()) return row + std::string(16, ',') + "\n";
-  const Metrics& m = *value.metrics;
-  const WorstElements worst = worst_elements(m, 0);
-  return row + fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", m.max_abs, m.max_rel, m.mean_abs,
-                           m.rmse, m.rel_l2, m.cosine, m.snr_db, m.max_ulp, m.mismatches, m.nan_a, m.nan_b, m.inf_a,
-                           m.inf_b, fmt::join(m.worst_index, "x"), worst.a, worst.b);
+  std::string row;
+  for (const CsvColumn& column : kCsvColumns) {
+    const bool is_empty = (column.needs == comparison && value.verdict == Verdict::not_compared) ||
+                          (column.needs == metrics && !value.metrics.has_value());
+    row += (&column == kCsvColumns ? "" : ",") + (is_empty ? "" : column.text(value));
+  }
+  return row + "\n";
 }
 
 std::string side_text(const Comparison& comparison, Side side) {
@@ -348,10 +382,9 @@ std::vector<std::string> damage_sentences(const Comparison& comparison) {
 }
 
 std::string comparison_to_csv(const Comparison& comparison) {
-  std::string text =
-      "path,a,b,matched_by,node,op,dtype,shape,verdict,severity,rtol,atol,limit_from,reason,max_abs,max_rel,mean_abs,"
-      "rmse,rel_l2,cosine,"
-      "snr_db,max_ulp,mismatches,nan_a,nan_b,inf_a,inf_b,worst_index,worst_a,worst_b\n";
+  std::string text;
+  for (const CsvColumn& column : kCsvColumns) text += (text.empty() ? "" : ",") + std::string(column.name);
+  text += "\n";
   for (const ValueComparison& value : comparison.values) text += csv_row(value);
   return text;
 }

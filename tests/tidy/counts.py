@@ -29,7 +29,7 @@ LIMITS: dict[str, int] = {
     "long files": 38,
     "verdict writes": 0,
     "cpu dispatch": 2,
-    "thresholds": 9,
+    "thresholds": 0,
     "halves": 0,
     "codes": 439,
     "byte_*, nibble_*": 2,

@@ -12,21 +12,16 @@
 namespace parallax {
 namespace {
 
-// The ONNX backend suite compares with rtol 1e-3 and atol 1e-7 (onnx/backend/test/loader and runner). The absolute part
-// grows with the magnitude, so that cancellation in a long sum is no alarm; narrow types get a few units of their own.
-struct ExpectedTolerance {
+struct ToleranceRow {
   DType dtype;
-  double rtol;
-  double atol_relative_to_rms;
+  thresholds::ExpectedTolerance tolerance;
 };
-constexpr ExpectedTolerance kTolerances[] = {
-    {DType::float64, 1e-7, 1e-9},
-    {DType::float32, 1e-3, 1e-5},
-    {DType::float16, 1e-2, 1e-2},
-    {DType::bfloat16, 5e-2, 5e-2},
+constexpr ToleranceRow kTolerances[] = {
+    {DType::float64, thresholds::kExpectedFloat64},
+    {DType::float32, thresholds::kExpectedFloat32},
+    {DType::float16, thresholds::kExpectedFloat16},
+    {DType::bfloat16, thresholds::kExpectedBfloat16},
 };
-constexpr ExpectedTolerance kNarrowTolerance = {DType::undefined, 0.25,
-                                                0.25};  // 8 bits and fewer: one unit in the last place
 
 DType element_type(const Value& value) {
   if (value.is_tensor()) return value.tensor().dtype();
@@ -57,8 +52,9 @@ Limit default_limit(const Value& value) {
   if (dtype == DType::complex64) dtype = DType::float32;
   if (dtype == DType::complex128) dtype = DType::float64;
   const auto* row = std::find_if(std::begin(kTolerances), std::end(kTolerances),
-                                 [dtype](const ExpectedTolerance& row_) { return row_.dtype == dtype; });
-  const ExpectedTolerance& tolerance = row == std::end(kTolerances) ? kNarrowTolerance : *row;
+                                 [dtype](const ToleranceRow& row_) { return row_.dtype == dtype; });
+  const thresholds::ExpectedTolerance& tolerance =
+      row == std::end(kTolerances) ? thresholds::kExpectedNarrow : row->tolerance;
   return {tolerance.rtol, std::max(thresholds::kSmallestExpectedAtol, tolerance.atol_relative_to_rms * rms_of(value)),
           LimitSource::table};
 }

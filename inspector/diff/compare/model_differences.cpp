@@ -108,7 +108,7 @@ void ModelDifferences::add_quantized(bool is_a, const ValueInfo& value_info) {
   const auto is_float = [&](ValueId input) {
     return input != kNoValue && is_floating(value_at(*value_info.graph, input).type.dtype);
   };
-  if (noise_row_of(node.op_type, node.domain).spread != ErrorPropagation::moves || node.inputs.empty()) return;
+  if (noise_row_of(node.op_type, node.domain).propagation != ErrorPropagation::copy || node.inputs.empty()) return;
   if (!is_float(node.inputs.front()) || std::ranges::count_if(node.inputs, is_float) != 1) return;
   const auto moved = known.find(value_info.scope + escape_name(value_at(*value_info.graph, node.inputs.front()).name));
   if (moved != known.end()) known.emplace(path, moved->second);

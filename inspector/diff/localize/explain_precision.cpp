@@ -123,9 +123,9 @@ std::optional<std::string> explain_computed_narrow(const ExplanationEvidence& ev
 }
 
 std::optional<std::string> explain_accumulation(const ExplanationEvidence& evidence) {
-  const ErrorPropagation spread = noise_row_of(evidence.node().op_type, evidence.node().domain).spread;
-  const bool sums =
-      spread == ErrorPropagation::adds || spread == ErrorPropagation::dots || spread == ErrorPropagation::normalizes;
+  const ErrorPropagation propagation = noise_row_of(evidence.node().op_type, evidence.node().domain).propagation;
+  const bool sums = propagation == ErrorPropagation::absolute || propagation == ErrorPropagation::dot_product ||
+                    propagation == ErrorPropagation::normalizes;
   if (!sums || evidence.judgement().introduced > thresholds::kAccumulationFactor) return std::nullopt;
   return fmt::format(
       "its error is {:.2g} times what the table expects of sums of this length: another order or type of "

@@ -12,7 +12,6 @@
 namespace parallax::diff {
 namespace {
 
-constexpr double kHalfMax = 65504;
 constexpr size_t kEnough = 8;  // elements that may speak for a pattern
 
 bool is_wrong(double expected, double actual, const Limit& limit) {
@@ -70,9 +69,10 @@ std::optional<std::string> explain_shape(const ExplanationEvidence& evidence) {
 std::optional<std::string> explain_overflow(const ExplanationEvidence& evidence) {
   const auto& expected = evidence.expected_doubles();
   const auto& actual = evidence.actual_doubles();
+  const double largest = float_limits(DType::float16).max_finite;
   for (size_t index = 0; index < expected.size(); ++index) {
-    const bool is_beyond = std::isfinite(expected[index]) && std::abs(expected[index]) > kHalfMax;
-    const bool is_lost = !std::isfinite(actual[index]) || std::abs(actual[index]) == kHalfMax;
+    const bool is_beyond = std::isfinite(expected[index]) && std::abs(expected[index]) > largest;
+    const bool is_lost = !std::isfinite(actual[index]) || std::abs(actual[index]) == largest;
     if (!is_beyond || !is_lost) continue;
     return fmt::format("half precision overflow: {:.6g} is beyond 65504, the largest float16, and became {:.6g}",
                        expected[index], actual[index]);

@@ -19,7 +19,7 @@
 namespace parallax::diff {
 namespace {
 
-constexpr double kFloatEpsilon = 0x1p-23;
+constexpr double kFloatEpsilon = std::numeric_limits<float>::epsilon();
 
 // The first tensor of a value: of a sequence, its first element speaks for the others.
 const Tensor* tensor_of(const Value& value) {

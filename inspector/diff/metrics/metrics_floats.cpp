@@ -25,10 +25,10 @@ constexpr int64_t kChunk =
 
 // Covers the roundings of the bounds that a kernel makes of a filter.
 template <class T>
-constexpr double kRoundingMargin = (std::is_same_v<T, float> ? 8 : 4096) * double{std::numeric_limits<T>::epsilon()};
+constexpr double kRoundingMargin = double{std::numeric_limits<T>::epsilon()} * (std::is_same_v<T, float> ? 8 : 4096);
 // Below it products could round up: subnormal numbers have few digits.
 template <class T>
-constexpr double kTiny = (std::is_same_v<T, float> ? 0x1p26 : 0x1p62) * double{std::numeric_limits<T>::min()};
+constexpr double kTiny = double{std::numeric_limits<T>::min()} * (std::is_same_v<T, float> ? 0x1p26 : 0x1p62);
 
 // A little lower than `value`, in T, whatever the rounding. Beyond the range of T: its largest number (still lower). A
 // value that is tiny in T becomes 0.

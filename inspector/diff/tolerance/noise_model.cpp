@@ -44,7 +44,7 @@ bool may_have_rounded(const Graph& graph, ValueId id, bool in_main_graph, int de
   const Node& producer = graph.nodes[static_cast<size_t>(definition.producer)];
   if (producer.inputs.empty()) return false;
   const NoiseRow& row = noise_row_of(producer.op_type, producer.domain);
-  if (row.spread != ErrorPropagation::moves || depth == kDeepest) return true;
+  if (row.propagation != ErrorPropagation::copy || depth == kDeepest) return true;
   return std::ranges::any_of(producer.inputs,
                              [&](ValueId input) { return may_have_rounded(graph, input, in_main_graph, depth + 1); });
 }
@@ -105,20 +105,20 @@ struct NoiseModel::Inputs {
   }
 
   // About as large as a result is that was never seen.
-  double rms_of_result(ErrorPropagation spread, bool is_product) const {
-    switch (spread) {
-      case ErrorPropagation::dots:
+  double rms_of_result(ErrorPropagation propagation, bool is_product) const {
+    switch (propagation) {
+      case ErrorPropagation::dot_product:
         return std::sqrt(terms) * rms_product;
-      case ErrorPropagation::scales:
+      case ErrorPropagation::relative:
         return is_product ? rms_product : rms_max;
       case ErrorPropagation::exponential:
       case ErrorPropagation::normalizes:
         return 1;
-      case ErrorPropagation::moves:  // what is exact stays so, and is most likely a mask where it is large
+      case ErrorPropagation::copy:  // what is exact stays so, and is most likely a mask where it is large
         return rms_max_carrying > 0 ? rms_max_carrying : rms_max;
       case ErrorPropagation::bounded:
-      case ErrorPropagation::gates:
-      case ErrorPropagation::adds:
+      case ErrorPropagation::gated:
+      case ErrorPropagation::absolute:
       case ErrorPropagation::recurrent:
       case ErrorPropagation::unknown:
         return rms_max;
@@ -291,7 +291,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   const bool has_unseen_history =
       inputs.any_rounded_unseen || (inputs.any_size_unseen && value.row != nullptr && value.row->own_rounding > 0);
   if (value.is_estimated && inputs.any_size_unseen) return state;
-  if (value.is_estimated) state.magnitude.rms = rms = inputs.rms_of_result(value.row->spread, value.is_product);
+  if (value.is_estimated) state.magnitude.rms = rms = inputs.rms_of_result(value.row->propagation, value.is_product);
   state.coarsest = coarser(inputs.coarsest, own_type);
   if (!inputs.any_known || value.kind == Kind::passed_on) {  // made of integers or nothing; into and out of bodies
     state.error = std::sqrt(squared(thresholds::kStoringError * epsilon) + squared(inputs.relative_max)) * rms;
@@ -306,7 +306,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   state.is_estimated = value.is_estimated;
   if (inputs.any_estimated && !inputs.any_quantized && !value.is_estimated && rms > 0)
     state.error = std::min(state.error, thresholds::kEstimatedMagnitudeRoom * most_believed(state.coarsest, rms));
-  if (value.row->spread == ErrorPropagation::moves && state.error == 0) state.coarsest = inputs.coarsest;
+  if (value.row->propagation == ErrorPropagation::copy && state.error == 0) state.coarsest = inputs.coarsest;
   // Every executor computes the same correctly rounded result from equal operands: there is no error to propagate,
   // though a fused kernel may round differently here. So a mask built by (1 - m) * -1e9 stays without error.
   const bool has_history = inputs.error_max > 0 || has_unseen_history || value.magnitude.is_unrounded || is_narrowed;
@@ -341,37 +341,40 @@ NoiseModel::State NoiseModel::state_of_quantized(State state, const Added& value
 double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const {
   const double wide_epsilon = std::min(epsilon, epsilon_of(DType::float32));  // narrow types are computed in float32
   const double own = std::sqrt(squared(thresholds::kStoringError * epsilon) + squared(row.own_rounding * wide_epsilon));
-  switch (row.spread) {
-    case ErrorPropagation::moves:
+  switch (row.propagation) {
+    case ErrorPropagation::copy:
       return inputs.error_max == 0 ? 0 : std::sqrt(squared(inputs.error_max) + squared(own * output.magnitude.rms));
-    case ErrorPropagation::scales:
+    case ErrorPropagation::relative:
       return std::sqrt(inputs.relative_squared + squared(own)) * output.magnitude.rms;
     case ErrorPropagation::bounded:
-      return std::sqrt(squared(1.2 * inputs.error_max) + squared(own * output.magnitude.rms));
-    case ErrorPropagation::gates:
-      return std::sqrt(squared(1.2 * inputs.error_max) + squared(own * std::max(output.magnitude.rms, inputs.rms_max)));
-    case ErrorPropagation::adds: {
+      return std::sqrt(squared(thresholds::kLargestActivationSlope * inputs.error_max) +
+                       squared(own * output.magnitude.rms));
+    case ErrorPropagation::gated:
+      return std::sqrt(squared(thresholds::kLargestActivationSlope * inputs.error_max) +
+                       squared(own * std::max(output.magnitude.rms, inputs.rms_max)));
+    case ErrorPropagation::absolute: {
       const double terms = std::max(1.0, inputs.count_max / std::max(1.0, output.magnitude.count));
-      const double summing = wide_epsilon * std::sqrt(terms) / 8;
+      const double summing = thresholds::kSummingShare * wide_epsilon * std::sqrt(terms);
       // A mask of -1e9 that is added to scores rounds none of those that it leaves.
       const bool is_masked =
           inputs.rms_max > thresholds::kMaskRatio * std::max(output.magnitude.rms, thresholds::kSmallestMaskedRms);
       const double rounded = is_masked ? output.magnitude.rms : std::max(output.magnitude.rms, inputs.rms_max);
       return std::sqrt(inputs.error_squared + squared(std::max(own, summing) * rounded));
     }
-    case ErrorPropagation::dots: {
+    case ErrorPropagation::dot_product: {
       const double scale = std::max(output.magnitude.rms, std::sqrt(inputs.terms) * inputs.rms_product);
-      const double summing = row.own_rounding * wide_epsilon * std::sqrt(inputs.terms) / 8;
+      const double summing = thresholds::kSummingShare * row.own_rounding * wide_epsilon * std::sqrt(inputs.terms);
       return std::sqrt(inputs.relative_squared + squared(own) + squared(summing)) * scale;
     }
     case ErrorPropagation::exponential:
-      return std::sqrt(squared(2 * inputs.error_max) + squared(own)) * output.magnitude.rms;
+      return std::sqrt(squared(thresholds::kExponentialSlope * inputs.error_max) + squared(own)) * output.magnitude.rms;
     case ErrorPropagation::normalizes:
-      return std::sqrt(squared(1.5 * inputs.relative_max) + squared(own)) * output.magnitude.rms;
+      return std::sqrt(squared(thresholds::kNormalizedError * inputs.relative_max) + squared(own)) *
+             output.magnitude.rms;
     case ErrorPropagation::recurrent:
-      return (4 * inputs.relative_max + own) * output.magnitude.rms;
+      return (thresholds::kRecurrentError * inputs.relative_max + own) * output.magnitude.rms;
     case ErrorPropagation::unknown:
-      return (2 * std::max(inputs.relative_max, inputs.error_max) + own) * output.magnitude.rms;
+      return (thresholds::kUnknownError * std::max(inputs.relative_max, inputs.error_max) + own) * output.magnitude.rms;
   }
   return 0;
 }

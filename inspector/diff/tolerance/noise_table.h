@@ -11,12 +11,12 @@ namespace parallax::diff {
 
 // How the error of an output follows from the errors of the inputs. Errors are standard deviations, absolute.
 enum class ErrorPropagation : uint8_t {
-  moves,    // elements are moved or selected: the largest error of the inputs
-  scales,   // products, quotients, powers: relative errors add up (in squares)
-  bounded,  // functions whose slope is about 1 at most: the input's absolute error
-  gates,    // x times a share 1 + f of it: as bounded, own rounding is relative to x, of which f near -1 leaves little
-  adds,     // sums and differences: absolute errors add up, own rounding is relative to the largest operand
-  dots,     // sums of K products: relative errors of both factors, own rounding grows with sqrt(K)
+  copy,      // elements are moved or selected: the largest error of the inputs
+  relative,  // products, quotients, powers: relative errors add up (in squares)
+  bounded,   // functions whose slope is about 1 at most: the input's absolute error
+  gated,     // x times a share 1 + f of it: as bounded, own rounding is relative to x, of which f near -1 leaves little
+  absolute,  // sums and differences: absolute errors add up, own rounding is relative to the largest operand
+  dot_product,  // sums of K products: relative errors of both factors, own rounding grows with sqrt(K)
   exponential,  // exp and its kin: the input's absolute error becomes a relative one
   normalizes,   // divides by what it measures: relative error, with room for the mean that was taken away
   recurrent,    // many steps inside: as unknown operators, with more room
@@ -25,7 +25,7 @@ enum class ErrorPropagation : uint8_t {
 
 struct NoiseRow {
   std::string_view op;
-  ErrorPropagation spread;
+  ErrorPropagation propagation;
   double own_rounding;  // what the operator adds besides rounding its result, standard deviation in epsilons of float32
                         // (float64)
 };

@@ -84,7 +84,7 @@ ValueId float_before_quantization(const Graph& graph, const Node& dequantize) {
     const Node& node = graph.nodes[static_cast<size_t>(producer)];
     codes = input_of(node, 0);
     if (is_quantize(node)) return codes;
-    if (noise_row_of(node.op_type, node.domain).spread != ErrorPropagation::moves) return kNoValue;
+    if (noise_row_of(node.op_type, node.domain).propagation != ErrorPropagation::copy) return kNoValue;
   }
   return kNoValue;
 }

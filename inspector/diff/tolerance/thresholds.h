@@ -13,6 +13,28 @@ namespace parallax::thresholds {
 // Epsilons of the result's type: two executions that round a result, each by itself, differ by half a unit each (IEEE
 // 754, rounding to nearest).
 inline constexpr double kStoringError = 0.5;
+// Epsilons that operators add besides storing their result: none for copies and correctly rounded arithmetic (IEEE
+// 754); two units for functions of a math library, whose documented errors are 1 to 4 units; one for means, whose
+// terms' roundings cancel; three for normalizations (a mean, a square root and a quotient); eight where several steps
+// are fused or the operator is unknown. Set on tests/diagnosis.
+inline constexpr double kRoundedOnce = 0;
+inline constexpr double kFunctionEpsilons = 2;
+inline constexpr double kMeanEpsilons = 1;
+inline constexpr double kNormEpsilons = 3;
+inline constexpr double kRoomyEpsilons = 8;
+// The largest slope of bounded activations: that of GELU is 1.13, that of Swish 1.10.
+inline constexpr double kLargestActivationSlope = 1.2;
+// Relative error of exp(x) for an absolute error of x, doubled: the sum of a softmax has one, too.
+inline constexpr double kExponentialSlope = 2;
+// Normalization divides by a deviation that has the error of its operand, too. Set on tests/diagnosis.
+inline constexpr double kNormalizedError = 1.5;
+// A recurrent state carries the errors of earlier steps. Set on tests/diagnosis.
+inline constexpr double kRecurrentError = 4;
+// Times the error of an operand, where nothing is known of an operator. Set on tests/diagnosis.
+inline constexpr double kUnknownError = 2;
+// Of the root of the number of terms, in epsilons: blocked sums round less often than a plain loop (Higham, Accuracy
+// and Stability of Numerical Algorithms, section 4.2).
+inline constexpr double kSummingShare = 1.0 / 8;
 // Standard deviations that a quantized value may be off: sums of uniform errors have no tails, and their estimates are
 // close. Set on the quantized pairs of tests/diagnosis.
 inline constexpr double kQuantizedMargin = 6;
@@ -44,6 +66,18 @@ inline constexpr double kSaturationRoom = 1.0 / 8;
 inline constexpr int64_t kSuspiciouslyEqual = 16;
 // The least absolute tolerance of outputs against a test data set, as ONNX's backend tests use it.
 inline constexpr double kSmallestExpectedAtol = 1e-7;
+// Tolerances of outputs against a test data set: relative, and absolute as a part of the value's root mean square, so
+// that cancellation in a long sum is no alarm. ONNX's backend tests compare with rtol 1e-3 (onnx/backend/test/runner);
+// narrow types get a few units of their own, those of 8 bits and fewer one unit in the last place.
+struct ExpectedTolerance {
+  double rtol;
+  double atol_relative_to_rms;
+};
+inline constexpr ExpectedTolerance kExpectedFloat64 = {1e-7, 1e-9};
+inline constexpr ExpectedTolerance kExpectedFloat32 = {1e-3, 1e-5};
+inline constexpr ExpectedTolerance kExpectedFloat16 = {1e-2, 1e-2};
+inline constexpr ExpectedTolerance kExpectedBfloat16 = {5e-2, 5e-2};
+inline constexpr ExpectedTolerance kExpectedNarrow = {0.25, 0.25};
 // Scores at or below it are hidden by a mask: the number that exporters write for minus infinity.
 inline constexpr float kMaskedScore = -1e9F;
 
