@@ -3,10 +3,16 @@
 #include "inspector/base/signal_cleanup.h"
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <exception>
 #include <filesystem>
 #include <list>
 #include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -179,6 +185,48 @@ void clean_up_at_signals(std::function<void(int signal, const SignalCleanup& lef
     remove_temporary(lists());  // a folder may have been made anew meanwhile
     ::raise(number);
   }).detach();
+}
+
+namespace {
+
+void (*report_exhaustion)(const Error&) = nullptr;
+std::terminate_handler earlier_terminate = nullptr;
+std::atomic_flag is_ending;
+thread_local bool ends_here = false;
+
+std::optional<Error> exhaustion_error() {
+  try {
+    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    return out_of_memory("the system has no more memory for this program");
+  } catch (const std::length_error&) {
+    return out_of_memory("a table would have more entries than memory can hold");
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again)
+      return out_of_memory("the system starts no more threads for this program; raise its limit or give --threads 1");
+  } catch (...) {
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void end_exhausted() {
+  if (ends_here) ::_exit(exit_code(ErrorCode::out_of_memory));  // not even the report has memory
+  ends_here = true;
+  while (is_ending.test_and_set()) ::pause();  // another thread ends the process
+  const auto error = exhaustion_error();
+  if (!error.has_value()) return earlier_terminate();
+  if (const std::unique_lock lock(lists().mutex, std::try_to_lock); lock.owns_lock())
+    static_cast<void>(clean_up(lists()));
+  report_exhaustion(*error);
+  ::_exit(exit_code(error->code));
+}
+
+}  // namespace
+
+void clean_up_at_exhaustion(void (*report)(const Error& error)) {
+  report_exhaustion = report;
+  earlier_terminate = std::set_terminate(end_exhausted);
 }
 
 }  // namespace parallax

@@ -68,4 +68,8 @@ std::string to_string(const SignalCleanup& left);
 // objects above.
 void clean_up_at_signals(std::function<void(int signal, const SignalCleanup& left)> last_words);
 
+// From now on an exception that no one catches, because memory or threads ran out, removes what is temporary, calls
+// `report` with the error and ends the process with its exit code; any other exception does what it did before.
+void clean_up_at_exhaustion(void (*report)(const Error& error));
+
 }  // namespace parallax

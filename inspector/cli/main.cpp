@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `parallax`: parses the command line, runs the verb, turns errors into one sentence and an exit code.
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -102,6 +103,13 @@ std::string see_help(const CLI::App& app) {
                              : fmt::format(" (see parallax {} --help)", verbs_given.front()->get_name());
 }
 
+bool wants_json = false;
+
+void report_exhaustion(const Error& error) { report_error(error, wants_json); }
+
+// A write beyond the limit of a file's size fails as one on a full disk does, in place of a signal.
+void let_large_files_fail() { ::signal(SIGXFSZ, SIG_IGN); }
+
 Error refuse_empty(const std::string& name) {
   return usage_error(fmt::format("{} is given an empty text: give it a value, or leave it out", name));
 }
@@ -110,7 +118,7 @@ int run(std::vector<std::string> arguments) {
   Program program;
   declare(program);
   keep_command(arguments);
-  const bool json = asks_for_json(arguments);
+  const bool json = wants_json = asks_for_json(arguments);
   if (const auto problem = lacks_verb(arguments)) return report_error(usage_error(*problem), json);
   if (const auto name = cut_off_option(arguments)) return report_error(refuse_empty(*name), json);
   try {
@@ -144,6 +152,8 @@ int run(std::vector<std::string> arguments) {
 int main(int argc, char** argv) {
   parallax::cli::hold_standard_streams();
   parallax::clean_up_at_signals(parallax::cli::report_end);
+  parallax::clean_up_at_exhaustion(parallax::cli::report_exhaustion);
+  parallax::cli::let_large_files_fail();
   parallax::cli::keep_freed_memory();
   return parallax::cli::run({argv + 1, argv + argc});
 }

@@ -81,18 +81,18 @@ Result<std::unique_ptr<GrowingFile>> GrowingFile::create(const std::string& path
   // A file that is there may be mapped by a reader, which must not lose its pages: it keeps the old one.
   struct stat info {};
   if (::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
-    const int there = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const auto there = static_cast<int>(TEMP_FAILURE_RETRY(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
     const bool is_written = there >= 0 && is_locked_by_another(there);
     if (there >= 0) ::close(there);
     if (is_written) return written_by_another(path);
     ::unlink(path.c_str());
   }
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const int descriptor = static_cast<int>(TEMP_FAILURE_RETRY(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)));
   if (descriptor < 0) return io_error("cannot create '" + path + "': " + std::strerror(errno));
   auto file = std::unique_ptr<GrowingFile>(new GrowingFile(path, descriptor));
   if (is_locked_by_another(descriptor)) return written_by_another(path);  // it began at the same moment
   // Through a link a file may be there still, and be the longer one.
-  if (::ftruncate(descriptor, 0) != 0 && errno != EINVAL)
+  if (TEMP_FAILURE_RETRY(::ftruncate(descriptor, 0)) != 0 && errno != EINVAL)
     return io_error("cannot empty '" + path + "': " + std::strerror(errno));
   return file;
 }
@@ -328,7 +328,7 @@ bool GrowingFile::holds(uint64_t begin, std::span<const std::byte> bytes) const 
 Status GrowingFile::finish(uint64_t end, bool sync) {
   for (const Region& region : regions_) ::munmap(region.address, region.size_bytes);
   regions_.clear();
-  int error_number = ::ftruncate(descriptor_, static_cast<off_t>(end)) != 0 ? errno : 0;
+  int error_number = TEMP_FAILURE_RETRY(::ftruncate(descriptor_, static_cast<off_t>(end))) != 0 ? errno : 0;
   if (error_number == 0 && sync && ::fsync(descriptor_) != 0) error_number = errno;
   if (::close(descriptor_) != 0 && error_number == 0) error_number = errno;
   descriptor_ = -1;

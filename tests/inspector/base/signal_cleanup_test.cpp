@@ -5,7 +5,10 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <new>
 #include <string>
+#include <system_error>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -96,6 +99,31 @@ TEST_F(SignalCleanupTest, NothingMayHaveBeenWritten) {
         end_by(SIGINT);
       },
       testing::KilledBySignal(SIGINT), "2: nothing was written");
+}
+
+void report(const Error& error) { std::fprintf(stderr, "%s\n", error.message.c_str()); }
+
+TEST_F(SignalCleanupTest, AThreadWithoutMemoryEndsTheProcessWithASentence) {
+  EXPECT_EXIT(
+      {
+        clean_up_at_exhaustion(report);
+        const TemporaryPath folder(path("scratch"));
+        fs::create_directories(folder.path());
+        std::thread([] { throw std::bad_alloc(); }).join();
+      },
+      testing::ExitedWithCode(4), "the system has no more memory");
+  EXPECT_FALSE(fs::exists(path("scratch")));
+}
+
+TEST_F(SignalCleanupTest, AThreadThatDoesNotStartEndsTheProcessWithASentence) {
+  EXPECT_EXIT(
+      {
+        clean_up_at_exhaustion(report);
+        std::thread([] {
+          throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+        }).join();
+      },
+      testing::ExitedWithCode(4), "starts no more threads");
 }
 
 TEST(SignalCleanup, ManyFilesAreCounted) {
