@@ -14,6 +14,13 @@
 namespace parallax::runtime {
 namespace {
 
+// A product of signed integers that overflows is undefined behavior: it is made of unsigned ones, and wraps.
+template <class C>
+PX_HD inline C wrapping_product(C a, C b) {
+  if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  return a * b;
+}
+
 struct FoldL1 : FoldBase {
   template <class C>
   PX_HD C step(C a, C x) const {
@@ -45,11 +52,11 @@ struct FoldProd : FoldBase {
   }
   template <class C>
   PX_HD C step(C a, C x) const {
-    return a * x;
+    return wrapping_product(a, x);
   }
   template <class C>
   PX_HD C merge(C a, C b) const {
-    return a * b;
+    return wrapping_product(a, b);
   }
 };
 struct FoldMin : FoldBase {

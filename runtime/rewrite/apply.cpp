@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -58,6 +59,8 @@ class Rewriter {
   std::vector<int64_t> take_counts() { return std::move(counts_); }
 
  private:
+  using Makers = std::unordered_map<ValueId, const PlannedNode*>;
+
   // ---- The graph ----
 
   Graph assemble(const GraphEdit& edit) {
@@ -67,6 +70,10 @@ class Rewriter {
     graph.doc = source.doc;
     graph.metadata = source.metadata;
     graph.unparsed = source.unparsed;
+    node_of_value_.clear();
+    for (const PlannedNode& planned : edit.nodes) {
+      for (const ValueId output : planned.node->outputs) node_of_value_[output] = &planned;
+    }
     std::map<ValueId, ValueId> ids;
     const auto value_of = [&](ValueId old) {
       if (old == kNoValue) return kNoValue;
@@ -109,11 +116,8 @@ class Rewriter {
   // Those that are still read; then folded and added constants.
   static void add_initializers(const GraphEdit& edit, const std::map<ValueId, ValueId>& ids, Graph& graph) {
     const Graph& source = *edit.source;
-    const auto is_made = [&](ValueId id) {
-      return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-        return std::find(node.outputs.begin(), node.outputs.end(), id) != node.outputs.end();
-      });
-    };
+    std::set<ValueId> made;
+    for (const Node& node : graph.nodes) made.insert(node.outputs.begin(), node.outputs.end());
     for (size_t index = 0; index < source.initializers.size(); ++index) {
       const auto found = ids.find(source.initializer_values[index]);
       if (found == ids.end()) continue;
@@ -130,7 +134,7 @@ class Rewriter {
     const std::set<ValueId> sparse(graph.sparse_initializer_values.begin(), graph.sparse_initializer_values.end());
     for (const auto& [old, id] : ids) {
       const Value& constant = edit.constants[static_cast<size_t>(old)];
-      if (!constant.is_tensor() || stored.contains(id) || sparse.contains(id) || is_made(id)) continue;
+      if (!constant.is_tensor() || stored.contains(id) || sparse.contains(id) || made.contains(id)) continue;
       StoredTensor tensor;
       tensor.name = edit.name_of(old);
       tensor.tensor = constant.tensor();
@@ -162,7 +166,7 @@ class Rewriter {
       if (resolved != kNoValue && std::ranges::find(inputs, resolved) == inputs.end()) inputs.push_back(resolved);
     }
     node.inputs = std::move(inputs);
-    const std::set<NodeId> members = nodes_of_body(edit, planned, node);
+    const std::set<NodeId> members = nodes_of_body(edit, node_of_value_, planned, node);
     node.attributes.clear();
     auto function = std::make_shared<Function>();
     function->domain = node.domain;
@@ -177,11 +181,12 @@ class Rewriter {
 
   // The source nodes, and those whose results they read that no other node makes any more (shapes that the fused node
   // does not need). Values that they still read become inputs of the call.
-  static std::set<NodeId> nodes_of_body(const GraphEdit& edit, const PlannedNode& fused, Node& call) {
-    std::set<ValueId> made_elsewhere;
-    for (const PlannedNode& planned : edit.nodes) {
-      if (&planned != &fused) made_elsewhere.insert(planned.node->outputs.begin(), planned.node->outputs.end());
-    }
+  static std::set<NodeId> nodes_of_body(const GraphEdit& edit, const Makers& makers, const PlannedNode& fused,
+                                        Node& call) {
+    const auto is_made_elsewhere = [&](ValueId value) {
+      const auto maker = makers.find(value);
+      return maker != makers.end() && maker->second != &fused;
+    };
     std::set<NodeId> members(fused.sources.begin(), fused.sources.end());
     std::vector<NodeId> waiting(members.begin(), members.end());
     while (!waiting.empty()) {
@@ -193,7 +198,7 @@ class Rewriter {
         if (std::ranges::find(call.inputs, value) != call.inputs.end()) continue;
         const NodeId producer = edit.source->values[static_cast<size_t>(value)].producer;
         if (members.contains(producer)) continue;
-        if (producer == kNoNode || made_elsewhere.contains(value)) {
+        if (producer == kNoNode || is_made_elsewhere(value)) {
           call.inputs.push_back(value);
         } else {
           members.insert(producer);
@@ -246,6 +251,7 @@ class Rewriter {
   const RewriteContext& context_;
   std::vector<int64_t> counts_;  // by pattern
   std::set<std::string> domains_;
+  Makers node_of_value_;  // of the edit that is being assembled
   int functions_ = 0;
 };
 

@@ -29,8 +29,8 @@ constexpr Row kRows[] = {
 };
 
 // Clip-11 and later with constant bounds; before, attributes say them.
-std::optional<Activation> clip(const Fuser& fuser, const Node& node) {
-  Activation activation{"Clip", {}, true};
+std::optional<EpilogueStep> clip(const Fuser& fuser, const Node& node) {
+  EpilogueStep activation{"Clip", {}, true};
   constexpr float kMost = std::numeric_limits<float>::max();
   for (size_t index = 1; index <= 2; ++index) {
     const char* name = index == 1 ? "min" : "max";
@@ -46,16 +46,16 @@ std::optional<Activation> clip(const Fuser& fuser, const Node& node) {
 
 }  // namespace
 
-std::optional<Activation> activation_at(const Fuser& fuser, size_t position) {
+std::optional<EpilogueStep> activation_at(const Fuser& fuser, size_t position) {
   const Node* node = position == Fuser::kNowhere ? nullptr : fuser.at(position);
   if (node == nullptr || node->function != nullptr || node->outputs.size() != 1) return std::nullopt;
   if (is_standard(*node) && node->op_type == "Clip") return clip(fuser, *node);
   if (is_standard(*node) && node->op_type == "Gelu" && node->schema != nullptr)
-    return Activation{text_of(*node, "approximate", "none") == "tanh" ? "FastGelu" : "Gelu", {}, false};
+    return EpilogueStep{text_of(*node, "approximate", "none") == "tanh" ? "FastGelu" : "Gelu", {}, false};
   for (const Row& row : kRows) {
     const bool in_domain = row.domain.empty() ? is_standard(*node) : node->domain == row.domain;
     if (!in_domain || node->op_type != row.op || node->inputs.size() != 1) continue;
-    Activation activation{row.name, {}, row.is_published};
+    EpilogueStep activation{row.name, {}, row.is_published};
     for (const char* parameter : row.parameters) {
       if (parameter != nullptr) activation.parameters.push_back(static_cast<float>(float_of(*node, parameter, 0)));
     }

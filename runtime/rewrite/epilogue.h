@@ -10,13 +10,13 @@
 
 namespace parallax::runtime {
 
-struct Activation {
+struct EpilogueStep {
   std::string name;               // as com.microsoft FusedConv names it, else the operator's own
   std::vector<float> parameters;  // in the order of FusedConv's activation_params
   bool is_published = false;      // com.microsoft FusedConv and FusedGemm know it
 };
 
 // The activation that the node at `position` is, with one input and constant parameters.
-std::optional<Activation> activation_at(const Fuser& fuser, size_t position);
+std::optional<EpilogueStep> activation_at(const Fuser& fuser, size_t position);
 
 }  // namespace parallax::runtime

@@ -121,6 +121,17 @@ bool Fuser::is_free(ValueId value, std::span<const size_t> members) const {
                      [&](size_t reader) { return contains(members, reader); });
 }
 
+const std::vector<size_t>& Fuser::fused_absences(NodeId maker) {
+  absences_.resize(edit_.source->nodes.size());
+  for (; indexed_absences_ < edit_.absences.size(); ++indexed_absences_) {
+    const ValueAbsence& absence = edit_.absences[indexed_absences_];
+    if (absence.kind != ValueAbsence::Kind::fused || edit_.is_added(absence.value)) continue;
+    const NodeId producer = edit_.source->values[static_cast<size_t>(absence.value)].producer;
+    if (producer != kNoNode) absences_[static_cast<size_t>(producer)].push_back(indexed_absences_);
+  }
+  return absences_[static_cast<size_t>(maker)];
+}
+
 bool Fuser::replace(std::span<const size_t> given, size_t location, Node made) {
   if (made.schema == nullptr || target_of(made) > edit_.limit) return false;
   const std::set<size_t> unique(given.begin(), given.end());
@@ -152,10 +163,8 @@ bool Fuser::replace(std::span<const size_t> given, size_t location, Node made) {
   }
   for (size_t member : members) forget(member);
   for (ValueId value : lost) edit_.absences.push_back({value, ValueAbsence::Kind::fused, made.display_name});
-  for (ValueAbsence& absence : edit_.absences) {  // fused earlier into a node that is itself taken up now
-    if (absence.kind != ValueAbsence::Kind::fused) continue;
-    const NodeId maker = edit_.source->values[static_cast<size_t>(absence.value)].producer;
-    if (sources.contains(maker)) absence.into = made.display_name;
+  for (const NodeId source : sources) {  // fused earlier into a node that is itself taken up now
+    for (const size_t index : fused_absences(source)) edit_.absences[index].into = made.display_name;
   }
   edit_.made.push_back(std::move(made));
   ++edit_.changes;

@@ -63,11 +63,14 @@ class Fuser {
   void forget(size_t position);
   void note(size_t position);
   bool is_free(ValueId value, std::span<const size_t> members) const;
+  const std::vector<size_t>& fused_absences(NodeId maker);
 
   GraphEdit& edit_;
   std::vector<PlannedNode>& nodes_;
-  std::vector<size_t> producers_;             // by ValueId
-  std::vector<std::vector<size_t>> readers_;  // by ValueId: positions, once for each read
+  std::vector<size_t> producers_;              // by ValueId
+  std::vector<std::vector<size_t>> readers_;   // by ValueId: positions, once for each read
+  std::vector<std::vector<size_t>> absences_;  // by the NodeId of the maker: indices of the values that were fused
+  size_t indexed_absences_ = 0;
 };
 
 // Calls fuse(fuser, position) for every node, in execution order.

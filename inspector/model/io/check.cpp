@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kOldestIrVersion = 3;
 constexpr int64_t kNewestIrVersion = 14;
 
-void check_header(const Model& model, CheckReport& report) {
+void check_header(const Model& model, FoundProblems& report) {
   const std::string version = std::to_string(model.ir_version);
   if (model.ir_version == 0) {
     report.at_model("has no ir_version; is it an ONNX model?");
@@ -28,7 +28,7 @@ void check_header(const Model& model, CheckReport& report) {
 
 class Checker {
  public:
-  explicit Checker(CheckReport& report) : report_(report) {}
+  explicit Checker(FoundProblems& report) : report_(report) {}
 
   void check_imports(std::span<const OpsetImport> imports, const std::string& location);
   void check_graph(const CheckedGraph& checked, std::span<const OpsetImport> imports);
@@ -38,7 +38,7 @@ class Checker {
  private:
   void check_bodies(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports);
 
-  CheckReport& report_;
+  FoundProblems& report_;
   std::map<const Graph*, std::string> locations_;  // of the graphs that were checked
   std::set<std::tuple<std::string, std::string, std::string>> functions_;
 };
@@ -105,7 +105,7 @@ void Checker::check_types(const ModelTypes& types) {
 }  // namespace
 
 std::vector<ModelProblem> check_shapes(const Model& model) {
-  CheckReport report;
+  FoundProblems report;
   for (const TypeProblem& problem : find_shape_conflicts(model)) {
     const CheckedGraph main{*problem.graph, "", nullptr, nullptr};
     report.at_node(main, problem.graph->nodes[static_cast<size_t>(problem.node)], problem.message);
@@ -119,7 +119,7 @@ std::vector<ModelProblem> check_model(const Model& model) {
 }
 
 std::vector<ModelProblem> check_model(const Model& model, ModelTypes& types) {
-  CheckReport report;
+  FoundProblems report;
   check_header(model, report);
   Checker checker(report);
   checker.check_imports(model.opset_imports, "");

@@ -21,7 +21,7 @@ std::string source_of(const Graph& graph, const ValueDef& value) {
   return value.is_outer ? "an enclosing graph" : "";
 }
 
-void check_encoding(const CheckedGraph& checked, CheckReport& report) {
+void check_encoding(const CheckedGraph& checked, FoundProblems& report) {
   for (const ValueDef& value : checked.graph.values) {
     if (!is_utf8(value.name)) report.at_value(checked, value.name, "has a name that is not valid UTF-8");
   }
@@ -32,7 +32,7 @@ void check_encoding(const CheckedGraph& checked, CheckReport& report) {
   }
 }
 
-void check_duplicates(const CheckedGraph& checked, CheckReport& report) {
+void check_duplicates(const CheckedGraph& checked, FoundProblems& report) {
   std::unordered_map<std::string_view, const ValueDef*> first;
   for (const ValueDef& value : checked.graph.values) {
     const auto [known, is_new] = first.emplace(value.name, &value);
@@ -71,7 +71,7 @@ bool is_seen_by(const Graph& graph, const ValueDef& value, const Node& owner) {
 
 // A body must not define a name that it could read from outside. A body's formal inputs may: exporters write that; and
 // so may the copies of a constant that optimizers put into each branch.
-void check_shadowing(const CheckedGraph& checked, CheckReport& report) {
+void check_shadowing(const CheckedGraph& checked, FoundProblems& report) {
   const CheckedGraph* inner = &checked;
   for (const CheckedGraph* outer = checked.enclosing; outer != nullptr; inner = outer, outer = outer->enclosing) {
     std::unordered_map<std::string_view, const ValueDef*> names;
@@ -90,7 +90,7 @@ void check_shadowing(const CheckedGraph& checked, CheckReport& report) {
   }
 }
 
-void check_sources(const CheckedGraph& checked, CheckReport& report) {
+void check_sources(const CheckedGraph& checked, FoundProblems& report) {
   const Graph& graph = checked.graph;
   for (const ValueDef& value : graph.values) {
     if (value.name.empty() || !source_of(graph, value).empty()) continue;
@@ -118,7 +118,7 @@ std::vector<NodeId> find_cycle(const Graph& graph, const std::vector<NodeId>& ca
   }
 }
 
-void check_cycles(const CheckedGraph& checked, CheckReport& report) {
+void check_cycles(const CheckedGraph& checked, FoundProblems& report) {
   const auto candidates = nodes_on_cycles(checked.graph);
   if (candidates.empty()) return;
   std::vector<std::string> names;
@@ -131,7 +131,8 @@ void check_cycles(const CheckedGraph& checked, CheckReport& report) {
 }
 
 // A declared type against the tensor that is stored.
-void check_initializer(const CheckedGraph& checked, const ValueDef& value, const Tensor& tensor, CheckReport& report) {
+void check_initializer(const CheckedGraph& checked, const ValueDef& value, const Tensor& tensor,
+                       FoundProblems& report) {
   const TypeInfo& declared = value.type;
   const bool is_tensor = declared.kind == TypeInfo::Kind::tensor || declared.kind == TypeInfo::Kind::unknown;
   bool fits = is_tensor && (declared.dtype == DType::undefined || declared.dtype == tensor.dtype());
@@ -145,7 +146,7 @@ void check_initializer(const CheckedGraph& checked, const ValueDef& value, const
                       std::string(name_of(tensor.dtype())) + tensor.shape().to_string());
 }
 
-void check_types(const CheckedGraph& checked, CheckReport& report) {
+void check_types(const CheckedGraph& checked, FoundProblems& report) {
   const Graph& graph = checked.graph;
   for (size_t i = 0; i < graph.initializers.size(); ++i) {
     const ValueDef& value = graph.values[static_cast<size_t>(graph.initializer_values[i])];
@@ -165,7 +166,7 @@ void check_types(const CheckedGraph& checked, CheckReport& report) {
 
 }  // namespace
 
-void check_names(const CheckedGraph& checked, CheckReport& report) {
+void check_names(const CheckedGraph& checked, FoundProblems& report) {
   check_encoding(checked, report);
   check_duplicates(checked, report);
   check_shadowing(checked, report);

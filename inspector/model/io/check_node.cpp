@@ -13,7 +13,7 @@ namespace {
 struct NodeCheck {
   const CheckedGraph& checked;
   const Node& node;
-  CheckReport& report;
+  FoundProblems& report;
 
   void problem(std::string message, ErrorCode code = ErrorCode::invalid_model) const {
     report.at_node(checked, node, std::move(message), code);
@@ -62,7 +62,10 @@ void check_arity(const NodeCheck& check, const std::vector<ValueId>& values, siz
   }
   for (size_t i = 0; i < values.size(); ++i) {
     const FormalParameter* formal = (schema.*parameter)(i);
-    if (values[i] != kNoValue || formal == nullptr || formal->option != ParameterOption::single) continue;
+    // An output that nothing reads may go without a name, a variadic one too.
+    const bool may_be_omitted = formal == nullptr || formal->option == ParameterOption::optional ||
+                                (formal->option == ParameterOption::variadic && noun == "output");
+    if (values[i] != kNoValue || may_be_omitted) continue;
     check.problem("leaves out " + std::string(noun) + " " + std::to_string(i) + " ('" + std::string(formal->name) +
                   "'), which " + schema.versioned_name() + " needs");
   }
@@ -202,7 +205,7 @@ void check_call(const NodeCheck& check) {
 }  // namespace
 
 void check_node(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports,
-                CheckReport& report) {
+                FoundProblems& report) {
   const NodeCheck check{checked, node, report};
   check_attributes(check);
   if (node.function != nullptr) return check_call(check);

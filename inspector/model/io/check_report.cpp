@@ -55,23 +55,23 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-void CheckReport::add(ModelProblem problem) {
+void FoundProblems::add(ModelProblem problem) {
   if (problems_.size() >= kMostReported) return;
   for (std::string* text : {&problem.where, &problem.message, &problem.node, &problem.op}) *text = printable(*text);
   problems_.push_back(std::move(problem));
 }
 
-void CheckReport::at_model(std::string message, ErrorCode code) { add({"model", std::move(message), "", "", code}); }
+void FoundProblems::at_model(std::string message, ErrorCode code) { add({"model", std::move(message), "", "", code}); }
 
-void CheckReport::at_graph(const CheckedGraph& graph, std::string message) {
+void FoundProblems::at_graph(const CheckedGraph& graph, std::string message) {
   add({"graph" + graph.location, std::move(message), "", "", ErrorCode::invalid_model});
 }
 
-void CheckReport::at_value(const CheckedGraph& graph, std::string_view value, std::string message) {
+void FoundProblems::at_value(const CheckedGraph& graph, std::string_view value, std::string message) {
   add({"value '" + std::string(value) + "'" + graph.location, std::move(message), "", "", ErrorCode::invalid_model});
 }
 
-void CheckReport::at_node(const CheckedGraph& graph, const Node& node, std::string message, ErrorCode code) {
+void FoundProblems::at_node(const CheckedGraph& graph, const Node& node, std::string message, ErrorCode code) {
   const std::string op = versioned_op_name(node);
   add({"node '" + node.display_name + "' (" + op + ")" + graph.location, std::move(message), node.display_name, op,
        code});

@@ -21,7 +21,7 @@ struct CheckedGraph {
   const Node* owner = nullptr;              // of the enclosing graph: whose attribute this graph is
 };
 
-class CheckReport {
+class FoundProblems {
  public:
   void at_model(std::string message, ErrorCode code = ErrorCode::invalid_model);
   void at_graph(const CheckedGraph& graph, std::string message);
@@ -42,11 +42,11 @@ class CheckReport {
 std::vector<ModelProblem> check_model(const Model& model, ModelTypes& types);
 
 // Names and edges: duplicates, shadowing, values from nowhere, cycles, initializers against declarations.
-void check_names(const CheckedGraph& checked, CheckReport& report);
+void check_names(const CheckedGraph& checked, FoundProblems& report);
 
 // One node against its schema or function: existence, number of inputs and outputs, attributes, shape of bodies.
 void check_node(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports,
-                CheckReport& report);
+                FoundProblems& report);
 
 // "'a', 'b' and 'c'", at most `most` of them named.
 std::string quoted_list(const std::vector<std::string>& names, size_t most = 8);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -77,10 +79,22 @@ Conflict all_broadcast(NodeContext& context) {
   constexpr int64_t kFirstOfVariadic = 8;
   const bool is_variadic = op == "Max" || op == "Min" || op == "Sum" || op == "Mean";
   if (is_variadic && context.since_version() < kFirstOfVariadic) return {};
-  for (size_t b = 1; b < context.input_count(); ++b) {
-    for (size_t a = 0; a < b; ++a) {
-      if (Conflict found = unfitting_inputs(context, a, b, Broadcast::both_ways); !found.empty()) return found;
+  // By dimension, from the back: the first input that has a number other than 1 there. All later ones must equal it.
+  std::vector<std::optional<size_t>> first_with;
+  for (size_t b = 0; b < context.input_count(); ++b) {
+    if (!context.shape(b)) continue;
+    const DimExpressions& shape = *context.shape(b);
+    first_with.resize(std::max(first_with.size(), shape.size()));
+    std::optional<size_t> unlike;
+    for (size_t back = 1; back <= shape.size(); ++back) {
+      const DimExpression& dim = shape[shape.size() - back];
+      std::optional<size_t>& first = first_with[back - 1];
+      if (!dim.number() || dim.is_number(1)) continue;
+      if (!first) first = b;
+      const DimExpressions& other = *context.shape(*first);
+      if (differ(other[other.size() - back], dim)) unlike = std::min(unlike.value_or(b), *first);
     }
+    if (unlike) return unfitting_inputs(context, *unlike, b, Broadcast::both_ways);
   }
   return {};
 }

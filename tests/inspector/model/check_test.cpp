@@ -104,6 +104,10 @@ std::vector<BadModel> bad_nodes() {
                 "node 'r' (Relu-14): has 2 outputs; Relu-14 has 1 output"),
       bad_graph("input_left_out", "node { input: '' input: 'x' output: 'y' op_type: 'Add' name: 'a' }",
                 "node 'a' (Add-14): leaves out input 0 ('A'), which Add-14 needs"),
+      bad_graph("variadic_input_left_out", "node { input: 'x' input: '' output: 'y' op_type: 'Max' name: 'm' }",
+                "node 'm' (Max-13): leaves out input 1 ('data_0'), which Max-13 needs"),
+      bad_graph("only_variadic_input_left_out", "node { input: '' output: 'y' op_type: 'Sum' name: 's' }",
+                "node 's' (Sum-13): leaves out input 0 ('data_0'), which Sum-13 needs"),
       bad_graph("missing_attribute", "node { input: 'x' output: 'y' op_type: 'Concat' name: 'c' }",
                 "node 'c' (Concat-13): lacks attribute 'axis', which Concat-13 needs"),
       bad_graph(

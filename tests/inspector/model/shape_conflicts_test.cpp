@@ -60,6 +60,8 @@ TEST(ShapeConflicts, EachRuleFindsWhatCannotBeComputedAndNothingElse) {
       {"Gemm", {"2,3,4", "3,5"}, {}, {}, "no matrix"},
       {"Add", {"2,3", "4"}, {}, {}, "input 'A' is [2,3] and input 'B' is [4]: 3 and 4 do not broadcast"},
       {"Add", {"2,1", "n,4"}, {}, {}, ""},
+      {"Sum", {"1,3", "2,1", "4", "2,5"}, {}, {}, "3 and 4 do not broadcast"},
+      {"Sum", {"1,3", "2,1", "3", "2,3"}, {}, {}, ""},
       {"Add", {"2,3", "2"}, {}, {{"broadcast", whole(1)}, {"axis", whole(0)}}, "", 6},
       {"Sum", {"2,1", "1,4", "3,4"}, {}, {}, "input 1 is [2,1] and input 3 is [3,4]"},
       {"PRelu", {"5,3", "4"}, {}, {}, "3 and 4"},
