@@ -24,7 +24,7 @@ import words
 
 # The largest count of each measure and word that passes. A limit falls with its count and never rises.
 LIMITS: dict[str, int] = {
-    "bare openings": 11,
+    "bare openings": 0,
     "crowded folders": 7,
     "long files": 38,
     "verdict writes": 0,

@@ -32,16 +32,17 @@ inline constexpr double kNormalizedError = 1.5;
 inline constexpr double kRecurrentError = 4;
 // Times the error of an operand, where nothing is known of an operator. Set on tests/diagnosis.
 inline constexpr double kUnknownError = 2;
-// Of the root of the number of terms, in epsilons: blocked sums round less often than a plain loop (Higham, Accuracy
-// and Stability of Numerical Algorithms, section 4.2).
+// As a share of the root of the number of terms, in epsilons: blocked sums round less often than a plain loop (Higham,
+// Accuracy and Stability of Numerical Algorithms, section 4.2).
 inline constexpr double kSummingShare = 1.0 / 8;
 // Standard deviations that a quantized value may be off: sums of uniform errors have no tails, and their estimates are
 // close. Set on the quantized pairs of tests/diagnosis.
 inline constexpr double kQuantizedMargin = 6;
-// Of a value's size: the largest error of 8-bit quantization that is believed; coarser steps, and values that nobody
-// compared, are not. A uniform step of 1/5 of the size has this deviation (step / sqrt(12)).
+// As a share of a value's size: the largest error of 8-bit quantization that is believed; coarser steps, and values
+// that nobody compared, are not. A uniform step of 1/5 of the size has this deviation (step / sqrt(12)).
 inline constexpr double kMostQuantizationError = 0.06;
-// Of a value's size, where the source of the quantized values is not known: half of the largest that is believed.
+// As a share of a value's size, where the source of the quantized values is not known: half of the largest that is
+// believed.
 inline constexpr double kUnknownQuantizationError = 0.03;
 // Estimated magnitudes, of values that were fused away or left out, may be this much too large. Set on the fused pairs
 // of tests/diagnosis.
@@ -59,8 +60,8 @@ inline constexpr double kLargestRtol = 0.25;
 inline constexpr double kFoundDifferenceRoom = 3;
 // No element below this is a mask.
 inline constexpr double kSmallestMask = 256;
-// Of the range of quantized values: the excess of another input's largest numbers over those that a scale was
-// calibrated for.
+// As a share of the range of quantized values: the excess of another input's largest numbers over those that a scale
+// was calibrated for.
 inline constexpr double kSaturationRoom = 1.0 / 8;
 // Elements: that many computed floats that are all equal are mistrusted; fewer may well be equal.
 inline constexpr int64_t kSuspiciouslyEqual = 16;
@@ -91,8 +92,8 @@ inline constexpr double kInheritedFarthest = 4;
 
 // Sizes that no numbers but masks have.
 inline constexpr double kMaskedSize = 1e4;
-// Of a value's size, when the oracle runs both: definitions that mean the same part by the rounding of constants alone
-// (weights folded in float32: a few 2^-24, accumulated).
+// As a share of a value's size, when the oracle runs both: definitions that mean the same part by the rounding of
+// constants alone (weights folded in float32: a few 2^-24, accumulated).
 inline constexpr double kSameDefinition = 2e-6;
 // Constants that different programs folded: a few units in the last place of float32 (2^-23 each), of the element's own
 // size or of ordinary size.
@@ -133,26 +134,26 @@ inline constexpr double kSameStatistics = 1e-6;
 
 // ---- Causes between two models ----
 
-// Of a value's size: a difference this small makes no other result.
+// As a share of a value's size: a difference this small makes no other result.
 inline constexpr double kUnseenDifference = 1e-6;
-// Of the difference of two definitions: a counterfactual that leaves no more than this has explained it.
+// As a share of the difference of two definitions: a counterfactual that leaves no more than this has explained it.
 inline constexpr double kCounterfactualShare = 0.02;
-// Of a value's size: what quantization may take from it before more than rounding is suspected.
+// As a share of a value's size: what quantization may take from it before more than rounding is suspected.
 inline constexpr double kLargestQuantizationShare = 0.5;
-// Of the largest effect of a quantization: effects below it are not listed with it.
+// As a share of the largest effect of a quantization: effects below it are not listed with it.
 inline constexpr double kObservableShare = 0.1;
 // Units in the last place of float32 by which all that is read is moved: more than a folded constant is off.
 inline constexpr double kNudgedUlps = 4;
-// Of a narrow type's largest number: constants beyond its range are clamped to a number at least this large.
+// As a share of a narrow type's largest number: constants beyond its range are clamped to a number at least this large.
 inline constexpr double kClampedRange = 1.0 / 8;
 // An element may differ by this many times what moved inputs do to it.
 inline constexpr double kNudgedMargin = 4;
 // Quantization steps from the middle of two: factors rounded to float32 (2^-24) have this effect on numbers of up to
 // 255 steps, with a margin of ten.
 inline constexpr double kNearTie = 2e-4;
-// Of a value's size: an effect that is no more than rounding.
+// As a share of a value's size: an effect that is no more than rounding.
 inline constexpr double kNoTrace = 1e-5;
-// Of a value's size: values that differ by more leave a trace above kNoTrace when they are truly wrong.
+// As a share of a value's size: values that differ by more leave a trace above kNoTrace when they are truly wrong.
 inline constexpr double kGrossDifference = 1e-2;
 // The trace that smaller differences may leave.
 inline constexpr double kExactTrace = 1e-8;
