@@ -3,7 +3,10 @@
 #include "inspector/base/signal_cleanup.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <list>
 #include <mutex>
@@ -79,22 +82,27 @@ void tell_signal(int number) {
 
 }  // namespace
 
+TemporaryPath::TemporaryPath(std::string path, Held /*lists*/) : path_(std::move(path)) {
+  lists().temporary.push_back(path_);
+}
+
 TemporaryPath::TemporaryPath(std::string path) : path_(std::move(path)) {
   const std::lock_guard lock(lists().mutex);
   lists().temporary.push_back(path_);
 }
 
 Result<std::unique_ptr<TemporaryPath>> TemporaryPath::make_folder(std::string_view name) {
-  constexpr int kMostTries = 1000;
   std::error_code error;
-  const fs::path base = fs::temp_directory_path(error);
+  const fs::path given(name);
+  const fs::path base = given.is_absolute() ? fs::path() : fs::temp_directory_path(error);
   if (error) return io_error(fmt::format("no folder for temporary files: {}", error.message()));
-  for (int attempt = 0; attempt < kMostTries; ++attempt) {
-    auto folder = std::make_unique<TemporaryPath>((base / fmt::format("{}-{}-{}", name, ::getpid(), attempt)).string());
-    if (fs::create_directory(folder->path(), error)) return folder;
-    folder->keep();  // another's
-  }
-  return io_error(fmt::format("cannot create a folder in '{}'", base.string()));
+  std::string path = (base / given).string() + "-XXXXXX";
+  // Held, so that a signal finds the folder in the list or stops the process before there is one.
+  const std::lock_guard lock(lists().mutex);
+  if (::mkdtemp(path.data()) == nullptr)
+    return io_error(
+        fmt::format("cannot create a folder in '{}': {}", fs::path(path).parent_path().string(), std::strerror(errno)));
+  return std::unique_ptr<TemporaryPath>(new TemporaryPath(std::move(path), Held{}));
 }
 
 TemporaryPath::~TemporaryPath() {
