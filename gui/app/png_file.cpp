@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <png.h>
 
+#include "inspector/base/mapped_file.h"
+
 namespace parallax::gui {
 namespace {
 
@@ -24,10 +26,13 @@ Status write_png(const std::string& path, const Picture& picture) {
   image.width = static_cast<png_uint_32>(picture.width);
   image.height = static_cast<png_uint_32>(picture.height);
   image.format = PNG_FORMAT_RGBA;
-  if (png_image_write_to_file(&image, path.c_str(), 0, picture.rgba.data(), 0, nullptr) == 0) {
-    return io_error(fmt::format("cannot write '{}': {}", path, image.message));
-  }
-  return {};
+  png_alloc_size_t size = 0;
+  std::string bytes;
+  bool is_made = png_image_write_to_memory(&image, nullptr, &size, 0, picture.rgba.data(), 0, nullptr) != 0;
+  if (is_made) bytes.resize(size);
+  is_made = is_made && png_image_write_to_memory(&image, bytes.data(), &size, 0, picture.rgba.data(), 0, nullptr) != 0;
+  if (!is_made) return io_error(fmt::format("cannot write '{}': {}", path, image.message));
+  return write_file(path, std::string_view(bytes).substr(0, size));
 }
 
 Result<Picture> read_png(const std::string& path) {

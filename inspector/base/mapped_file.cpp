@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -15,35 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/base/mapped_ranges.h"
-#include "inspector/base/signal_cleanup.h"
+#include "inspector/base/output_file.h"
 
 namespace parallax {
 namespace {
 
 Error system_error(const std::string& path, const char* action) {
   return io_error(std::string("cannot ") + action + " '" + path + "': " + std::strerror(errno));
-}
-
-Status write_all(int descriptor, std::string_view contents, const std::string& path) {
-  while (!contents.empty()) {
-    const ssize_t written = ::write(descriptor, contents.data(), contents.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error(path, "write");
-    contents.remove_prefix(static_cast<size_t>(written));
-  }
-  return {};
-}
-
-// Writes to a descriptor that was just opened, and closes it.
-Status write_pieces(int descriptor, std::span<const std::string_view> pieces, const std::string& path) {
-  if (descriptor < 0) return system_error(path, "create");
-  Status status;
-  for (const std::string_view piece : pieces) {
-    if (status.ok()) status = write_all(descriptor, piece, path);
-  }
-  if (::close(descriptor) != 0 && status.ok()) status = system_error(path, "write");
-  return status;
 }
 
 int64_t write_time(const struct stat& info) {
@@ -58,13 +36,6 @@ struct MappedFiles {
 MappedFiles& mapped_files() {
   static MappedFiles files;
   return files;
-}
-
-std::string link_target(const std::string& path) {
-  char* resolved = ::realpath(path.c_str(), nullptr);
-  std::string target = resolved == nullptr ? path : resolved;
-  std::free(resolved);
-  return target;
 }
 
 }  // namespace
@@ -89,6 +60,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     data = static_cast<const std::byte*>(mapping);
   }
   const std::shared_ptr<const MappedFile> file(new MappedFile(path, descriptor, data, size, write_time(info)));
+  input_files::note_mapping(descriptor, path);
   if (size > 0) {
     const std::lock_guard lock(mapped_files().mutex);
     mapped_files().files[data] = file.get();
@@ -97,6 +69,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
 }
 
 MappedFile::~MappedFile() {
+  input_files::forget_mapping(descriptor_);
   if (size_bytes_ > 0) {
     const std::lock_guard lock(mapped_files().mutex);
     mapped_files().files.erase(data_);
@@ -158,18 +131,9 @@ Status write_file(const std::string& path, std::string_view contents) {
 }
 
 Status write_file(const std::string& path, std::span<const std::string_view> pieces) {
-  struct stat info {};
-  const bool exists = ::stat(path.c_str(), &info) == 0;
-  if (exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
-    return write_pieces(::open(path.c_str(), O_WRONLY | O_CLOEXEC), pieces, path);
-  }
-  const std::string target = exists ? link_target(path) : path;
-  const TemporaryPath temporary(target + ".part" + std::to_string(::getpid()));
-  const char* const name = temporary.path().c_str();
-  PX_TRY(write_pieces(::open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), pieces, path));
-  if (std::rename(name, target.c_str()) != 0) return system_error(path, "create");
-  note_output(path, true);
-  return {};
+  const auto file = PX_TRY(OutputFile::create(path));
+  for (const std::string_view piece : pieces) PX_TRY(file->write(piece));
+  return file->finish();
 }
 
 }  // namespace parallax

@@ -20,6 +20,11 @@ struct ShellOutcome {
 Result<ShellOutcome> run_shell(const std::string& command, double timeout_s, const std::string& log,
                                const CancelToken& cancel = {});
 
+// Starts /bin/sh on `command` with these descriptors as its standard streams. Answers the process to wait for, which
+// leads a group of its own and ends with the shell's exit code (128 + signal); -1 with errno. The group is killed when
+// the thread that started it ends, also by SIGKILL.
+int start_shell(const std::string& command, int input, int output, int errors);
+
 // One word for the shell, whatever it holds.
 std::string shell_quoted(const std::string& text);
 

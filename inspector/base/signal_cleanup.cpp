@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <list>
@@ -85,24 +88,28 @@ void tell_signal(int number) {
 
 }  // namespace
 
+TemporaryPath::TemporaryPath(std::string path, Held /*lists*/) : path_(std::move(path)) {
+  lists().temporary.push_back(path_);
+}
+
 TemporaryPath::TemporaryPath(std::string path) : path_(std::move(path)) {
   const std::lock_guard lock(lists().mutex);
   lists().temporary.push_back(path_);
 }
 
 Result<std::unique_ptr<TemporaryPath>> TemporaryPath::make_folder(std::string_view name) {
-  constexpr int kMostTries = 1000;
   std::error_code error;
-  const fs::path base = fs::temp_directory_path(error);
+  const fs::path given(name);
+  const fs::path base = given.is_absolute() ? fs::path() : fs::temp_directory_path(error);
   if (error)
     return io_error(fmt::format("no folder for temporary files: {}; set TMPDIR to one that is there", error.message()));
-  for (int attempt = 0; attempt < kMostTries; ++attempt) {
-    auto folder = std::make_unique<TemporaryPath>((base / fmt::format("{}-{}-{}", name, ::getpid(), attempt)).string());
-    if (fs::create_directory(folder->path(), error)) return folder;
-    folder->keep();  // another's
-  }
-  return io_error(
-      fmt::format("cannot create a folder in '{}'; set TMPDIR to a folder that can be written", base.string()));
+  std::string path = (base / given).string() + "-XXXXXX";
+  // Held, so that a signal finds the folder in the list or stops the process before there is one.
+  const std::lock_guard lock(lists().mutex);
+  if (::mkdtemp(path.data()) == nullptr)
+    return io_error(fmt::format("cannot create a folder in '{}': {}; it must be one that can be written",
+                                fs::path(path).parent_path().string(), std::strerror(errno)));
+  return std::unique_ptr<TemporaryPath>(new TemporaryPath(std::move(path), Held{}));
 }
 
 TemporaryPath::~TemporaryPath() {

@@ -17,7 +17,8 @@ class TemporaryPath {
  public:
   // A path for a file that is about to be created.
   explicit TemporaryPath(std::string path);
-  // A folder of that name and a number, for temporary files. Errors: io.
+  // A folder that only this user can enter, of that name and an end that nobody foresees: for temporary files, or next
+  // to a result where the name is an absolute path. Errors: io.
   static Result<std::unique_ptr<TemporaryPath>> make_folder(std::string_view name);
   ~TemporaryPath();
   TemporaryPath(const TemporaryPath&) = delete;
@@ -28,6 +29,9 @@ class TemporaryPath {
   void keep();  // it has become a result, and stays
 
  private:
+  struct Held {};  // the caller has locked the lists
+  TemporaryPath(std::string path, Held lists);
+
   std::string path_;
   bool is_kept_ = false;
 };

@@ -37,6 +37,14 @@ class AuditCommand final : public Command {
     app.add_option("--html", html_, "write a page with a bar for each node")->type_name("F");
     app.add_option("--csv", csv_, "write a table of all nodes")->type_name("F");
     common_.declare(app, true);
+    common_.declare_force(app);
+  }
+
+  NamedFiles files() const override {
+    NamedFiles named{{request_.model}, {keep_file_, html_, csv_}, {}, common_.force};
+    named.read.insert(named.read.end(), sources_.begin(), sources_.end());
+    for (const std::string& feed : feeds_) named.read.push_back(feed.substr(0, feed.rfind(':')));
+    return named;
   }
 
   Result<int> execute() override {
@@ -87,10 +95,6 @@ class AuditCommand final : public Command {
       return usage_error(fmt::format("--kernels is '{}'; it must be half-sums", kernels_));
     request_.half_sums = !kernels_.empty();
     for (const std::string& feed : feeds_) request_.feeds.push_back(PX_TRY(parse_feed(feed)));
-    for (const std::string* file : {&keep_file_, &html_, &csv_}) {
-      PX_TRY(keep_inputs(*file, {request_.model}));
-      PX_TRY(keep_inputs(*file, sources_));
-    }
     InputRequest generated = PX_TRY(arguments_.request());
     int64_t seeds = seeds_option_->count() > 0 ? seeds_ : sources_.empty() ? 1 : 0;
     if (seeds == 0 && sources_.empty() && request_.until_stable == 0)

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "inspector/base/result.h"
 
@@ -16,11 +17,22 @@ class App;
 
 namespace parallax::cli {
 
+// The files and folders that a command line names, which are checked before the verb does any work; empty texts are
+// none.
+struct NamedFiles {
+  std::vector<std::string> read;
+  std::vector<std::string> written;
+  std::vector<std::string> written_folders;
+  bool may_replace = false;  // --force
+};
+
 class Command {
  public:
   virtual ~Command() = default;
   // Declares positional arguments and options on the verb's parser.
   virtual void declare(CLI::App& app) = 0;
+  // After parsing.
+  virtual NamedFiles files() const { return {}; }
   // Runs after parsing. The value is the process's exit code; results are on stdout by then.
   virtual Result<int> execute() = 0;
 };

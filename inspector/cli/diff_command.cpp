@@ -48,11 +48,18 @@ class DiffCommand final : public Command {
     policy_.declare(app);
     reports_.declare(app);
     common_.declare(app, true);
+    common_.declare_force(app);
+  }
+
+  NamedFiles files() const override {
+    NamedFiles named{{a_, b_, policy_.file}, {}, {}, common_.force};
+    for (std::string& path : reports_.written()) named.written.push_back(std::move(path));
+    return named;
   }
 
   Result<int> execute() override {
     common_.apply();
-    PX_TRY(reports_.keep_inputs({a_, b_}));
+    PX_TRY(reports_.check_distinct());
     const Policy policy = PX_TRY(policy_.make());
     const OpenedComparison opened = PX_TRY(compare_and_blame("run", a_, b_, policy, reports_));
     for (const std::string& glob : idle_globs({}, policy, opened.comparison))
@@ -83,12 +90,20 @@ class BlameCommand final : public Command {
     policy_.declare(app);
     reports_.declare(app);
     common_.declare(app, true);
+    common_.declare_force(app);
+  }
+
+  NamedFiles files() const override {
+    NamedFiles named{{against_, policy_.file}, {}, {}, common_.force};
+    named.read.insert(named.read.end(), files_.begin(), files_.end());
+    for (std::string& path : inputs_.read()) named.read.push_back(std::move(path));
+    for (std::string& path : reports_.written()) named.written.push_back(std::move(path));
+    return named;
   }
 
   Result<int> execute() override {
     common_.apply();
-    PX_TRY(reports_.keep_inputs(files_));
-    PX_TRY(reports_.keep_inputs({against_}));
+    PX_TRY(reports_.check_distinct());
     return files_.size() == 2 ? blame_dumps() : blame_model();
   }
 

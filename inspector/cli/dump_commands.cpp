@@ -25,11 +25,15 @@ class ImportCommand final : public Command {
     app.add_option("--model", request_.model, "the model the tensors belong to")->type_name("M.onnx");
     app.add_option("--map", request_.map, "JSON object: foreign name -> value path")->type_name("F.json");
     common_.declare(app, true);
+    common_.declare_force(app);
+  }
+
+  NamedFiles files() const override {
+    return {{request_.origin, request_.model, request_.map}, {output_}, {}, common_.force};
   }
 
   Result<int> execute() override {
     common_.apply();
-    PX_TRY(keep_inputs(output_, {request_.origin, request_.model, request_.map}));
     PX_TRY(check_dump_name("-o", output_));
     const ImportReport report = PX_TRY(import_dump(request_, output_));
     for (const std::string& note : report.notes) log_warning(note);
@@ -56,10 +60,13 @@ class ExportCommand final : public Command {
         ->required()
         ->type_name("DEST");
     common_.declare(app, false);
+    common_.declare_force(app);
   }
 
+  // A folder is one by what is asked of it: the verb checks it itself.
+  NamedFiles files() const override { return {{dump_}, {output_}, {}, common_.force}; }
+
   Result<int> execute() override {
-    PX_TRY(keep_inputs(output_, {dump_}));
     const ExportReport report = PX_TRY(export_dump(dump_, output_));
     for (const std::string& note : report.notes) log_warning(note);
     if (common_.json) {
@@ -108,7 +115,10 @@ class RepairCommand final : public Command {
     app.add_option("DUMP", dump_, "the damaged or unfinished dump")->required()->type_name("F.plx");
     app.add_option("-o", output_, "the dump to write")->required()->type_name("G.plx");
     common_.declare(app, false);
+    common_.declare_force(app);
   }
+
+  NamedFiles files() const override { return {{dump_}, {output_}, {}, common_.force}; }
 
   Result<int> execute() override {
     PX_TRY(check_dump_name("-o", output_));

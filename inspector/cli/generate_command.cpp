@@ -60,11 +60,18 @@ class GenerateCommand final : public Command {
     policy_.declare(app);
     reports_.declare(app);
     common_.declare(app, true);
+    common_.declare_force(app);
+  }
+
+  NamedFiles files() const override {
+    NamedFiles named{{model_, against_, prompt_file_, expect_, map_, policy_.file}, {}, {dump_}, common_.force};
+    for (std::string& path : reports_.written()) named.written.push_back(std::move(path));
+    return named;
   }
 
   Result<int> execute() override {
     common_.apply();
-    PX_TRY(reports_.keep_inputs({model_, against_, prompt_file_, expect_, map_}));
+    PX_TRY(reports_.check_distinct());
     for (const std::string* model : {&model_, &against_}) PX_TRY(refuse_dump(*model));
     GeneratorRequest opened = PX_TRY(make_opened());
     GenerationRequest request = PX_TRY(make_request());

@@ -31,6 +31,11 @@ class ConvertCommand final : public Command {
                      ->type_name("X")
                      ->check(number_from_zero());
     common_.declare(app, true);
+    common_.declare_force(app);
+  }
+
+  NamedFiles files() const override {
+    return {{request_.model, request_.keep_file, request_.verify}, {request_.output}, {}, common_.force};
   }
 
   Result<int> execute() override {

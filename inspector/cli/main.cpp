@@ -14,6 +14,7 @@
 #include <malloc.h>
 #endif
 
+#include "inspector/base/input_files.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
@@ -114,6 +115,20 @@ Error refuse_empty(const std::string& name) {
   return usage_error(fmt::format("{} is given an empty text: give it a value, or leave it out", name));
 }
 
+// Names the inputs to the scope of the command, and checks the outputs. A folder among the files stays for the verb to
+// judge, which knows what it writes there.
+Status admit_files(const NamedFiles& files) {
+  const auto is_named = [](const std::string& path) { return !path.empty(); };
+  const bool writes =
+      std::ranges::any_of(files.written, is_named) || std::ranges::any_of(files.written_folders, is_named);
+  if (files.may_replace && !writes)
+    return usage_error("--force lets files be replaced, and none is written: name an output, or leave it out");
+  for (const std::string& path : files.read) input_files::note(path);
+  for (const std::string& path : files.written) PX_TRY(admit_output(path));
+  for (const std::string& path : files.written_folders) PX_TRY(admit_output_folder(path));
+  return {};
+}
+
 int run(std::vector<std::string> arguments) {
   Program program;
   declare(program);
@@ -140,7 +155,11 @@ int run(std::vector<std::string> arguments) {
   }
   const CLI::App* verb = program.app.get_subcommands().front();
   if (const auto name = empty_option(*verb)) return report_error(refuse_empty(*name), json);
-  auto result = program.commands.at(verb)->execute();
+  Command& command = *program.commands.at(verb);
+  const NamedFiles files = command.files();
+  const input_files::Scope scope(files.may_replace);
+  if (const Status admitted = admit_files(files); !admitted.ok()) return report_error(admitted.error(), json);
+  auto result = command.execute();
   if (!result.ok()) return report_error(result.error(), json);
   if (!flush_output()) return report_error(io_error("cannot write to standard output"), false);
   return *result;

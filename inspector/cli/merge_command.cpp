@@ -25,7 +25,10 @@ class MergeDecodersCommand final : public Command {
                   ->type_name("[DIR]")
                   ->expected(0, 1);
     common_.declare(app, true);
+    common_.declare_force(app);
   }
+
+  NamedFiles files() const override { return {{request_.first, request_.later}, {request_.output}, {}, common_.force}; }
 
   Result<int> execute() override {
     common_.apply();

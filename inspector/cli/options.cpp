@@ -68,6 +68,10 @@ void CommonOptions::declare(CLI::App& app, bool computes) {
         ->check(whole_number(1, 256));
 }
 
+void CommonOptions::declare_force(CLI::App& app) {
+  app.add_flag("--force", force, "replace files that Parallax did not write; one that is read is never replaced");
+}
+
 void CommonOptions::apply() const { set_thread_count(threads); }
 
 void InputOptions::declare(CLI::App& app) {
@@ -89,6 +93,12 @@ void InputOptions::declare(CLI::App& app) {
   app.add_option("--range", ranges, "range of a generated input; may be repeated")
       ->type_name("NAME=LO..HI")
       ->allow_extra_args(false);
+}
+
+std::vector<std::string> InputOptions::read() const {
+  std::vector<std::string> paths = {source};
+  for (const std::string& file : files) paths.push_back(file.substr(file.find('=') + 1));
+  return paths;
 }
 
 void declare_fallback(CLI::App& app, std::string& fallback) {
@@ -150,18 +160,32 @@ Status ReportOptions::write_files(const Comparison& comparison, const Graph* gra
   return {};
 }
 
-Status ReportOptions::keep_inputs(const std::vector<std::string>& inputs) const {
+namespace {
+
+using NamedFile = std::pair<std::string_view, const std::string*>;
+
+std::array<NamedFile, 7> files_of(const ReportOptions& reports) {
+  return {{{"--csv", &reports.csv},
+           {"--junit", &reports.junit},
+           {"--html", &reports.html},
+           {"--dot", &reports.dot},
+           {"--svg", &reports.svg},
+           {"--netron", &reports.netron},
+           {"--model-explorer", &reports.model_explorer}}};
+}
+
+}  // namespace
+
+std::vector<std::string> ReportOptions::written() const {
+  std::vector<std::string> paths;
+  for (const auto& [option, file] : files_of(*this)) paths.push_back(*file);
+  return paths;
+}
+
+Status ReportOptions::check_distinct() const {
   std::map<std::filesystem::path, std::string_view> options;
-  const std::pair<std::string_view, const std::string*> files[] = {{"--csv", &csv},
-                                                                   {"--junit", &junit},
-                                                                   {"--html", &html},
-                                                                   {"--dot", &dot},
-                                                                   {"--svg", &svg},
-                                                                   {"--netron", &netron},
-                                                                   {"--model-explorer", &model_explorer}};
-  for (const auto& [option, file] : files) {
+  for (const auto& [option, file] : files_of(*this)) {
     if (file->empty()) continue;
-    PX_TRY(parallax::keep_inputs(*file, inputs));
     std::error_code unknown;  // what cannot be resolved is compared as it is written
     const std::filesystem::path path =
         std::filesystem::weakly_canonical(std::filesystem::absolute(*file, unknown), unknown);
@@ -185,8 +209,7 @@ Status check_dump_name(std::string_view option, const std::string& output) {
 }
 
 bool ReportOptions::asks_for_files() const {
-  const auto is_set = [](const std::string* path) { return !path->empty(); };
-  return std::ranges::any_of(std::array{&csv, &junit, &html, &dot, &svg, &netron, &model_explorer}, is_set);
+  return std::ranges::any_of(files_of(*this), [](const NamedFile& file) { return !file.second->empty(); });
 }
 
 ExecutorFactory executor_factory() {

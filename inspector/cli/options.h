@@ -22,14 +22,17 @@ CLI::Validator number_from_zero();
 // --json, --threads
 struct CommonOptions {
   bool json = false;
+  bool force = false;
   int threads = 0;
   void declare(CLI::App& app, bool computes);
   void apply() const;
+  void declare_force(CLI::App& app);  // --force, of verbs that write files
 };
 
 // The arguments of workbench/request_options.h, declared on a verb's parser.
 struct InputOptions : InputArguments {
   void declare(CLI::App& app);
+  std::vector<std::string> read() const;  // files and folders
 };
 struct ModeOptions : ModeArguments {
   void declare(CLI::App& app);
@@ -53,7 +56,8 @@ struct ReportOptions {
   Result<int> write(const Comparison& comparison, const Graph* graph, bool json) const;
   Status write_files(const Comparison& comparison, const Graph* graph) const;
   bool asks_for_files() const;
-  Status keep_inputs(const std::vector<std::string>& inputs) const;  // as below, for all of the files
+  std::vector<std::string> written() const;  // the files
+  Status check_distinct() const;             // errors: usage, where two options name one file
 };
 
 // Refuses to write a dump under a name that says the file is of another kind: usage.

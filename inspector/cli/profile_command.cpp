@@ -28,6 +28,13 @@ class ProfileCommand final : public Command {
     inputs_.declare(app);
     mode_.declare(app);
     common_.declare(app, true);
+    common_.declare_force(app);
+  }
+
+  NamedFiles files() const override {
+    NamedFiles named{{model_}, {trace_}, {}, common_.force};
+    for (std::string& path : inputs_.read()) named.read.push_back(std::move(path));
+    return named;
   }
 
   Result<int> execute() override {

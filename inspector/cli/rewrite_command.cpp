@@ -2,6 +2,7 @@
 // `parallax rewrite`.
 #include <fmt/format.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/base/log.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
@@ -25,7 +26,10 @@ class RewriteCommand final : public Command {
     app.add_option("-o,--output", output_, "the rewritten model")->type_name("F.onnx");
     app.add_flag("--list", list_, "name the patterns");
     common_.declare(app, true);
+    common_.declare_force(app);
   }
+
+  NamedFiles files() const override { return {{model_}, {output_}, {}, common_.force}; }
 
   Result<int> execute() override {
     common_.apply();
@@ -37,11 +41,11 @@ class RewriteCommand final : public Command {
     }
     if (model_.empty()) return usage_error("MODEL is missing: the model to rewrite");
     if (output_.empty()) return usage_error("-o is missing: where the rewritten model goes");
-    PX_TRY(keep_inputs(output_, {model_}));
     PX_TRY(refuse_dump(model_));
     const std::string patterns = patterns_.empty() ? "default" : patterns_;
     PX_TRY(rewrite_model(Model(), patterns));  // whether there are such patterns, before a model is read
     const auto model = PX_TRY(import_model(model_));
+    for (const char* ending : {"", ".data"}) PX_TRY(admit_output(output_ + ending));
     const RewrittenModel rewritten = PX_TRY(rewrite_model(*model, patterns));
     PX_TRY(export_model(*rewritten.model, output_));
     log_info(fmt::format("{}: {} nodes, {} before", output_, rewritten.nodes_after, rewritten.nodes_before));

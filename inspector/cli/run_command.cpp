@@ -46,11 +46,19 @@ class RunCommand final : public Command {
     policy_.declare(app);
     reports_.declare(app);
     common_.declare(app, true);
+    common_.declare_force(app);
+  }
+
+  NamedFiles files() const override {
+    NamedFiles named{{model_, against_, baseline_, policy_.file}, {save_baseline_}, {dump_}, common_.force};
+    for (std::string& path : inputs_.read()) named.read.push_back(std::move(path));
+    for (std::string& path : reports_.written()) named.written.push_back(std::move(path));
+    return named;
   }
 
   Result<int> execute() override {
     common_.apply();
-    PX_TRY(reports_.keep_inputs({model_, against_}));
+    PX_TRY(reports_.check_distinct());
     for (const std::string* model : {&model_, &against_}) PX_TRY(refuse_dump(*model));
     RunRequest request = PX_TRY(make_request());
     PX_TRY(check_all_effects(request));

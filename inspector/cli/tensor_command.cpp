@@ -22,7 +22,10 @@ class TensorCommand final : public Command {
     app.add_flag("--histogram", view_.histogram, "counts of elements in 20 bins");
     app.add_option("-o", output_, "write the elements to a file")->type_name("F.npy");
     common_.declare(app, true);
+    common_.declare_force(app);
   }
+
+  NamedFiles files() const override { return {{dump_}, {output_}, {}, common_.force}; }
 
   Result<int> execute() override {
     common_.apply();

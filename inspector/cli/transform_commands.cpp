@@ -26,6 +26,13 @@ class ExtractCommand final : public Command {
     inputs_.declare(app);
     mode_.declare(app);
     common_.declare(app, true);
+    common_.declare_force(app);
+  }
+
+  NamedFiles files() const override {
+    NamedFiles named{{model_}, {}, {output_folder()}, common_.force};
+    for (std::string& path : inputs_.read()) named.read.push_back(std::move(path));
+    return named;
   }
 
   Result<int> execute() override {
@@ -36,7 +43,7 @@ class ExtractCommand final : public Command {
     request_.run.inputs = PX_TRY(inputs_.request());
     request_.run.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request_.run));
-    if (request_.directory.empty()) request_.directory = default_folder(model_, "part");
+    request_.directory = output_folder();
     request_.run.message = [](const std::string& sentence) { log_info(sentence); };
     const ExtractResult result = PX_TRY(extract_part(request_, executor_factory()));
     for (const std::string& note : result.notes) log_info(note);
@@ -45,6 +52,10 @@ class ExtractCommand final : public Command {
   }
 
  private:
+  std::string output_folder() const {
+    return request_.directory.empty() ? default_folder(model_, "part") : request_.directory;
+  }
+
   std::string model_, executor_ = "reference";
   ExtractRequest request_;
   InputOptions inputs_;
@@ -78,6 +89,13 @@ class ReduceCommand final : public Command {
     mode_.declare(app);
     policy_.declare(app);
     common_.declare(app, true);
+    common_.declare_force(app);
+  }
+
+  NamedFiles files() const override {
+    NamedFiles named{{model_, request_.run.against, policy_.file}, {}, {output_folder()}, common_.force};
+    for (std::string& path : inputs_.read()) named.read.push_back(std::move(path));
+    return named;
   }
 
   Result<int> execute() override {
@@ -97,6 +115,10 @@ class ReduceCommand final : public Command {
   }
 
  private:
+  std::string output_folder() const {
+    return request_.directory.empty() ? default_folder(model_, "reduced") : request_.directory;
+  }
+
   Status fill_request() {
     RunRequest& run = request_.run;
     for (const std::string* model : {&model_, &run.against}) PX_TRY(refuse_dump(*model));
@@ -107,7 +129,7 @@ class ReduceCommand final : public Command {
       run.executors = default_executors(true);
     }
     PX_TRY(apply_arguments(inputs_, mode_, policy_, run));
-    if (request_.directory.empty()) request_.directory = default_folder(model_, "reduced");
+    request_.directory = output_folder();
     request_.script_options = script_options(inputs_.seed, mode_, policy_);
     return {};
   }

@@ -62,11 +62,17 @@ class DotCommand final : public Command {
     app.add_option("-o", output_, "where to write (default: dot on stdout)")->type_name("F.dot|F.svg|F.png");
     policy_.declare(app);
     common_.declare(app, true);
+    common_.declare_force(app);
+  }
+
+  NamedFiles files() const override {
+    NamedFiles named{{policy_.file}, {output_}, {}, common_.force};
+    named.read.insert(named.read.end(), files_.begin(), files_.end());
+    return named;
   }
 
   Result<int> execute() override {
     common_.apply();
-    PX_TRY(keep_inputs(output_, files_));
     if (!output_.empty()) PX_TRY(check_picture_name(output_));
     if (files_.size() == 1 && policy_.is_given())
       return usage_error("tolerances judge how two dumps compare, and here is one file");

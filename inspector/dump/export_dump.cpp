@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/dump/captured_objects.h"
 #include "inspector/dump/convert.h"
 #include "inspector/dump/dump_reader.h"
@@ -52,6 +53,7 @@ Status write_as_safetensors(const std::string& destination, const DumpReader&, s
 }
 
 Status make_folder(const std::string& path) {
+  PX_TRY(admit_output_folder(path));
   std::error_code error;
   fs::create_directories(path, error);
   return error ? io_error("cannot create folder '" + path + "': " + error.message()) : Status();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "inspector/base/check.h"
+#include "inspector/base/input_files.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/dump/format.h"
 
@@ -78,23 +80,37 @@ std::byte* find_address_space(uint64_t size) {
 }  // namespace
 
 Result<std::unique_ptr<GrowingFile>> GrowingFile::create(const std::string& path) {
-  // A file that is there may be mapped by a reader, which must not lose its pages: it keeps the old one.
+  PX_TRY(admit_output(path));
+  const std::string target = followed_links(path);
   struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
-    const auto there = static_cast<int>(TEMP_FAILURE_RETRY(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
-    const bool is_written = there >= 0 && is_locked_by_another(there);
-    if (there >= 0) ::close(there);
-    if (is_written) return written_by_another(path);
-    ::unlink(path.c_str());
+  const bool replaces = ::lstat(target.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+  if (replaces) {
+    // It may be mapped by a reader, which must not lose its pages; and it is all there is until there is a record.
+    auto made = PX_TRY(OutputFile::create(target));
+    const int descriptor = ::fcntl(made->descriptor(), F_DUPFD_CLOEXEC, 0);
+    if (descriptor < 0) return io_error("cannot create '" + path + "': " + std::strerror(errno));
+    auto file = std::unique_ptr<GrowingFile>(new GrowingFile(path, descriptor));
+    file->unpublished_ = std::move(made);
+    file->replaced_ = static_cast<int>(TEMP_FAILURE_RETRY(::open(target.c_str(), O_RDONLY | O_CLOEXEC)));
+    const bool is_written = file->replaced_ >= 0 && is_locked_by_another(file->replaced_);
+    if (is_written || is_locked_by_another(descriptor)) return written_by_another(path);
+    return file;
   }
-  const int descriptor = static_cast<int>(TEMP_FAILURE_RETRY(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)));
+  const int descriptor =
+      static_cast<int>(TEMP_FAILURE_RETRY(::open(target.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)));
   if (descriptor < 0) return io_error("cannot create '" + path + "': " + std::strerror(errno));
   auto file = std::unique_ptr<GrowingFile>(new GrowingFile(path, descriptor));
   if (is_locked_by_another(descriptor)) return written_by_another(path);  // it began at the same moment
-  // Through a link a file may be there still, and be the longer one.
-  if (TEMP_FAILURE_RETRY(::ftruncate(descriptor, 0)) != 0 && errno != EINVAL)
-    return io_error("cannot empty '" + path + "': " + std::strerror(errno));
+  input_files::note_written(descriptor);
   return file;
+}
+
+Status GrowingFile::publish() {
+  if (is_published()) return {};
+  PX_TRY(unpublished_->publish());
+  unpublished_.reset();
+  ::close(std::exchange(replaced_, -1));
+  return {};
 }
 
 GrowingFile::GrowingFile(std::string path, int descriptor)
@@ -106,6 +122,7 @@ GrowingFile::GrowingFile(std::string path, int descriptor)
 GrowingFile::~GrowingFile() {
   for (const Region& region : regions_) ::munmap(region.address, region.size_bytes);
   if (descriptor_ >= 0) ::close(descriptor_);
+  if (replaced_ >= 0) ::close(replaced_);
 }
 
 Error GrowingFile::failure(const char* action, int error_number) const {

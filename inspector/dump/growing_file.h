@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "inspector/base/output_file.h"
 #include "inspector/base/result.h"
 
 namespace parallax::dump {
@@ -24,6 +25,8 @@ class GrowingFile {
   // long, and what a huge page is on most CPUs.
   static constexpr uint64_t kStepBytes = uint64_t{2} << 20;
 
+  // Makes the file. Where one has the name already, the new file gets it by publish(), until when the old one stays.
+  // Errors: usage (admit_output), io.
   static Result<std::unique_ptr<GrowingFile>> create(const std::string& path);
   ~GrowingFile();  // unmaps and closes; the file keeps its reserved length unless finish() was called
   GrowingFile(const GrowingFile&) = delete;
@@ -57,6 +60,9 @@ class GrowingFile {
   // True where `bytes` are stored at `begin` of the file, released or not.
   bool holds(uint64_t begin, std::span<const std::byte> bytes) const;
 
+  bool is_published() const { return unpublished_ == nullptr; }
+  Status publish();  // gives the file its name; to be called once its first record is there
+
   Status finish(uint64_t end, bool sync);  // cuts the file to `end` bytes
 
   const std::string& path() const { return path_; }
@@ -84,6 +90,8 @@ class GrowingFile {
 
   std::string path_;
   int descriptor_;
+  std::unique_ptr<OutputFile> unpublished_;  // the file as long as it has no name
+  int replaced_ = -1;                        // the file that has the name, locked so that nobody else replaces it
   uint64_t page_bytes_;
   std::mutex mutex_;  // guards growth; the appending thread reads regions_ without it, being the only one to add
   std::vector<Region> regions_;       // only the newest grows

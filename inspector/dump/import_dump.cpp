@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/input_files.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/dump/captured_objects.h"
 #include "inspector/dump/convert.h"
@@ -213,6 +214,8 @@ Result<ImportReport> import_dump(const ImportRequest& request, const std::string
   if (const auto objects = PX_TRY(captured_objects_of(request)); objects.has_value())
     return import_objects(*objects, run_of(request, model), target);
   const NameMap names = PX_TRY(read_map(request.map));
+  input_files::note(request.origin);
+  PX_TRY(admit_output(target));
   const auto values = PX_TRY(dump::read_origin(request.origin, model == nullptr ? nullptr : &model->graph));
   std::set<std::string> present;
   for (const dump::OriginValue& value : values) present.insert(value.named.name);

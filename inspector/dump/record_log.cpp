@@ -50,6 +50,7 @@ Result<std::unique_ptr<RecordLog>> RecordLog::create(const std::string& path, co
     return std::move(created).error();
   }
   std::unique_ptr<GrowingFile> file = std::move(created).take();
+  if (!file->is_published()) forget_output(path);  // there is another yet
   std::byte* const target = PX_TRY(file->reserve(0, kFileHeaderBytes));
   const FileHeader header = make_file_header();
   std::memcpy(target, &header, sizeof header);
@@ -122,6 +123,7 @@ uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64
   next_offset_ += header.record_bytes;
   next_id_ = header.id + 1;
   ++record_count_;
+  publish();
 
   const uint64_t prepared = file_->prepared_end();
   const std::lock_guard lock(mutex_);
@@ -130,6 +132,13 @@ uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64
   if (job.has_value()) jobs_.push_back(*job);
   if (is_waiting_ && (job.has_value() || prepared < wanted_end() || releasable_end() > 0)) wake_.notify_all();
   return header.id;
+}
+
+// With its first record a dump takes the place of an older one.
+void RecordLog::publish() {
+  if (file_->is_published() || failed_.has_value()) return;
+  note_output(file_->path(), false);
+  if (Status published = file_->publish(); !published.ok()) failed_ = published.error();
 }
 
 // An earlier payload of this size and CRC; when there is none, this one is remembered.

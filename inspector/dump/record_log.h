@@ -75,6 +75,7 @@ class RecordLog {
 
   RecordLog(std::unique_ptr<GrowingFile> file, const Options& options);
   const Original* find_original(const RecordHeader& header, uint64_t offset);
+  void publish();
   bool prepares_together() const;
   void prepare_together(uint64_t end);
   uint64_t lead() const;

@@ -2,7 +2,6 @@
 // repair_dump: copies what is intact into a fresh file, with ids kept, so that references still hold.
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include "inspector/base/mapped_file.h"
 #include "inspector/dump/dump_reader.h"
@@ -62,9 +61,6 @@ class Repairer {
 }  // namespace
 
 Result<RepairReport> repair_dump(const std::string& path, const std::string& target) {
-  std::error_code ignored;
-  if (std::filesystem::equivalent(path, target, ignored))
-    return usage_error("'" + target + "' cannot be repaired onto itself; name another file with -o");
   const auto file = PX_TRY(MappedFile::open(path));
   PX_TRY_CONTEXT("'" + path + "'", dump::check_file_header(file->bytes()));
   const auto log = PX_TRY(dump::RecordLog::create(target, {}));

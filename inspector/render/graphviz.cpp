@@ -14,14 +14,13 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "inspector/base/mapped_file.h"
-
-extern char** environ;
+#include "inspector/base/shell.h"
+#include "inspector/base/signal_cleanup.h"
 
 namespace parallax {
 namespace {
@@ -64,17 +63,12 @@ Result<Child> start_dot(std::string_view format, bool is_large, const GraphvizLi
     return io_error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
   }
   const std::string tuning = is_large ? "-Gnslimit=1 -Gnslimit1=1 -Gmclimit=0.1" : "";
-  std::string command = fmt::format(
+  const std::string command = fmt::format(
       "ulimit -v {}; ulimit -t {}; ulimit -c 0; command -v dot >/dev/null || exit 127; exec dot -T{} {} 2>/dev/null",
       limits.memory_bytes / 1024, limits.seconds + 1, format, tuning);
-  std::array<char*, 4> arguments = {const_cast<char*>("sh"), const_cast<char*>("-c"), command.data(), nullptr};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
   Child child;
-  const int problem = ::posix_spawn(&child.pid, "/bin/sh", &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
+  child.pid = start_shell(command, in[0], out[1], STDERR_FILENO);
+  const int problem = child.pid < 0 ? errno : 0;
   ::close(in[0]);
   ::close(out[1]);
   child.input = in[1];
@@ -116,9 +110,10 @@ Result<std::string> draw_dot(std::string_view dot, std::string_view format, cons
   constexpr size_t kLargeBytes = 60'000;  // some 300 nodes, where the layout starts to take seconds
   ::signal(SIGPIPE, SIG_IGN);             // a child that dies early is seen by its exit status
   Child child = PX_TRY(start_dot(format, dot.size() > kLargeBytes, limits));
+  const OwnedProcessGroup group(child.pid);
   std::string picture;
   const bool finished = exchange_data(child, dot, picture, Clock::now() + std::chrono::seconds(limits.seconds));
-  if (!finished) ::kill(child.pid, SIGKILL);
+  if (!finished) ::kill(-child.pid, SIGKILL);
   int status = 0;
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }

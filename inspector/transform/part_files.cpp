@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/model/io/export.h"
 
 namespace parallax::transform {
@@ -20,15 +21,22 @@ Status make_folder(const std::string& folder) {
   return {};
 }
 
-// Removes the files of an earlier data set: more inputs than there are now would be taken for this one's.
-Status remove_old_files(const std::string& folder) {
+// The files of an earlier data set.
+std::vector<fs::path> old_files(const std::string& folder, std::error_code& error) {
   std::vector<fs::path> old;
-  std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if ((name.starts_with("input_") || name.starts_with("output_")) && name.ends_with(".pb"))
       old.push_back(entry->path());
   }
+  return old;
+}
+
+// More inputs than there are now would be taken for this data set's.
+Status remove_old_files(const std::string& folder) {
+  std::error_code error;
+  const std::vector<fs::path> old = old_files(folder, error);
+  for (const fs::path& path : old) PX_TRY(admit_output(path.string()));
   for (const fs::path& path : old) {
     if (!error) fs::remove(path, error);
   }
@@ -46,6 +54,17 @@ Status write_values(const std::vector<PartValue>& edges, const std::vector<Value
 }
 
 }  // namespace
+
+Status admit_part(const std::string& directory, const std::vector<std::string>& files) {
+  PX_TRY(admit_output_folder(directory));
+  for (const std::string& name : files) {
+    PX_TRY(admit_output(directory + "/" + name));
+    if (name.ends_with(".onnx")) PX_TRY(admit_output(directory + "/" + name + ".data"));
+  }
+  std::error_code none;  // whoever clears the folder says what is wrong with it
+  for (const fs::path& path : old_files(directory + "/test_data_set_0", none)) PX_TRY(admit_output(path.string()));
+  return {};
+}
 
 Result<std::string> write_model(const Model& model, const std::string& directory, const std::string& name) {
   PX_TRY(make_folder(directory));

@@ -10,6 +10,10 @@
 
 namespace parallax::transform {
 
+// Checks, before any work, that a part may be written into DIR: no input lies there, and the files that would be
+// replaced (the models of these names, the data set, what else is named) are Parallax's own. Errors: usage.
+Status admit_part(const std::string& directory, const std::vector<std::string>& files);
+
 // Writes DIR/<name>; weights that were outside the file of the source model go to <name>.data next to it. Returns the
 // path. Errors: io.
 Result<std::string> write_model(const Model& model, const std::string& directory, const std::string& name);

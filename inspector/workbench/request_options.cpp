@@ -252,15 +252,6 @@ Status check_effects(const RunRequest& request) {
   return usage_error("--only chooses what is captured and compared, and here is one side: give --dump, too");
 }
 
-Status keep_inputs(const std::string& output, const std::vector<std::string>& inputs) {
-  std::error_code unknown;  // a file that is not there is no other's
-  for (const std::string& input : inputs) {
-    if (output.empty() || input.empty() || !std::filesystem::equivalent(output, input, unknown)) continue;
-    return usage_error(fmt::format("'{}' would be written over '{}', which is read: name another file", output, input));
-  }
-  return {};
-}
-
 Status refuse_dump(const std::string& model) {
   const auto is_dump = is_dump_file(model);
   if (!is_dump.ok() || !*is_dump) return {};  // what cannot be read is said by whoever reads the model

@@ -63,10 +63,6 @@ Result<std::string> parse_executor(std::string_view verb, const std::string& tex
 // Options of a run that would change nothing are refused: whoever gives one expects something of it. Errors: usage.
 Status check_effects(const RunRequest& request);
 
-// Checks that a job does not write a file that it reads. Error: usage, naming both, where they are the same file; an
-// empty `output` is none.
-Status keep_inputs(const std::string& output, const std::vector<std::string>& inputs);
-
 // A dump where a model is wanted: a usage error that names the verbs that read dumps.
 Status refuse_dump(const std::string& model);
 

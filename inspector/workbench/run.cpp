@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/diff/compare/compare.h"
 #include "inspector/diff/compare/stream_compare.h"
@@ -66,6 +67,7 @@ Result<std::unique_ptr<DumpWriter>> make_dump(const RunRequest& request, const s
 
 Status make_folder(const std::string& folder) {
   std::error_code error;
+  PX_TRY(admit_output_folder(folder));
   stop_where_ending();
   fs::create_directories(folder, error);
   if (error) return io_error(fmt::format("cannot create folder '{}': {}", folder, error.message()));

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // .npz files: zip archives of .npy files, through libzip.
+#include <cerrno>
+#include <cstring>
 #include <set>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zip.h>
 
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/output_file.h"
 #include "inspector/dump/tensor_files/npy.h"
 #include "inspector/dump/tensor_files/npy_header.h"
 
@@ -124,6 +128,41 @@ Result<std::vector<NamedValue>> read_npz(const std::string& path) {
   return PX_TRY_CONTEXT("'" + path + "'", parse_npz(file->bytes()));
 }
 
+namespace {
+
+// The commands of a source by which libzip writes to a file of ours. Nothing is read from it.
+zip_int64_t write_archive(void* state, void* data, zip_uint64_t length, zip_source_cmd_t command) {
+  auto& file = *static_cast<OutputFile*>(state);
+  switch (command) {
+    case ZIP_SOURCE_SUPPORTS:
+      return ZIP_SOURCE_SUPPORTS_WRITABLE;
+    case ZIP_SOURCE_STAT: {
+      auto& info = *static_cast<zip_stat_t*>(data);
+      zip_stat_init(&info);
+      info.size = 0;
+      info.valid = ZIP_STAT_SIZE;
+      return sizeof info;
+    }
+    case ZIP_SOURCE_ERROR: {
+      const int codes[2] = {ZIP_ER_WRITE, errno};
+      std::memcpy(data, codes, sizeof codes);
+      return sizeof codes;
+    }
+    case ZIP_SOURCE_WRITE:
+      return file.write({static_cast<const char*>(data), length}).ok() ? static_cast<zip_int64_t>(length) : -1;
+    case ZIP_SOURCE_TELL_WRITE:
+      return ::lseek(file.descriptor(), 0, SEEK_CUR);
+    case ZIP_SOURCE_SEEK_WRITE: {
+      const auto& seek = *static_cast<const zip_source_args_seek_t*>(data);
+      return ::lseek(file.descriptor(), static_cast<off_t>(seek.offset), seek.whence) < 0 ? -1 : 0;
+    }
+    default:  // opening, committing and freeing: the file's owner does it
+      return 0;
+  }
+}
+
+}  // namespace
+
 Status write_npz(const std::string& path, std::span<const NamedValue> values) {
   const std::string context = "'" + path + "'";
   std::vector<dump::NpyFile> files;  // must live until the archive is closed
@@ -132,13 +171,17 @@ Status write_npz(const std::string& path, std::span<const NamedValue> values) {
       return unsupported(context + ": value '" + value.name + "' is no tensor; only tensors can be written");
     files.push_back(PX_TRY_CONTEXT(context + ": value '" + value.name + "'", dump::make_npy(value.value.tensor())));
   }
-  int error_number = 0;
-  Archive archive(zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &error_number));
+  const auto file = PX_TRY(OutputFile::create(path));
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t* const target = zip_source_function_create(write_archive, file.get(), &error);
+  if (target == nullptr) return io_error(zip_failure("cannot create " + context, &error).message);
+  Archive archive(zip_open_from_source(target, ZIP_CREATE | ZIP_TRUNCATE, &error));
   if (archive == nullptr) {
-    zip_error_t error;
-    zip_error_init_with_code(&error, error_number);
+    zip_source_free(target);
     return io_error(zip_failure("cannot create " + context, &error).message);
   }
+  zip_error_fini(&error);
   for (size_t index = 0; index < files.size(); ++index) {
     zip_source_t* source = source_of(archive.get(), files[index]);
     const std::string name = values[index].name + std::string(kEnding);
@@ -152,7 +195,7 @@ Status write_npz(const std::string& path, std::span<const NamedValue> values) {
   }
   if (zip_close(archive.get()) != 0) return io_error("cannot write " + context + ": " + zip_strerror(archive.get()));
   static_cast<void>(archive.release());
-  return {};
+  return file->finish();
 }
 
 }  // namespace parallax

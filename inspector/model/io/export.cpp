@@ -6,7 +6,7 @@
 
 #include <google/protobuf/stubs/logging.h>
 
-#include "inspector/base/mapped_file.h"
+#include "inspector/base/output_file.h"
 #include "inspector/model/entries.h"
 #include "inspector/model/io/export_graph.h"
 #include "inspector/model/io/external_writer.h"
@@ -66,6 +66,7 @@ Result<std::string> external_name(const std::string& path, const ExportOptions& 
 
 Status export_model(const Model& model, const std::string& path, const ExportOptions& options) {
   const std::string context = "'" + path + "'";
+  const auto file = PX_TRY(OutputFile::create(path));  // before anything is written next to it
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const std::string folder = parent.empty() ? "." : parent;
   const std::string name = PX_TRY(external_name(path, options));
@@ -79,8 +80,9 @@ Status export_model(const Model& model, const std::string& path, const ExportOpt
   PX_TRY_CONTEXT(context, put_model(model, &writer, message));
   const auto contents = serialize_message(message, form_of_ending(path));
   if (!contents.ok()) return make_error(contents.error().code, context + " " + contents.error().message);
+  PX_TRY(file->write(*contents));
   PX_TRY(writer.finish());
-  return write_file(path, *contents);
+  return file->finish();
 }
 
 Result<std::string> export_model_bytes(const Model& model) {

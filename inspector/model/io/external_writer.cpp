@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "inspector/base/mapped_ranges.h"
@@ -32,8 +33,9 @@ bool ExternalWriter::takes(const StoredTensor& stored) const {
 Result<std::optional<PayloadSink::Location>> ExternalWriter::write(const StoredTensor& stored) {
   if (!takes(stored)) return std::optional<Location>();
   if (file_ == nullptr) {
-    temporary_ = std::make_unique<TemporaryPath>(path_ + ".part" + std::to_string(::getpid()));
-    file_.reset(std::fopen(temporary_->path().c_str(), "wb"));
+    output_ = PX_TRY(OutputFile::create(path_));
+    const int descriptor = ::fcntl(output_->descriptor(), F_DUPFD_CLOEXEC, 0);
+    file_.reset(descriptor < 0 ? nullptr : ::fdopen(descriptor, "wb"));
     if (file_ == nullptr) return failed("create");
   }
   constexpr std::array<char, Tensor::kAlignment> kZeros{};
@@ -76,10 +78,8 @@ bool ExternalWriter::write_converted(const Tensor& source, DType to) {
 
 Status ExternalWriter::finish() {
   if (file_ == nullptr) return {};
-  if (std::fclose(file_.release()) != 0 || std::rename(temporary_->path().c_str(), path_.c_str()) != 0)
-    return failed("write");
-  note_output(path_, true);
-  return {};
+  if (std::fclose(file_.release()) != 0) return failed("write");
+  return output_->finish();
 }
 
 }  // namespace parallax

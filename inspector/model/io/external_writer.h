@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "inspector/base/signal_cleanup.h"
+#include "inspector/base/output_file.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/tensor_proto.h"
 
@@ -48,7 +48,7 @@ class ExternalWriter : public PayloadSink {
   bool keep_external_;
   const DeferredTensors& deferred_;
   uint64_t size_ = 0;
-  std::unique_ptr<TemporaryPath> temporary_;
+  std::unique_ptr<OutputFile> output_;
   std::unique_ptr<std::FILE, Close> file_;
 };
 

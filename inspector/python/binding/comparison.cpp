@@ -6,12 +6,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/render/focus_svg.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_text.h"
 #include "inspector/workbench/report_files.h"
-#include "inspector/workbench/request_options.h"
 
 namespace parallax::python {
 namespace {
@@ -35,7 +35,9 @@ void save(const ComparisonHandle& self, const std::string& kind, const std::stri
   files.command = command;
   *file_of_kind(files, kind) = path;
   const nb::gil_scoped_release nogil;
-  unwrap(keep_inputs(path, self.read));
+  const input_files::Scope scope(true);
+  for (const std::string& input : self.read) input_files::note(input);
+  unwrap(admit_output(path));
   unwrap(write_reports(files, *self.comparison, self.model == nullptr ? nullptr : &self.model->graph));
 }
 

@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/exec/owned_outputs.h"
 #include "inspector/executors/default_executors.h"
 #include "inspector/executors/make_executor.h"
@@ -294,6 +295,7 @@ nb::object run_job(const std::string& verb, const nb::dict& request) {
                                                                        {"audit-fp16", audit_fp16}};
   const auto job = kJobs.find(verb);
   if (job == kJobs.end()) raise(usage_error(fmt::format("there is no job '{}'", verb)));
+  const input_files::Scope scope(true);  // what the job reads is not written over
   Fields fields(verb, request);
   return job->second(fields);
 }

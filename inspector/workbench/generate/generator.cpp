@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/base/memory_limit.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/workbench/generate/language_model.h"
@@ -194,6 +195,7 @@ Result<Dumps> Generator::Impl::make_dumps(const GenerationRequest& request, cons
   if (request.capture == CaptureLevel::none)
     return usage_error("--dump keeps values, and --capture none keeps none: leave one of the two out");
   std::error_code error;
+  PX_TRY(admit_output_folder(request.dump_directory));
   stop_where_ending();
   std::filesystem::create_directories(request.dump_directory, error);
   if (error) return io_error(fmt::format("cannot create folder '{}': {}", request.dump_directory, error.message()));

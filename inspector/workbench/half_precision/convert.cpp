@@ -9,35 +9,19 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/input_files.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/base/memory_limit.h"
 #include "inspector/base/text.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"
 #include "inspector/workbench/inputs/inputs.h"
-#include "inspector/workbench/request_options.h"
 #include "inspector/workbench/run_side.h"
 
 namespace parallax {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The data of the converted model is written next to it, and must not replace the weights of the first one.
-Status keep_weights(const Model& model, const std::string& output) {
-  const fs::path written = fs::path(output + ".data");
-  for (const StoredTensor& stored : model.graph.initializers) {
-    if (stored.external_location.empty()) continue;
-    const fs::path read = fs::path(model.path).parent_path() / stored.external_location;
-    std::error_code unknown;  // a file that is not there is none that is read
-    if (!fs::equivalent(read, written, unknown)) continue;
-    return usage_error(
-        fmt::format("'{}' holds weights of '{}', and the converted weights would replace it; name "
-                    "another output",
-                    read.string(), model.path));
-  }
-  return {};
-}
 
 nlohmann::ordered_json weights_json(const std::vector<transform::KeptWeight>& weights) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -115,16 +99,12 @@ Result<std::vector<KeepLine>> read_keep_file(const std::string& path) {
 }
 
 Result<ConvertResult> convert_model(const ConvertRequest& request, const ExecutorFactory& make_executor) {
-  if (request.model_in_memory == nullptr) PX_TRY(keep_inputs(request.output, {request.model}));
   transform::HalfRequest half = request.half;
   std::vector<KeepLine> lines;
-  if (!request.keep_file.empty()) {
-    PX_TRY(keep_inputs(request.output, {request.keep_file}));
-    lines = PX_TRY(read_keep_file(request.keep_file));
-  }
+  if (!request.keep_file.empty()) lines = PX_TRY(read_keep_file(request.keep_file));
   const auto model = request.model_in_memory != nullptr ? request.model_in_memory : PX_TRY(import_model(request.model));
   PX_TRY(keep_nodes_of_file(request.keep_file, lines, *model, half.keep));
-  PX_TRY(keep_weights(*model, request.output));
+  for (const char* ending : {"", ".data"}) PX_TRY(admit_output(request.output + ending));
   InputSet inputs;
   if (!request.verify.empty()) {
     InputRequest source;

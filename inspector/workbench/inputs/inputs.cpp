@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/dump/tensor_files/npy.h"
 #include "inspector/workbench/inputs/generated_data.h"
 #include "inspector/workbench/inputs/input_use.h"
@@ -69,6 +70,7 @@ Result<std::vector<NamedValue>> read_source(const Graph& graph, const InputReque
                                             std::vector<NamedValue>& expected) {
   const std::string &source = request.source, &option = request.source_option;
   std::error_code error;
+  input_files::note(source);
   if (fs::is_directory(source, error)) {
     auto inputs = PX_TRY(read_data_set(graph, graph.inputs, source, "input_"));
     expected = PX_TRY(read_data_set(graph, graph.outputs, source, "output_"));

@@ -9,11 +9,13 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "inspector/base/hash.h"
 #include "inspector/base/log.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/model/link.h"
+#include "inspector/transform/part_files.h"
 #include "inspector/transform/reduce.h"
 #include "inspector/workbench/reduce/reduce_criteria.h"
 #include "inspector/workbench/reduce/reduce_journal.h"
@@ -97,6 +99,9 @@ class Reduction {
     InputSet inputs = PX_TRY(make_reported_inputs(*context_.model_a, request_.run, context_.model_b.get()));
     result_.notes = inputs.notes;
     inputs_ = std::move(inputs.values);
+    const bool has_two = context_.model_b != nullptr;
+    PX_TRY(transform::admit_part(request_.directory,
+                                 {has_two ? "A.onnx" : "model.onnx", has_two ? "B.onnx" : "model.onnx", "repeat.sh"}));
     std::error_code error;
     fs::create_directories(request_.directory, error);
     if (error) return io_error(fmt::format("cannot create folder '{}': {}", request_.directory, error.message()));
@@ -131,7 +136,8 @@ class Reduction {
     RunRequest run = request_.run;
     run.options.observe_all = true;
     RunSide side = PX_TRY(prepare_side(run, executor, model, std::move(inputs), context_.make_executor));
-    const std::string& path = scratch_.emplace_back(request_.directory + "/" + file).path();
+    const std::string name = fmt::format("{}/.{}-{}", request_.directory, ::getpid(), file);
+    const std::string& path = scratch_.emplace_back(name).path();
     const Status captured = capture_values(side, {}, path);
     const bool has_check = !request_.check.text.empty() || request_.candidate_check;
     const bool may_go_on = has_check && !captured.ok() && captured.error().code == ErrorCode::execution;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <regex.h>
+#include <unistd.h>
 
 #include "inspector/base/shell.h"
 #include "inspector/base/signal_cleanup.h"
@@ -75,7 +76,7 @@ Result<bool> means_failure(const CheckCommand& check, const ShellOutcome& outcom
 class CommandFails final : public FailureCriterion {
  public:
   explicit CommandFails(const ReduceContext& context)
-      : context_(context), folder_(context.request.directory + "/candidate") {}
+      : context_(context), folder_(fmt::format("{}/.candidate-{}", context.request.directory, ::getpid())) {}
 
   Result<bool> fails(const Part& part) override {
     const auto data = load_part_data(part, *context_.values);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/input_files.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/base/text.h"
@@ -38,10 +39,19 @@ std::vector<nlohmann::json> lines_of(const std::string& path, const std::string&
   return lines;
 }
 
+// A journal of another subject is begun anew; any other file must be one that may be replaced.
+Status admit_journal(const std::string& path, bool is_new) {
+  const auto text = std::filesystem::exists(path) ? read_file(path) : Result<std::string>(std::string());
+  input_files::release(path);
+  if (!is_new || (text.ok() && text->starts_with("{\"subject\":"))) return {};
+  return admit_output(path);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ReduceJournal>> ReduceJournal::open(const std::string& path, const std::string& subject) {
   std::vector<nlohmann::json> lines = lines_of(path, subject);
+  PX_TRY(admit_journal(path, lines.empty()));
   if (lines.empty()) lines.push_back({{"subject", subject}});
   std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wb"));
   if (file == nullptr) return io_error(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));

@@ -58,8 +58,8 @@ Status write_program(const std::string& path, const std::string& text) {
   namespace fs = std::filesystem;
   PX_TRY(write_file(path, text));
   std::error_code error;
-  fs::permissions(path, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add,
-                  error);
+  const auto readers = static_cast<unsigned>(fs::status(path, error).permissions()) & 0444;
+  if (!error) fs::permissions(path, static_cast<fs::perms>(readers >> 2), fs::perm_options::add, error);
   if (error) return io_error(fmt::format("cannot make '{}' executable: {}", path, error.message()));
   return {};
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/transform/part_files.h"
@@ -73,7 +74,7 @@ Result<PartData> run_for_values(RunSide& side, const Part& part, const std::stri
   stop_where_ending();
   fs::create_directories(directory, error);
   if (error) return io_error(fmt::format("cannot create folder '{}': {}", directory, error.message()));
-  const TemporaryPath scratch(directory + "/values.plx");
+  const TemporaryPath scratch(fmt::format("{}/.values-{}.plx", directory, ::getpid()));
   PX_TRY(capture_values(side, edge_paths(part), scratch.path()));
   const auto dump = PX_TRY(DumpReader::open(scratch.path()));
   PartData data = PX_TRY(load_part_data(part, *dump));
@@ -148,6 +149,7 @@ Result<PartData> load_part_data(const Part& part, const DumpReader& dump) {
 Result<ExtractResult> extract_part(const ExtractRequest& request, const ExecutorFactory& make_executor) {
   PX_TRY(check_options(request.run, make_executor));
   auto model = PX_TRY(load_model(request.run));
+  PX_TRY(transform::admit_part(request.directory, {"model.onnx"}));
   const Part asked = PX_TRY(transform::find_part(model, request.from, request.to));  // before any time is spent
   InputSet inputs = PX_TRY(make_reported_inputs(*model, request.run));
   model = with_given_defaults(model, inputs.values);

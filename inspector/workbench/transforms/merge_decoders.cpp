@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/diff/comparison.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"
@@ -90,10 +91,8 @@ Result<std::vector<Value>> run_once(const ExecutorFactory& make_executor, const 
   return session->run(inputs, observer);
 }
 
-Result<std::shared_ptr<const Model>> open_decoder(const std::string& file, const std::shared_ptr<const Model>& model,
-                                                  const std::string& output) {
+Result<std::shared_ptr<const Model>> open_decoder(const std::string& file, const std::shared_ptr<const Model>& model) {
   if (model != nullptr) return model;
-  PX_TRY(keep_inputs(output, {file}));
   PX_TRY(refuse_dump(file));
   return import_model(file);
 }
@@ -204,8 +203,9 @@ bool MergeResult::passed() const {
 
 Result<MergeResult> merge_decoder_files(const MergeRequest& request, const ExecutorFactory& make_executor) {
   if (request.condition.empty()) return usage_error("the condition's name is empty; it must be that of a new input");
-  const auto first = PX_TRY(open_decoder(request.first, request.first_in_memory, request.output));
-  const auto later = PX_TRY(open_decoder(request.later, request.later_in_memory, request.output));
+  const auto first = PX_TRY(open_decoder(request.first, request.first_in_memory));
+  const auto later = PX_TRY(open_decoder(request.later, request.later_in_memory));
+  for (const char* ending : {"", ".data"}) PX_TRY(admit_output(request.output + ending));
   MergeResult result;
   result.output = request.output;
   result.merged = PX_TRY(transform::merge_decoders(*first, *later, request.condition));

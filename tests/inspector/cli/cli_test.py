@@ -24,30 +24,30 @@ REPORTS = "--csv --junit --html --dot --svg --netron --model-explorer --top"
 COMPUTES = "--json --threads"
 OPTIONS = {
     "run": f"--against --with --capture --capture-limit --only --dump --repeat --baseline --save-baseline "
-           f"{INPUTS} {MODE} {POLICY} {REPORTS} {COMPUTES}",
+           f"{INPUTS} {MODE} {POLICY} {REPORTS} {COMPUTES} --force",
     "test": f"--with -k --strict --rewrite --fallback {COMPUTES}",
     "bench": f"--with --iterations {INPUTS} {MODE} {COMPUTES}",
-    "profile": f"--with --iterations --top --trace {INPUTS} {MODE} {COMPUTES}",
+    "profile": f"--with --iterations --top --trace {INPUTS} {MODE} {COMPUTES} --force",
     "doctor": "--json",
-    "diff": f"{POLICY} {REPORTS} {COMPUTES}",
-    "blame": f"--against --with {INPUTS} {MODE} {POLICY} {REPORTS} {COMPUTES}",
+    "diff": f"{POLICY} {REPORTS} {COMPUTES} --force",
+    "blame": f"--against --with {INPUTS} {MODE} {POLICY} {REPORTS} {COMPUTES} --force",
     "show": "--op --shapes --depth --json",
-    "dot": f"--depth --focus -o {POLICY} {COMPUTES}",
-    "tensor": f"--slice --stats --histogram -o {COMPUTES}",
-    "extract": f"--from --to -o --with {INPUTS} {MODE} {COMPUTES}",
-    "reduce": f"--check --fail-code --fail-regex --timeout --against --with -o {INPUTS} {MODE} {POLICY} {COMPUTES}",
-    "rewrite": f"--patterns -o --list {COMPUTES}",
+    "dot": f"--depth --focus -o {POLICY} {COMPUTES} --force",
+    "tensor": f"--slice --stats --histogram -o {COMPUTES} --force",
+    "extract": f"--from --to -o --with {INPUTS} {MODE} {COMPUTES} --force",
+    "reduce": f"--check --fail-code --fail-regex --timeout --against --with -o {INPUTS} {MODE} {POLICY} {COMPUTES} --force",
+    "rewrite": f"--patterns -o --list {COMPUTES} --force",
     "generate": f"--prompt-ids --prompt-file --max-new-tokens --min-new-tokens --eos --pad --start-ids --beams --length-penalty "
                 f"--early-stopping --return --no-repeat-ngram --repetition-penalty --sample --temperature --top-k --top-p --min-p "
-                f"--seed --with --against --expect --cache --map --capture --only --dump {MODE} {POLICY} {REPORTS} {COMPUTES}",
-    "merge-decoders": f"-o --condition --verify {COMPUTES}",
-    "convert": f"--to -o --keep --keep-file --keep-io --verify --tolerance {COMPUTES}",
+                f"--seed --with --against --expect --cache --map --capture --only --dump {MODE} {POLICY} {REPORTS} {COMPUTES} --force",
+    "merge-decoders": f"-o --condition --verify {COMPUTES} --force",
+    "convert": f"--to -o --keep --keep-file --keep-io --verify --tolerance {COMPUTES} --force",
     "audit-fp16": f"--to --inputs --seeds --until-stable --shape --dim --range --feed --with --tolerance --minimise --kernels "
-                  f"--keep-file --html --csv {COMPUTES}",
-    "import": f"-o --model --map {COMPUTES}",
-    "export": "-o --json",
+                  f"--keep-file --html --csv {COMPUTES} --force",
+    "import": f"-o --model --map {COMPUTES} --force",
+    "export": "-o --json --force",
     "check": f"{COMPUTES}",
-    "repair": "-o --json",
+    "repair": "-o --json --force",
 }
 # Each works in a folder where those before it have left their files.
 CALLS = """

@@ -181,9 +181,9 @@ class Page(ProgramTest):
         self.assertEqual(re.findall(r"^### `([a-z0-9-]+)`$", PAGE, re.MULTILINE), verbs_of(self))
 
     def test_options(self):
-        shared = sections("### (Inputs|Mode|Tolerances|Reports|Threads)")
+        shared = sections("### (Inputs|Mode|Tolerances|Reports|Files|Threads)")
         groups = {title.lower(): options_in(section) for title, section in shared}
-        self.assertEqual(len(groups), 5)
+        self.assertEqual(len(groups), 6)
         for verb, section in sections("### `([a-z0-9-]+)`"):
             with self.subTest(verb):
                 documented = options_in(section)

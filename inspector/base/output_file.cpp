@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// O_TMPFILE and linkat: a process that is killed leaves nothing. Elsewhere a temporary name and rename.
+#include "inspector/base/output_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inspector/base/input_files.h"
+#include "inspector/base/signal_cleanup.h"
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kAnyone = 0666;
+
+std::string folder_of(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+// A short name of its own in the folder of `target`, which may have the longest name that there is.
+std::string temporary_name(const std::string& target) {
+  uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) number = static_cast<uint64_t>(::getpid());
+  return fmt::format("{}/.parallax-{:016x}.part", folder_of(target), number);
+}
+
+}  // namespace
+
+std::string followed_links(const std::string& path) {
+  constexpr int kMostLinks = 40;
+  std::string target = path;
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) return path;  // a stream has no other name
+  for (int count = 0; count < kMostLinks && fs::is_symlink(target, error); ++count) {
+    const fs::path next = fs::read_symlink(target, error);
+    if (error) break;
+    target = next.is_absolute() ? next.string() : (fs::path(target).parent_path() / next).string();
+  }
+  return target;
+}
+
+Error OutputFile::failed(const char* action) const {
+  return io_error(fmt::format("cannot {} '{}': {}", action, path_, std::strerror(errno)));
+}
+
+Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path) {
+  PX_TRY(admit_output(path));
+  struct stat info {};
+  const bool is_stream = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+  auto file = std::unique_ptr<OutputFile>(new OutputFile(path, is_stream ? "" : followed_links(path)));
+  PX_TRY(file->open());
+  return file;
+}
+
+Status OutputFile::open() {
+  if (target_.empty()) {
+    descriptor_ = static_cast<int>(TEMP_FAILURE_RETRY(::open(path_.c_str(), O_WRONLY | O_CLOEXEC)));
+    return descriptor_ < 0 ? Status(failed("create")) : Status();
+  }
+  struct stat info {};
+  const bool replaces = ::stat(target_.c_str(), &info) == 0;
+  if (replaces && S_ISDIR(info.st_mode)) {
+    errno = EISDIR;
+    return failed("create");
+  }
+  stop_where_ending();
+  const bool has_names = ::access("/proc/self/fd", X_OK) == 0;  // by which a file without one gets it
+  if (has_names)
+    descriptor_ = static_cast<int>(
+        TEMP_FAILURE_RETRY(::open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kAnyone)));
+  if (descriptor_ < 0) {
+    temporary_ = std::make_unique<TemporaryPath>(temporary_name(target_));
+    descriptor_ = static_cast<int>(TEMP_FAILURE_RETRY(
+        ::open(temporary_->path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kAnyone)));
+  }
+  if (descriptor_ < 0) return failed("create");
+  if (replaces) static_cast<void>(::fchmod(descriptor_, info.st_mode & 0777));
+  return {};
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Status OutputFile::write(std::string_view contents) {
+  while (!contents.empty()) {
+    const ssize_t written = ::write(descriptor_, contents.data(), contents.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failed("write");
+    contents.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+// A name is given at once where nobody has it; else a temporary one, which then takes the other's place.
+Status OutputFile::give_name() {
+  const std::string own = fmt::format("/proc/self/fd/{}", descriptor_);
+  if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, target_.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+    is_published_ = true;
+    return {};
+  }
+  if (errno != EEXIST) return failed("create");
+  auto temporary = std::make_unique<TemporaryPath>(temporary_name(target_));
+  if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, temporary->path().c_str(), AT_SYMLINK_FOLLOW) != 0)
+    return failed("create");
+  temporary_ = std::move(temporary);
+  return {};
+}
+
+Status OutputFile::publish() {
+  if (is_published_ || target_.empty()) return {};
+  if (temporary_ == nullptr) PX_TRY(give_name());
+  if (!is_published_) {
+    if (std::rename(temporary_->path().c_str(), target_.c_str()) != 0) return failed("create");
+    temporary_->keep();
+    is_published_ = true;
+  }
+  input_files::note_written(descriptor_);
+  return {};
+}
+
+Status OutputFile::finish() {
+  if (!target_.empty()) mark_as_written(descriptor_);
+  PX_TRY(publish());
+  const int closed = ::close(std::exchange(descriptor_, -1));
+  if (closed != 0) return failed("write");
+  if (!target_.empty()) note_output(path_, true);
+  return {};
+}
+
+}  // namespace parallax

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file that comes into being whole: until it is finished, nothing is seen of it, and what was there before stays.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "inspector/base/result.h"
+#include "inspector/base/signal_cleanup.h"
+
+namespace parallax {
+
+class OutputFile {
+ public:
+  // Opens a file without a name (or, where the file system has none, of a name that nobody foresees) in the folder of
+  // `path`, with the permissions of the file that it will replace, else those of the umask. A symbolic link is
+  // followed; what is no regular file (a device, a pipe) is written to as it stands. Errors: usage (admit_output), io.
+  static Result<std::unique_ptr<OutputFile>> create(const std::string& path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  int descriptor() const { return descriptor_; }  // for reading and writing
+  Status write(std::string_view contents);
+  // Gives the file its name, in place of what had it. The descriptor stays open. Errors: io.
+  Status publish();
+  // Marks it as Parallax's own, publishes and closes it. Errors: io.
+  Status finish();
+
+ private:
+  OutputFile(std::string path, std::string target) : path_(std::move(path)), target_(std::move(target)) {}
+  Error failed(const char* action) const;
+  Status open();
+  Status give_name();
+
+  std::string path_;
+  std::string target_;                        // with links followed; empty for what is no regular file
+  std::unique_ptr<TemporaryPath> temporary_;  // where the file has a name already
+  int descriptor_ = -1;
+  bool is_published_ = false;
+};
+
+// The path that writing to `path` leads to: links followed, also one whose target is not there.
+std::string followed_links(const std::string& path);
+
+}  // namespace parallax
