@@ -196,7 +196,7 @@ std::string mark_of(const struct stat& info) {
   return fmt::format("{} {}.{:09}", info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
 }
 
-// What the first bytes of our reports and dumps say; other kinds of files have no room that a foreign program would not
+// The first bytes of our reports and dumps; other kinds of files have no room that a foreign program would not
 // copy, too (a model's metadata), and are known by their mark alone.
 struct Head {
   std::string_view begin, holds;
@@ -255,8 +255,8 @@ Status admit_location(const std::string& path, const std::map<Identity, Input>& 
     return usage_error(fmt::format("'{}' would be written over '{}', which is read: name another {}", path, read,
                                    S_ISDIR(info.st_mode) ? "folder" : "file"));
   }
-  return usage_error(fmt::format("'{}' lies in '{}', which is read: name another {}", path, read,
-                                 S_ISDIR(info.st_mode) ? "folder" : "place"));
+  return usage_error(fmt::format("'{}' is inside '{}', which is read: name another {}", path, read,
+                                 S_ISDIR(info.st_mode) ? "folder" : "path"));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class Scope {
 void note(const std::string& path);
 // It is read to be continued or written anew (a journal), and no input.
 void release(const std::string& path);
-// The same of a file that is mapped: an input until it is no longer mapped, and until the end of the scopes.
+// Notes a file that is mapped: an input until it is no longer mapped, and until the end of the scopes.
 void note_mapping(int descriptor, const std::string& path);
 void forget_mapping(int descriptor);
 // A file that this process has written: read back, it is no input.
@@ -39,11 +39,11 @@ void note_written(int descriptor);
 
 }  // namespace input_files
 
-// Checks that a file may be written: it is no input, also by a link or another spelling, lies in no folder that is an
+// Checks that a file may be written: it is no input, also by a link or another spelling, is inside no folder that is an
 // input, and replaces nothing but what Parallax wrote, an empty file, or what the scope allows. Errors: usage, naming
 // both.
 Status admit_output(const std::string& path);
-// Checks that a folder may take the files of a result: it is no input, lies in none, and holds none at any depth.
+// Checks that a folder may take the files of a result: it is no input, is inside none, and holds none at any depth.
 Status admit_output_folder(const std::string& path);
 // Writes down that a file, whole by now, is Parallax's own as it stands, where the file system takes such a mark.
 void mark_as_written(int descriptor);

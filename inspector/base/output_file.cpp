@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// O_TMPFILE and linkat: a process that is killed leaves nothing. Elsewhere a temporary name and rename.
+// O_TMPFILE and linkat: nothing remains of a process that is killed. Elsewhere a temporary name and rename.
 #include "inspector/base/output_file.h"
 
 #include <cerrno>
@@ -104,7 +104,7 @@ Status OutputFile::write(std::string_view contents) {
   return {};
 }
 
-// A name is given at once where nobody has it; else a temporary one, which then takes the other's place.
+// A name is given at once where nobody has it; else a temporary one, which then replaces the other.
 Status OutputFile::give_name() {
   const std::string own = fmt::format("/proc/self/fd/{}", descriptor_);
   if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, target_.c_str(), AT_SYMLINK_FOLLOW) == 0) {

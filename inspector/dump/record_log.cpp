@@ -134,7 +134,7 @@ uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64
   return header.id;
 }
 
-// With its first record a dump takes the place of an older one.
+// With its first record a dump replaces an older one.
 void RecordLog::publish() {
   if (file_->is_published() || failed_.has_value()) return;
   note_output(file_->path(), false);

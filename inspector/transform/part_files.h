@@ -10,7 +10,7 @@
 
 namespace parallax::transform {
 
-// Checks, before any work, that a part may be written into DIR: no input lies there, and the files that would be
+// Checks, before any work, that a part may be written into DIR: no input is there, and the files that would be
 // replaced (the models of these names, the data set, what else is named) are Parallax's own. Errors: usage.
 Status admit_part(const std::string& directory, const std::vector<std::string>& files);
 

@@ -144,9 +144,9 @@ zip_int64_t write_archive(void* state, void* data, zip_uint64_t length, zip_sour
       return sizeof info;
     }
     case ZIP_SOURCE_ERROR: {
-      const int codes[2] = {ZIP_ER_WRITE, errno};
-      std::memcpy(data, codes, sizeof codes);
-      return sizeof codes;
+      const int errors[2] = {ZIP_ER_WRITE, errno};
+      std::memcpy(data, errors, sizeof errors);
+      return sizeof errors;
     }
     case ZIP_SOURCE_WRITE:
       return file.write({static_cast<const char*>(data), length}).ok() ? static_cast<zip_int64_t>(length) : -1;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where programs and modules look for libraries: in absolute folders, and nowhere that a model could lie.
+"""Programs and modules look for libraries in absolute folders, and nowhere that a model could be.
 
 search_paths_test.py BUILD_FOLDER SOURCE_FOLDER FILE...
 """
