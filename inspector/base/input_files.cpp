@@ -90,11 +90,24 @@ void note_in_scopes(const Identity& identity, const Input& input) {
   }
 }
 
+// False where the file is gone: another may have its inode by now.
+bool is_there(const Identity& identity, const Input& input) {
+  const auto leads_there = [&](const std::string& path) {
+    struct stat info {};
+    return ::stat(path.c_str(), &info) == 0 && identity_of(info) == identity;
+  };
+  return leads_there(input.resolved) || leads_there(input.absolute);
+}
+
 // All that is an input now.
 std::map<Identity, Input> current_inputs() {
   const std::lock_guard lock(lists().mutex);
   std::map<Identity, Input> inputs;
-  for (const Scope::State* scope : lists().scopes) inputs.insert(scope->inputs.begin(), scope->inputs.end());
+  for (const Scope::State* scope : lists().scopes) {
+    for (const auto& [identity, input] : scope->inputs) {
+      if (is_there(identity, input)) inputs.try_emplace(identity, input);
+    }
+  }
   for (const auto& [identity, mapped] : lists().mapped) {
     if (!lists().written.contains(identity)) inputs.try_emplace(identity, mapped.input);
   }

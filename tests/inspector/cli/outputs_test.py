@@ -43,7 +43,7 @@ class Outputs(ProgramTest):
         before = self.hashes()
         ended = subprocess.run([self.program, *map(str, line)], cwd=self.folder / cwd, capture_output=True, text=True, timeout=120)
         self.assertEqual(ended.returncode, 2, (line, ended.stderr))
-        self.assertEqual(ended.stderr.count("\n"), 1, (line, ended.stderr))
+        self.assertEqual(ended.stderr.count("parallax: "), 1, (line, ended.stderr))
         for name in naming:
             self.assertIn(name, ended.stderr, line)
         self.assertEqual(self.hashes(), before, line)
