@@ -14,6 +14,7 @@
 #include "gui/app/script.h"
 #include "gui/app/settings.h"
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/shown_text.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/executors/make_executor.h"
 
@@ -183,9 +184,13 @@ Result<int> run(const std::vector<std::string>& arguments) {
 }  // namespace parallax::gui
 
 int main(int argc, char** argv) {
-  parallax::clean_up_at_signals({});
+  parallax::clean_up_at_signals([](int, const parallax::SignalCleanup& left) {
+    if (left.lost_file.empty()) return;
+    std::fprintf(stderr, "parallax-gui: %s\n",
+                 parallax::one_safe_line(parallax::lost_file_error(left).message).c_str());
+  });
   const auto result = parallax::gui::run({argv + 1, argv + argc});
   if (result.ok()) return *result;
-  std::fprintf(stderr, "parallax-gui: %s\n", result.error().message.c_str());
+  std::fprintf(stderr, "parallax-gui: %s\n", parallax::one_safe_line(result.error().message).c_str());
   return parallax::exit_code(result.error().code);
 }

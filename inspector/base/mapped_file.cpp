@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -89,6 +90,12 @@ bool MappedFile::has_changed() const {
          write_time(info) != written_at_;
 }
 
+bool MappedFile::is_being_written() const {
+  if (::flock(descriptor_, LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  ::flock(descriptor_, LOCK_UN);
+  return false;
+}
+
 Status MappedFile::read(size_t begin, std::span<std::byte> target) const {
   size_t done = 0;
   while (done < target.size()) {
@@ -122,8 +129,9 @@ void release_if_mapped(const std::byte* data, size_t count) {
 
 Result<std::string> read_file(const std::string& path) {
   const auto file = PX_TRY(MappedFile::open(path));
-  const auto bytes = file->bytes();
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string contents(file->bytes().size(), '\0');
+  PX_TRY(file->read(0, std::as_writable_bytes(std::span(contents))));
+  return contents;
 }
 
 Status write_file(const std::string& path, std::string_view contents) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "inspector/base/mapped_addresses.h"
 #include "inspector/base/result.h"
 
 namespace parallax {
@@ -27,6 +28,8 @@ class MappedFile {
   bool is_intact() const;
   // True when the file has been written to since it was mapped, or its size is another one: the bytes may be others.
   bool has_changed() const;
+  // True while another process holds the lock of whoever writes a dump: the end of the file may be cut off at any time.
+  bool is_being_written() const;
   // Copies bytes out of the file by reading it, so that whatever becomes of the file is an error and no signal. Errors:
   // io, also when the file has become too short.
   Status read(size_t begin, std::span<std::byte> target) const;
@@ -40,13 +43,15 @@ class MappedFile {
         descriptor_(descriptor),
         data_(data),
         size_bytes_(size_bytes),
-        written_at_(written_at) {}
+        written_at_(written_at),
+        addresses_(data, size_bytes, path_) {}
 
   std::string path_;
   int descriptor_;
   const std::byte* data_;
   size_t size_bytes_;
   int64_t written_at_;  // nanoseconds since the epoch
+  MappedAddresses addresses_;
 };
 
 // Whole-file helpers for small files.

@@ -24,6 +24,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "inspector/base/mapped_addresses.h"
+
 namespace parallax {
 namespace {
 
@@ -84,6 +86,30 @@ int ending_signals[2] = {-1, -1};  // a pipe from the handler to the thread
 void tell_signal(int number) {
   const auto byte = static_cast<char>(number);
   if (::write(ending_signals[1], &byte, 1) != 1) ::_exit(128 + number);
+}
+
+struct sigaction earlier_at_bus {};
+std::atomic<const char*> lost_file{nullptr};
+
+// The thread of the fault waits here for the end: it holds no lock that the cleanup needs, since it was only reading.
+void tell_bus(int number, siginfo_t* info, void* /*context*/) {
+  const bool is_fault = info->si_code > 0;
+  const char* const path = is_fault ? MappedAddresses::path_at(info->si_addr) : nullptr;
+  if (path == nullptr) {
+    ::sigaction(number, &earlier_at_bus, nullptr);  // a fault comes again
+    if (!is_fault) ::raise(number);
+    return;
+  }
+  lost_file = path;
+  tell_signal(number);
+  while (true) ::pause();
+}
+
+void catch_bus() {
+  struct sigaction action {};
+  action.sa_sigaction = tell_bus;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &action, &earlier_at_bus);
 }
 
 }  // namespace
@@ -172,6 +198,13 @@ std::string to_string(const SignalCleanup& left) {
   return text;
 }
 
+Error lost_file_error(const SignalCleanup& left) {
+  return io_error(fmt::format(
+      "'{}' lost bytes while it was in use: another process cut it, or its disk failed; {}; run the command "
+      "again when nothing writes to that file",
+      left.lost_file, to_string(left)));
+}
+
 void clean_up_at_signals(std::function<void(int signal, const SignalCleanup& left)> last_words) {
   if (::pipe2(ending_signals, O_CLOEXEC) != 0) return;
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
@@ -181,15 +214,18 @@ void clean_up_at_signals(std::function<void(int signal, const SignalCleanup& lef
     action.sa_flags = SA_RESTART;
     ::sigaction(number, &action, nullptr);
   }
+  catch_bus();
   std::thread([last_words = std::move(last_words)] {
     char number = 0;
     if (::read(ending_signals[0], &number, 1) != 1) return;
     // Held to the end: whoever makes something new, or meets that something is gone, waits for it.
     const std::lock_guard lock(lists().mutex);
-    const SignalCleanup left = clean_up(lists());
+    SignalCleanup left = clean_up(lists());
+    if (number == SIGBUS) left.lost_file = lost_file.load();
     if (last_words) last_words(number, left);
     ::signal(number, SIG_DFL);
     remove_temporary(lists());  // a folder may have been made anew meanwhile
+    if (number == SIGBUS) ::_exit(exit_code(ErrorCode::io));
     ::raise(number);
   }).detach();
 }

@@ -63,13 +63,17 @@ void stop_where_ending();
 
 struct SignalCleanup {
   std::vector<std::string> whole, unfinished;  // files that are there, in the order in which they were begun
+  std::string lost_file = {};                  // the mapped file whose bytes could not be read, at SIGBUS
 };
 // "kept 'a.csv' and, unfinished, 'b.plx'"; "nothing was written" where there are none.
 std::string to_string(const SignalCleanup& left);
+// The sentence for a mapped file that another process cut, or whose disk failed.
+Error lost_file_error(const SignalCleanup& left);
 
 // From now on SIGINT, SIGTERM and SIGHUP, unless they are ignored, remove what is temporary, call `last_words` (may
-// be empty) with what stays, and end the process as they would have. To be called once; `last_words` must not use the
-// objects above.
+// be empty) with what stays, and end the process as they would have. SIGBUS in a mapped file ends it in the same way,
+// with the exit code of an io error; elsewhere it does what it did before. To be called once; `last_words` must not use
+// the objects above.
 void clean_up_at_signals(std::function<void(int signal, const SignalCleanup& left)> last_words);
 
 // From now on an exception that no one catches, because memory or threads ran out, removes what is temporary, calls

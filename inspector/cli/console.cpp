@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/render/report_json.h"
 
 namespace parallax::cli {
@@ -85,6 +86,8 @@ bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 namespace {
 
+bool wants_json = false;
+
 std::string& command() {
   static std::string text;
   return text;
@@ -102,22 +105,11 @@ std::string quoted_for_shell(const std::string& word) {
 
 void keep_command(const std::vector<std::string>& arguments) {
   command() = "parallax";
+  wants_json = std::ranges::find(arguments, "--json") != arguments.end();
   for (const std::string& argument : arguments) command() += " " + quoted_for_shell(argument);
 }
 
 const std::string& kept_command() { return command(); }
-
-namespace {
-
-// Names in messages come from files and arguments: none of them may steer the terminal.
-std::string without_control_characters(std::string text) {
-  for (char& character : text) {
-    if (is_control(character)) character = character == '\n' || character == '\t' ? ' ' : '?';
-  }
-  return text;
-}
-
-}  // namespace
 
 int report_error(const Error& error, bool json) {
   if (json) {
@@ -129,17 +121,30 @@ int report_error(const Error& error, bool json) {
       location = fmt::format(" [node '{}'{}]", error.node, error.op.empty() ? "" : ", " + plain_operator(error.op));
     const bool named = !error.node.empty() && error.message.find("'" + error.node + "'") != std::string::npos;
     const std::string sentence = error.message + (named ? "" : location);
-    print_message(fmt::format("parallax: {}: {}\n", name_of(error.code), without_control_characters(sentence)));
+    print_message(fmt::format("parallax: {}: {}\n", name_of(error.code), one_safe_line(sentence)));
   }
   return exit_code(error.code);
 }
 
+namespace {
+
+// The thread of the fault may hold the lock of stdout.
+void report_lost_file(const SignalCleanup& left) {
+  const Error error = lost_file_error(left);
+  const std::string text = wants_json
+                               ? error_to_json(error) + "\n"
+                               : fmt::format("parallax: {}: {}\n", name_of(error.code), one_safe_line(error.message));
+  static_cast<void>(::write(wants_json ? STDOUT_FILENO : STDERR_FILENO, text.data(), text.size()) == 0);
+}
+
+}  // namespace
+
 void report_end(int signal, const SignalCleanup& left) {
+  if (!left.lost_file.empty()) return report_lost_file(left);
   constexpr std::pair<int, std::string_view> kNames[] = {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
   const auto* const name = std::ranges::find(kNames, signal, &std::pair<int, std::string_view>::first);
   print_message(fmt::format("{}parallax: interrupted by {}: {}\n", stderr_is_terminal() ? "\r\033[K" : "",
-                            name == std::end(kNames) ? "a signal" : name->second,
-                            without_control_characters(to_string(left))));
+                            name == std::end(kNames) ? "a signal" : name->second, one_safe_line(to_string(left))));
 }
 
 void ProgressBar::update(int64_t done, int64_t total) {

@@ -19,7 +19,7 @@ constexpr size_t kMaxProblems = 1000;
 
 class Checker {
  public:
-  explicit Checker(std::span<const std::byte> file) : file_(file) {}
+  explicit Checker(const MappedFile& file) : file_(file) {}
 
   std::vector<DumpProblem> run(const std::string& path) {
     const dump::RecordList walked = dump::walk_records(file_, true);
@@ -69,7 +69,7 @@ class Checker {
       return;
     }
     if (is_complete_ && record.header.is_pending()) add(where(record, fields), "its seal is missing");
-    if (!dump::has_valid_payload(file_, record)) add(where(record, fields), "the CRC of its payload is wrong");
+    if (!dump::has_valid_payload(file_.bytes(), record)) add(where(record, fields), "the CRC of its payload is wrong");
     const bool is_missing =
         record.header.payload_of != 0 && !std::ranges::binary_search(tensor_ids_, record.header.payload_of);
     if (is_missing)
@@ -111,7 +111,7 @@ class Checker {
     }
   }
 
-  std::span<const std::byte> file_;
+  const MappedFile& file_;
   std::vector<DumpProblem> problems_;
   std::vector<uint64_t> tensor_ids_;  // increasing
   bool is_complete_ = false;
@@ -120,9 +120,8 @@ class Checker {
 }  // namespace
 
 Result<std::vector<DumpProblem>> check_dump(const std::string& path) {
-  const auto file = PX_TRY(MappedFile::open(path));
-  PX_TRY_CONTEXT("'" + path + "'", dump::check_file_header(file->bytes()));
-  return Checker(file->bytes()).run(path);
+  const auto file = PX_TRY(dump::open_dump_file(path));
+  return Checker(*file).run(path);
 }
 
 }  // namespace parallax

@@ -13,10 +13,9 @@
 #include "inspector/base/crc32c.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/dump/graph_payload.h"
-#include "inspector/dump/payload.h"
 #include "inspector/dump/record_scan.h"
 #include "inspector/dump/records.h"
-#include "inspector/tensor/channels_last.h"
+#include "inspector/dump/stored_value.h"
 
 namespace parallax {
 namespace {
@@ -71,16 +70,11 @@ class Reader final : public DumpReader {
   int32_t call_of(uint64_t id) const;
   int32_t entry_with_id(uint64_t id) const;
   Error broken(const Record& record) const;
-  // The bytes of a payload, and what keeps them.
-  struct Payload {
-    std::span<const std::byte> bytes;
-    std::shared_ptr<const void> owner;
-  };
+  using Payload = dump::StoredPayload;
   using PayloadSource = Result<Payload> (Reader::*)(const Location&, std::atomic<bool>&) const;
   Result<Payload> payload(const Location& location, std::atomic<bool>& is_checked) const;
   Result<Payload> copied_payload(const Location& location, std::atomic<bool>& is_checked) const;
   Result<Value> load_from(int32_t index, PayloadSource source) const;
-  static Result<Payload> permuted_payload(const TypeInfo& type, const Payload& payload);
   Status check_payload(std::span<const std::byte> bytes, const Location& location, std::atomic<bool>& is_checked) const;
   Error changed() const;
 
@@ -324,18 +318,6 @@ Result<Reader::Payload> Reader::copied_payload(const Location& location, std::at
   return Payload{target, copy.storage()};
 }
 
-// The row-major payload of a tensor of this type, from a channels-last one.
-Result<Reader::Payload> Reader::permuted_payload(const TypeInfo& type, const Payload& payload) {
-  const Shape shape = PX_TRY(captured_shape(type));
-  const DType dtype = type.dtype;
-  if (type.kind != TypeInfo::Kind::tensor || !can_be_channels_last(dtype, shape))
-    return corrupt_file(fmt::format(
-        "a payload of type {} cannot be channels last; it must be a tensor of rank 3 or more", to_string(type)));
-  const Tensor stored = PX_TRY(dump::read_tensor(dtype, shape, payload.bytes, payload.owner));
-  const Tensor permuted = PX_TRY(read_row_major(Tensor::wrap(dtype, shape, stored.storage(), kChannelsLast)));
-  return Payload{{permuted.view().data, permuted.size_bytes()}, permuted.storage()};
-}
-
 Result<Value> Reader::load_from(int32_t index, PayloadSource source) const {
   PX_CHECK(index >= 0 && static_cast<size_t>(index) < entries_.size());
   const DumpEntry& entry = entries_[static_cast<size_t>(index)];
@@ -351,15 +333,9 @@ Result<Value> Reader::load_from(int32_t index, PayloadSource source) const {
   const auto holder = static_cast<size_t>(entry.alias_of >= 0 ? entry.alias_of : index);
   if (locations_[holder].payload_of != 0)
     return corrupt_file(fmt::format("'{}': {} shares a payload that is lost; capture the run again", path(), context));
-  Payload stored = PX_TRY_CONTEXT(context, (this->*source)(locations_[holder], checked_[holder]));
+  const Payload stored = PX_TRY_CONTEXT(context, (this->*source)(locations_[holder], checked_[holder]));
   const std::string in_file = fmt::format("'{}': {}", path(), context);
-  if (own.order == ElementOrder::channels_last) stored = PX_TRY_CONTEXT(in_file, permuted_payload(entry.type, stored));
-  const auto& [bytes, owner] = stored;
-  if (entry.type.kind != TypeInfo::Kind::tensor) return add_context(dump::read_tree(bytes, owner), in_file);
-  const auto shape =
-      entry.level == CaptureLevel::sample ? Shape::create({{own.sample_count}}) : captured_shape(entry.type);
-  if (!shape.ok()) return corrupt_file(in_file + ": " + shape.error().message);
-  return Value(PX_TRY_CONTEXT(in_file, dump::read_tensor(entry.type.dtype, *shape, bytes, owner)));
+  return add_context(dump::stored_value({entry.type, entry.level, own.order, own.sample_count}, stored), in_file);
 }
 
 Result<std::shared_ptr<const Model>> Reader::model(int32_t graph) const {
@@ -379,12 +355,11 @@ Result<Shape> captured_shape(const TypeInfo& type) {
 }
 
 Result<std::shared_ptr<const DumpReader>> DumpReader::open(const std::string& path) {
-  const auto file = PX_TRY(MappedFile::open(path));
+  const auto file = PX_TRY(dump::open_dump_file(path));
   const std::string context = "'" + path + "'";
-  PX_TRY_CONTEXT(context, dump::check_file_header(file->bytes()));
   std::string problem;
-  auto list = dump::read_index(file->bytes(), problem);
-  if (!list.has_value()) list = dump::walk_records(file->bytes(), false);
+  auto list = dump::read_index(*file, problem);
+  if (!list.has_value()) list = dump::walk_records(*file, false);
   if (!list->damages.empty()) {
     const dump::Damage& damage = list->damages.front();
     return corrupt_file(

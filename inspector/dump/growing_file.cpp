@@ -154,7 +154,7 @@ Status GrowingFile::open_region(uint64_t begin, uint64_t end) {
     address = find_address_space(size);
   }
   if (address == nullptr) return failure("find address space for", errno);
-  regions_.push_back({file_begin, size, address, file_begin});
+  regions_.push_back({file_begin, size, address, file_begin, std::make_unique<MappedAddresses>(address, size, path_)});
   const uint64_t reserved = reserved_end_.load(std::memory_order_relaxed);
   const int error_number = reserved > file_begin ? map(file_begin, std::min(reserved, file_begin + size)) : 0;
   if (error_number == 0) return {};

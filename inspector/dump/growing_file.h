@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "inspector/base/mapped_addresses.h"
 #include "inspector/base/output_file.h"
 #include "inspector/base/result.h"
 
@@ -74,6 +75,7 @@ class GrowingFile {
     uint64_t size_bytes;
     std::byte* address;
     uint64_t released_end;
+    std::unique_ptr<MappedAddresses> addresses;  // another process may cut the file
     uint64_t file_end() const { return file_begin + size_bytes; }
   };
 

@@ -14,6 +14,9 @@ namespace {
 
 constexpr size_t kMaxDamages = 1000;
 
+// The end of such a file may be cut off at any time; one that was cut since it was mapped is no better.
+bool is_changing(const MappedFile& file) { return file.is_being_written() || !file.is_intact(); }
+
 RecordHeader header_at(std::span<const std::byte> file, uint64_t offset) {
   RecordHeader header;
   std::memcpy(&header, file.data() + offset, sizeof header);
@@ -74,12 +77,13 @@ bool parse_index(std::span<const std::byte> index, uint64_t records_end, std::ve
 
 class Walker {
  public:
-  Walker(std::span<const std::byte> file, bool search_on) : file_(file), search_on_(search_on) {}
+  Walker(const MappedFile& file, bool search_on)
+      : mapped_(file), file_(file.bytes()), is_changing_(is_changing(file)), search_on_(search_on && !is_changing_) {}
 
   RecordList run() {
     uint64_t offset = kFileHeaderBytes;
     while (file_.size() - offset >= kRecordHeaderBytes) {
-      const RecordHeader header = header_at(file_, offset);
+      const RecordHeader header = next_header(offset);
       const HeaderState state = inspect_header(header, file_.size() - offset);
       std::string message = state == HeaderState::valid ? take(header, offset) : "its header makes no sense";
       if (message.empty()) {
@@ -103,6 +107,14 @@ class Walker {
   }
 
  private:
+  // What is not committed may go at any moment, so it is read and not touched. Zeros where it is gone.
+  RecordHeader next_header(uint64_t offset) const {
+    if (!is_changing_) return header_at(file_, offset);
+    RecordHeader header{};
+    const bool is_there = mapped_.read(static_cast<size_t>(offset), std::as_writable_bytes(std::span(&header, 1))).ok();
+    return is_there ? header : RecordHeader{};
+  }
+
   // Adds the record unless something is wrong with it; then says what.
   std::string take(const RecordHeader& header, uint64_t offset) {
     const auto body = body_at(file_, offset, header);
@@ -133,19 +145,20 @@ class Walker {
   }
   void damaged_bytes(uint64_t bytes) { list_.damages.back().bytes += bytes; }
 
+  const MappedFile& mapped_;
   std::span<const std::byte> file_;
+  bool is_changing_;
   bool search_on_;
   RecordList list_;
   uint32_t stream_ = 0;
   uint64_t last_id_ = 0;
 };
 
-}  // namespace
-
-Status check_file_header(std::span<const std::byte> file) {
+Status check_file_header(const MappedFile& file) {
   FileHeader header{};
-  if (file.size() < sizeof header) return corrupt_file(fmt::format("it is no dump: {} bytes are too few", file.size()));
-  std::memcpy(&header, file.data(), sizeof header);
+  const size_t size = file.bytes().size();
+  if (size < sizeof header) return corrupt_file(fmt::format("it is no dump: {} bytes are too few", size));
+  PX_TRY(file.read(0, std::as_writable_bytes(std::span(&header, 1))));
   if (std::memcmp(header.magic, kFileMagic, sizeof kFileMagic) != 0)
     return corrupt_file("it is no dump: its first bytes are not those of one");
   if (header.version != kFormatVersion) {
@@ -155,7 +168,23 @@ Status check_file_header(std::span<const std::byte> file) {
   return {};
 }
 
-std::optional<RecordList> read_index(std::span<const std::byte> file, std::string& problem) {
+}  // namespace
+
+Result<std::shared_ptr<const MappedFile>> open_dump_file(const std::string& path) {
+  auto file = PX_TRY(MappedFile::open(path));
+  // Its writer may have ended after it was mapped: then its reserved space is gone.
+  const bool has_just_ended = !file->is_being_written() && !file->is_intact();
+  if (has_just_ended) file = PX_TRY(MappedFile::open(path));
+  PX_TRY_CONTEXT("'" + path + "'", check_file_header(*file));
+  return file;
+}
+
+std::optional<RecordList> read_index(const MappedFile& mapped, std::string& problem) {
+  if (is_changing(mapped)) {
+    problem = "it has no footer: it is being written, or was cut while it was read";
+    return std::nullopt;
+  }
+  const auto file = mapped.bytes();
   const auto footer = read_footer(file);
   if (!footer.has_value()) {
     problem = "it has no footer: it was cut off";
@@ -178,7 +207,7 @@ std::optional<RecordList> read_index(std::span<const std::byte> file, std::strin
   return list;
 }
 
-RecordList walk_records(std::span<const std::byte> file, bool search_on) { return Walker(file, search_on).run(); }
+RecordList walk_records(const MappedFile& file, bool search_on) { return Walker(file, search_on).run(); }
 
 bool has_valid_seal(const RecordHeader& header) {
   if (header.is_pending()) return true;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "inspector/base/mapped_file.h"
 #include "inspector/base/result.h"
 #include "inspector/dump/format.h"
 
@@ -35,15 +37,16 @@ struct RecordList {
   bool is_cut_off = false;      // walking ended inside a record
 };
 
-// Errors: corrupt_file when this is no dump or of another version.
-Status check_file_header(std::span<const std::byte> file);
+// A dump that is being written is mapped with the space that its writer reserved, and loses it at the end. Errors: io;
+// corrupt_file when this is no dump or of another version.
+Result<std::shared_ptr<const MappedFile>> open_dump_file(const std::string& path);
 
 // The records by the index; nothing when there is no footer, or index or footer are wrong (`problem` then says what).
-std::optional<RecordList> read_index(std::span<const std::byte> file, std::string& problem);
+std::optional<RecordList> read_index(const MappedFile& file, std::string& problem);
 
 // The records by walking; `search_on`: after damage and after the end of the data searches for more records, otherwise
-// stops there.
-RecordList walk_records(std::span<const std::byte> file, bool search_on);
+// stops there, as it does in a dump that is being written: only what its writer committed stays.
+RecordList walk_records(const MappedFile& file, bool search_on);
 
 // The payload bytes that are in the record itself.
 inline std::span<const std::byte> own_payload(std::span<const std::byte> file, const Record& record) {

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/render/report_text.h"
 
 namespace parallax {
@@ -179,7 +180,7 @@ ordered_json number_json(double value) {
 
 nlohmann::ordered_json error_json(const Error& error) {
   return {{"code", exit_code(error.code)},
-          {"message", error.message},
+          {"message", with_short_names(error.message)},
           {"node", text_or_null(error.node)},
           {"op", text_or_null(plain_operator(error.op))}};
 }

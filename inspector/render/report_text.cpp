@@ -14,6 +14,7 @@
 #include "inspector/base/memory_limit.h"
 #include "inspector/exec/branches.h"
 #include "inspector/render/graph_labels.h"
+#include "inspector/render/markup.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {
@@ -234,16 +235,6 @@ std::string expected_lines(const Comparison& comparison, const Colors& colors) {
     text += value.reason.empty() ? "\n" : fmt::format(" ({})\n", printable(reason_text(value)));
   }
   return text;
-}
-
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
 }
 
 // A column of the CSV form; it is empty where the value was not compared, or has no metrics, but needs that.

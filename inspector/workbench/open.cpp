@@ -19,11 +19,11 @@ namespace {
 
 // Only the index of a finished dump is read: damage of a record before it does not show in the comparison.
 Status add_damage(const DumpReader& dump, std::string_view side, std::vector<std::string>& remarks) {
-  const auto file = PX_TRY(MappedFile::open(dump.path()));
+  const auto file = PX_TRY(dump::open_dump_file(dump.path()));
   std::string problem;
-  const auto indexed = dump::read_index(file->bytes(), problem);
+  const auto indexed = dump::read_index(*file, problem);
   if (!indexed.has_value()) return {};
-  const size_t intact = dump::walk_records(file->bytes(), false).records.size();
+  const size_t intact = dump::walk_records(*file, false).records.size();
   if (intact >= indexed->records.size()) return {};
   const dump::Record& damaged = indexed->records[intact];
   remarks.push_back(

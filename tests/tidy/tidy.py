@@ -209,9 +209,38 @@ def check_tree(known):
         yield Problem("tests/tidy/table.py", 1, "exemption", f"{path} is exempt from a rule, but not in the tree")
 
 
+SCOPE = re.compile(r"\bnamespace\s*([\w:]*)\s*\{|\b(?:struct|class|enum class|enum)\s+(?:alignas\([^)]*\)\s*)?(\w+)\s*(?:final\s*)?"
+                   r"(?::(?!:)[^;{}()]*)?\{|[{}]")
+
+
+def types_of(text):
+    """(name with its namespaces, position) of each type that a C++ text defines at namespace level, outside anonymous namespaces."""
+    scopes = []  # names of namespaces; None for every other brace
+    for match in SCOPE.finditer(functions.without_comments(text)):
+        token = match.group(0)
+        if token == "}":
+            scopes = scopes[:-1]
+            continue
+        if match.group(2) and all(scopes):
+            yield "::".join([*scopes, match.group(2)]), match.start()
+        scopes.append(match.group(1) or None if token.startswith("namespace") else None)
+
+
+def check_types(texts):
+    """Two files that define a type of one name in one namespace are undefined behavior, which no compiler sees."""
+    first = {}
+    for path, text in texts.items():
+        if path.startswith("tests/") or os.path.splitext(path)[1] not in CXX:
+            continue
+        for name, position in types_of(text):
+            if first.setdefault(name, path) != path:
+                yield Problem(path, line_of(text, position), "one definition", f"{name} is also defined in {first[name]}")
+
+
 def check(root):
     names = files_of(root)
     known = set(names)
+    texts = {}
     yield from check_tree(known)
     for name in names:
         try:
@@ -219,7 +248,9 @@ def check(root):
         except UnicodeDecodeError:
             continue  # a model, a picture, a dump
         if "\0" not in text:
+            texts[name] = text
             yield from check_file(name, text, known)
+    yield from check_types(texts)
 
 
 def main():

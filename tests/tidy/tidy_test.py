@@ -125,6 +125,13 @@ class Tidy(unittest.TestCase):
     def test_missing_pragma_once(self):
         self.assert_found("inspector/base/bad.h", FIRST, 1, "pragma once")
 
+    def test_one_type_name_in_two_files(self):
+        first, second = (HEADER + f"namespace parallax {{\n{kind} Twin {{}};\n}}\n" for kind in ("struct", "class"))
+        with mock.patch.dict(CLEAN, {"inspector/diff/a.h": first}):
+            self.assert_found("inspector/diff/b.h", second, 5, "one definition")
+            for allowed in (second.replace("parallax", ""), second.replace("Twin {}", "Twin"), second.replace("parallax", "parallax::dump")):
+                self.assertEqual(planted("inspector/diff/b.h", allowed), [])
+
     def test_unknown_top_level(self):
         self.assertIn(("docs", 1, "top level"), planted("docs/README.md", "# docs\n"))
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/render/markup.h"
 #include "inspector/workbench/half_precision/audit.h"
 
 namespace parallax {
@@ -31,14 +32,6 @@ Json node_json(const NodeAudit& node) {
   json["first_input"] = node.first_input;
   json["source"] = source_json(node.source);
   return json;
-}
-
-// A field of RFC 4180.
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of("\",\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char character : text) quoted += character == '"' ? std::string("\"\"") : std::string(1, character);
-  return quoted + "\"";
 }
 
 std::string csv_figure(const std::optional<double>& value) {

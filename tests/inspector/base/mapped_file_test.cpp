@@ -3,6 +3,8 @@
 #include "inspector/base/mapped_file.h"
 
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -11,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "inspector/base/signal_cleanup.h"
 
 namespace parallax {
 namespace {
@@ -70,6 +74,38 @@ TEST_F(MappedFileTest, AFileThatWasCutIsNoticed) {
   const auto file = MappedFile::open(path("file")).take();
   fs::resize_file(path("file"), 5);
   EXPECT_FALSE(file->is_intact());
+}
+
+TEST_F(MappedFileTest, ALostPageEndsAProgramWithASentence) {
+  ASSERT_TRUE(write_file(path("file"), std::string(100'000, 'x')).ok());
+  EXPECT_EXIT(
+      {
+        clean_up_at_signals([](int, const SignalCleanup& left) {
+          std::fprintf(stderr, "%s\n", lost_file_error(left).message.c_str());
+        });
+        const auto file = MappedFile::open(path("file")).take();
+        fs::resize_file(path("file"), 5);
+        std::exit(static_cast<int>(file->bytes()[90'000]));
+      },
+      testing::ExitedWithCode(exit_code(ErrorCode::io)),
+      "'.*/file' lost bytes while it was in use: .*nothing was written");
+}
+
+TEST_F(MappedFileTest, AForeignBusErrorKillsAsBefore) {
+  EXPECT_EXIT(
+      {
+        clean_up_at_signals({});
+        ::raise(SIGBUS);
+        std::exit(0);
+      },
+      testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST_F(MappedFileTest, AnAddressLeadsToItsFile) {
+  ASSERT_TRUE(write_file(path("file"), std::string(100'000, 'x')).ok());
+  const auto file = MappedFile::open(path("file")).take();
+  EXPECT_STREQ(MappedAddresses::path_at(file->bytes().data() + 99'999), file->path().c_str());
+  EXPECT_EQ(MappedAddresses::path_at(file->bytes().data() + 100'000), nullptr);
 }
 
 TEST_F(MappedFileTest, WritingReplacesAFileAndLeavesNothingElse) {

@@ -3,8 +3,14 @@
 // written or an error; nothing crashes; what is intact survives a repair.
 #include <functional>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include "inspector/base/crc32c.h"
+#include "inspector/base/mapped_file.h"
 #include "inspector/dump/format.h"
+#include "inspector/dump/record_scan.h"
 #include "tests/inspector/dump/support.h"
 
 namespace parallax::test {
@@ -177,7 +183,29 @@ TEST_F(Rot, NumbersThatLieUnderARightCrcAreRefused) {
     EXPECT_LT(given, values().size()) << index;
     const auto problems = check_dump(damaged_);
     EXPECT_TRUE(!problems.ok() || !problems->empty()) << index;
-    if (repair_dump(damaged_, repaired_).ok()) expect_right_or_refused(repaired_);
+    if (!repair_dump(damaged_, repaired_).ok()) continue;
+    expect_right_or_refused(repaired_);
+    EXPECT_TRUE(check_dump(repaired_).value().empty())
+        << index << ": " << check_dump(repaired_).value().front().message;
+  }
+}
+
+// The writer of a dump cuts off what it reserved and did not use, while a reader still has all of it mapped.
+TEST_F(Rot, SpaceThatItsWriterCutsOffIsNotRead) {
+  const size_t committed = record_offsets()[record_offsets().size() - 2];
+  for (const bool has_writer : {true, false}) {
+    write_contents(damaged_, original_.substr(0, committed) + std::string(size_t{1} << 20, '\0'));
+    const int writer = ::open(damaged_.c_str(), O_RDWR);
+    if (has_writer) ASSERT_EQ(::flock(writer, LOCK_EX), 0);
+    const auto file = MappedFile::open(damaged_).take();
+    EXPECT_EQ(file->is_being_written(), has_writer);
+    std::filesystem::resize_file(damaged_, committed);
+    const dump::RecordList list = dump::walk_records(*file, true);
+    EXPECT_EQ(list.records.size(), record_offsets().size() - 2);
+    EXPECT_TRUE(list.damages.empty());
+    std::string problem;
+    EXPECT_FALSE(dump::read_index(*file, problem).has_value());
+    ::close(writer);
   }
 }
 
