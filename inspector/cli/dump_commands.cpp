@@ -6,7 +6,7 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
-#include "inspector/dump/convert.h"
+#include "inspector/dump/convert/convert.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/io/import.h"
 #include "inspector/workbench/checks.h"

@@ -107,7 +107,7 @@ class Walker {
   }
 
  private:
-  // What is not committed may go at any moment, so it is read and not touched. Zeros where it is gone.
+  // Bytes that are not committed may go at any moment, so they are read and not touched. Zeros where it is gone.
   RecordHeader next_header(uint64_t offset) const {
     if (!is_changing_) return header_at(file_, offset);
     RecordHeader header{};

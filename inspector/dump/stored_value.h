@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the payload of a Tensor record to its value: the one place that holds a payload against the record's type.
+// From the payload of a Tensor record to its value: the one function that holds a payload against the record's type.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct StoredPayload {
   std::shared_ptr<const void> owner;
 };
 
-// What a Tensor record says of its payload.
+// The description of its payload in a Tensor record.
 struct StoredForm {
   const TypeInfo& type;
   CaptureLevel level = CaptureLevel::all;  // sample or all

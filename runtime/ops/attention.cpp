@@ -8,7 +8,7 @@
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/math.h"
 #include "runtime/device/cpu/products/gemm.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/gpu/element_of.h"
 #include "runtime/device/gpu/library_attention.h"
 #include "runtime/ops/attention_heads.h"

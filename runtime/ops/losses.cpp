@@ -6,7 +6,7 @@
 #include "runtime/device/cpu/find.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/cpu/tabulate.h"
 #include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/families.h"

@@ -6,7 +6,7 @@
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/math.h"
 #include "runtime/device/cpu/multiversion.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/cpu/window_channels_last.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/device/cpu/folds.h"
+#include "runtime/device/cpu/rows/folds.h"
 
 namespace parallax::runtime {
 

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "inspector/model/rule_errors.h"
-#include "runtime/device/cpu/fourier.h"
 #include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/rows/fourier.h"
 #include "runtime/device/cpu/tabulate.h"
 #include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/families.h"

@@ -2,7 +2,7 @@
 // Operators along a row whose every output needs the whole row: the softmax family and cumulative sums.
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/math.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
 

@@ -13,7 +13,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include "inspector/dump/captured_objects.h"
+#include "inspector/dump/convert/captured_objects.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/dump/tensor_recorder.h"
 #include "inspector/python/binding/errors.h"

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "runtime/device/cpu/activation.h"
-#include "runtime/device/cpu/sort_key.h"
+#include "runtime/device/cpu/rows/sort_key.h"
 
 namespace parallax::runtime {
 namespace {

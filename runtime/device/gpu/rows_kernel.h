@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/device/cpu/find.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/gpu/block.h"
 #include "runtime/device/gpu/map_kernel.h"
 #include "runtime/device/gpu/memory.h"

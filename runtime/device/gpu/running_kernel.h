@@ -4,7 +4,7 @@
 // says that "results for pseudo-associative operators may vary from run to run" (cub/device/device_scan.cuh).
 #pragma once
 
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/gpu/launch.h"
 #include "runtime/device/gpu/library_rows.h"
 #include "runtime/device/gpu/memory.h"

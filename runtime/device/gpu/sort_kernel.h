@@ -4,9 +4,9 @@
 // their indices either way, so that every result is the same in every run.
 #pragma once
 
+#include "runtime/device/cpu/rows/sort.h"
+#include "runtime/device/cpu/rows/sort_key.h"
 #include "runtime/device/cpu/scatter.h"
-#include "runtime/device/cpu/sort.h"
-#include "runtime/device/cpu/sort_key.h"
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/library_rows.h"
 #include "runtime/device/gpu/rows_kernel.h"

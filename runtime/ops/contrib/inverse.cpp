@@ -7,7 +7,7 @@
 #include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/blocks.h"
 #include "runtime/device/cpu/multiversion.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/cpu/tabulate.h"
 #include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/contrib_families.h"

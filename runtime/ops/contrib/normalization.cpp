@@ -5,7 +5,7 @@
 
 #include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"

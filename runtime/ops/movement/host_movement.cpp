@@ -4,7 +4,7 @@
 
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/copy.h"
-#include "runtime/device/cpu/row_parts.h"
+#include "runtime/device/cpu/rows/row_parts.h"
 #include "runtime/ops/orders.h"
 
 namespace parallax::runtime {

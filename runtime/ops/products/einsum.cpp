@@ -10,7 +10,7 @@
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/cpu/tabulate.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/indices.h"

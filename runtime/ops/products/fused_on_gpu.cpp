@@ -7,7 +7,7 @@
 #include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/gpu/library_product.h"
 #include "runtime/device/run_memory.h"
 #include "runtime/ops/fused_families.h"

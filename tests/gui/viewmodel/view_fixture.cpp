@@ -8,7 +8,7 @@
 
 #include "inspector/base/check.h"
 #include "inspector/base/mapped_file.h"
-#include "inspector/dump/convert.h"
+#include "inspector/dump/convert/convert.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"

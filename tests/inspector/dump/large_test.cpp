@@ -3,7 +3,7 @@
 // and 25 GB of disk: PARALLAX_LARGE=1 asks for it, TMPDIR says where.
 #include <cstdlib>
 
-#include "inspector/dump/convert.h"
+#include "inspector/dump/convert/convert.h"
 #include "inspector/dump/format.h"
 #include "tests/inspector/dump/support.h"
 

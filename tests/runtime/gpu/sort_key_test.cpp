@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys of radix sorts against the comparator that they stand in for: all values of the narrow types, and those of the
 // wide ones where something changes.
-#include "runtime/device/cpu/sort_key.h"
+#include "runtime/device/cpu/rows/sort_key.h"
 
 #include <algorithm>
 #include <limits>

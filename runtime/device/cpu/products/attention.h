@@ -9,10 +9,10 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/device/cpu/folds.h"
 #include "runtime/device/cpu/math.h"
 #include "runtime/device/cpu/products/attention_problem.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/folds.h"
+#include "runtime/device/cpu/rows/rows.h"
 
 namespace parallax::runtime {
 

@@ -8,7 +8,7 @@
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/cpu/multiversion.h"
 #include "runtime/device/cpu/products/lane_sums.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 
 namespace parallax::runtime {
 namespace {

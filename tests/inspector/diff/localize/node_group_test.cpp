@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "inspector/diff/localize/node_judge.h"
-#include "inspector/dump/convert.h"
+#include "inspector/dump/convert/convert.h"
 #include "inspector/dump/tensor_files/npy.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"

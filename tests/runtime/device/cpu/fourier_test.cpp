@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fast transforms against the sum that defines them.
-#include "runtime/device/cpu/fourier.h"
+#include "runtime/device/cpu/rows/fourier.h"
 
 #include <cmath>
 #include <numeric>

@@ -10,7 +10,7 @@
 #include "runtime/device/cpu/buffer_pool.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/cpu/scatter.h"
 #include "tests/runtime/device/random_values.h"
 

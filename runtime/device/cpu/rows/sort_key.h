@@ -5,7 +5,7 @@
 
 #include <concepts>
 
-#include "runtime/device/cpu/number_order.h"
+#include "runtime/device/cpu/rows/number_order.h"
 #include "runtime/device/storage.h"
 
 namespace parallax::runtime::gpu {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks paths up among a model's values, whose ids are in execution order.
-#include "inspector/dump/execution_order.h"
+#include "inspector/dump/convert/execution_order.h"
 
 #include <algorithm>
 #include <limits>

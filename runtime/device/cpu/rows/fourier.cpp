@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stage of radix r splits groups of m * r elements into r groups of m. Loops run over the signals and over the groups
 // of earlier stages, so they are vector code from the first or second stage on.
-#include "runtime/device/cpu/fourier.h"
+#include "runtime/device/cpu/rows/fourier.h"
 
 #include <algorithm>
 #include <bit>

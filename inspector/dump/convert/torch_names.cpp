@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matching names of torch by the module scopes and the FX nodes of an exported graph's nodes.
-#include "inspector/dump/torch_names.h"
+#include "inspector/dump/convert/torch_names.h"
 
 #include <algorithm>
 #include <optional>

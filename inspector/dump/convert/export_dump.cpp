@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "inspector/base/input_files.h"
-#include "inspector/dump/captured_objects.h"
-#include "inspector/dump/convert.h"
+#include "inspector/dump/convert/captured_objects.h"
+#include "inspector/dump/convert/convert.h"
+#include "inspector/dump/convert/origin.h"
 #include "inspector/dump/dump_reader.h"
-#include "inspector/dump/origin.h"
 #include "inspector/dump/tensor_files/npy.h"
 #include "inspector/model/io/export.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model of Identity nodes over initializers: the names of its outputs are the containers.
-#include "inspector/dump/captured_objects.h"
+#include "inspector/dump/convert/captured_objects.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/dump/object_tree.h"
+#include "inspector/dump/convert/object_tree.h"
 #include "inspector/model/io/export.h"
 
 namespace parallax {

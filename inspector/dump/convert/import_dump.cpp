@@ -10,12 +10,12 @@
 
 #include "inspector/base/input_files.h"
 #include "inspector/base/mapped_file.h"
-#include "inspector/dump/captured_objects.h"
-#include "inspector/dump/convert.h"
+#include "inspector/dump/convert/captured_objects.h"
+#include "inspector/dump/convert/convert.h"
+#include "inspector/dump/convert/execution_order.h"
+#include "inspector/dump/convert/origin.h"
+#include "inspector/dump/convert/torch_names.h"
 #include "inspector/dump/dump_writer.h"
-#include "inspector/dump/execution_order.h"
-#include "inspector/dump/origin.h"
-#include "inspector/dump/torch_names.h"
 
 namespace parallax {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Import from and export to each kind of tensor file, with and without a model and a map.
-#include "inspector/dump/convert.h"
+#include "inspector/dump/convert/convert.h"
 
 #include "inspector/dump/tensor_files/npy.h"
 #include "inspector/model/io/export.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both directions, from two tables: how each kind of tree node is named, and what each kind of segment begins.
-#include "inspector/dump/object_tree.h"
+#include "inspector/dump/convert/object_tree.h"
 
 #include <algorithm>
 #include <array>

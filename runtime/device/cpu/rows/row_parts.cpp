@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Long parts are copied one by one, each by several threads; of short ones each thread takes whole rows.
-#include "runtime/device/cpu/row_parts.h"
+#include "runtime/device/cpu/rows/row_parts.h"
 
 #include <cstring>
 

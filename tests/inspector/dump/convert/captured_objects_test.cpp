@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captured objects: paths of modules and structures in a dump, and the model of constants they are exchanged through.
-#include "inspector/dump/captured_objects.h"
+#include "inspector/dump/convert/captured_objects.h"
 
 #include <nlohmann/json.hpp>
 
-#include "inspector/dump/convert.h"
+#include "inspector/dump/convert/convert.h"
 #include "inspector/model/io/export.h"
 #include "tests/inspector/dump/support.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names that torch's modules and nodes have lead to the values of an exported graph, and what does not is said.
-#include "inspector/dump/torch_names.h"
+#include "inspector/dump/convert/torch_names.h"
 
-#include "inspector/dump/convert.h"
+#include "inspector/dump/convert/convert.h"
 #include "inspector/dump/tensor_files/npy.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/link.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/device/cpu/number_order.h"
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/number_order.h"
+#include "runtime/device/cpu/rows/rows.h"
 
 namespace parallax::runtime {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One reader for each kind of origin, chosen by what the path is.
-#include "inspector/dump/origin.h"
+#include "inspector/dump/convert/origin.h"
 
 #include <algorithm>
 #include <array>

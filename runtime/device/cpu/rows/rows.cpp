@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts: where the rows of a tensor along one axis begin and the stride of their elements.
-#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/rows/rows.h"
 
 namespace parallax::runtime {
 
