@@ -20,14 +20,13 @@
 namespace parallax {
 namespace {
 
-using Json = nlohmann::json;
 using NameMap = std::map<std::string, std::string>;
 
 Result<NameMap> read_map(const std::string& path) {
   NameMap names;
   if (path.empty()) return names;
   const std::string text = PX_TRY(read_file(path));
-  const Json json = Json::parse(text, nullptr, false);
+  const auto json = nlohmann::json::parse(text, nullptr, false);
   const auto refused = [&path] {
     return usage_error("'" + path + "' is no JSON object of texts: {\"foreign name\": \"value path\"}");
   };
