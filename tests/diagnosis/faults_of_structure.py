@@ -27,19 +27,19 @@ def only_reader(model, graph, node):
     return found[0] if len(names) == 1 and len(found) == 1 else None
 
 
-def has_one_operand(place, node):
+def has_one_operand(target, node):
     """One value, and constants next to it."""
-    graph, _, enclosing = place
+    graph, _, enclosing = target
     here = (graph, node, enclosing)
     return node.op_type in ONE_OPERAND and array_of(here, node.input[0]) is None and all(array_of(here, name) is not None for name in node.input[1:])
 
 
 @kind
-def order_exchanged(model, place, rng):
+def order_exchanged(model, target, rng):
     """f(g(x)) becomes g(f(x)): an activation before its bias, a scale after its softmax."""
-    graph, node, _ = place
+    graph, node, _ = target
     reader = only_reader(model, graph, node)
-    if reader is None or not has_one_operand(place, node) or not has_one_operand(place, reader) or reader.input[0] != node.output[0]:
+    if reader is None or not has_one_operand(target, node) or not has_one_operand(target, reader) or reader.input[0] != node.output[0]:
         return None
     x, y, z = node.input[0], node.output[0], reader.output[0]
     reader.input[0], reader.output[0], node.input[0], node.output[0] = x, y, y, z
@@ -50,19 +50,19 @@ def order_exchanged(model, place, rng):
 
 
 @kind
-def scale_missing(model, place, rng):
-    graph, node, _ = place
-    held = [array_of(place, name) for name in node.input[1:]]
+def scale_missing(model, target, rng):
+    graph, node, _ = target
+    held = [array_of(target, name) for name in node.input[1:]]
     if node.op_type not in ("Mul", "Div") or held[0] is None or held[0].size != 1:
         return None
     return [node.name] if remove_node(graph, node) else None
 
 
 @kind
-def same_operand_twice(model, place, rng):
+def same_operand_twice(model, target, rng):
     """A residual sum that takes one of its operands for both."""
-    graph, node, enclosing = place
-    if enclosing or node.op_type not in ("Add", "Mul") or any(array_of(place, name) is not None for name in node.input) or node.input[0] == node.input[1]:
+    graph, node, enclosing = target
+    if enclosing or node.op_type not in ("Add", "Mul") or any(array_of(target, name) is not None for name in node.input) or node.input[0] == node.input[1]:
         return None
     makers = {name: other for other in graph.node for name in other.output}
     if not all(name in makers and makers[name].op_type in ("Add", "Mul", "MatMul", "BatchNormalization", "LeakyRelu", "Tanh", "Relu", "Sigmoid") for name in node.input):
@@ -73,12 +73,12 @@ def same_operand_twice(model, place, rng):
 
 
 @kind
-def weights_exchanged(model, place, rng):
+def weights_exchanged(model, target, rng):
     """Another layer's weight of the same shape is read."""
-    graph, node, _ = place
+    graph, node, _ = target
     for port, name in enumerate(node.input):
-        tensor = weight_of(place, name)
-        if tensor is None or array_of(place, name).dtype != np.float32 or array_of(place, name).size < 4:
+        tensor = weight_of(target, name)
+        if tensor is None or array_of(target, name).dtype != np.float32 or array_of(target, name).size < 4:
             continue
         others = [other.name for other in graph.initializer if other.name != name and list(other.dims) == list(tensor.dims) and other.data_type == tensor.data_type]
         if not others:
@@ -89,33 +89,33 @@ def weights_exchanged(model, place, rng):
 
 
 @kind
-def elements_exchanged(model, place, rng):
-    """Two numbers of a bias, a scale or a statistic, one in the other's place."""
-    held = [name for name in place[1].input if array_of(place, name) is not None and array_of(place, name).dtype.kind == "f" and array_of(place, name).ndim == 1 and array_of(place, name).size > 3]
+def elements_exchanged(model, target, rng):
+    """Two numbers of a bias, a scale or a statistic, exchanged."""
+    held = [name for name in target[1].input if array_of(target, name) is not None and array_of(target, name).dtype.kind == "f" and array_of(target, name).ndim == 1 and array_of(target, name).size > 3]
     if not held:
         return None
     name = held[rng.integers(len(held))]
-    array = array_of(place, name).copy()
+    array = array_of(target, name).copy()
     first, second = rng.choice(array.size, 2, replace=False)
     array[[first, second]] = array[[second, first]]
-    set_array(weight_of(place, name), array)
+    set_array(weight_of(target, name), array)
     return readers(model, name)
 
 
 @kind
-def kernel_flipped(model, place, rng):
+def kernel_flipped(model, target, rng):
     """A convolution for a correlation."""
-    if place[1].op_type not in ("Conv", "ConvTranspose"):
+    if target[1].op_type not in ("Conv", "ConvTranspose"):
         return None
-    tensor = weight_of(place, place[1].input[1])
-    set_array(tensor, array_of(place, tensor.name)[..., ::-1])
-    return [place[1].name]
+    tensor = weight_of(target, target[1].input[1])
+    set_array(tensor, array_of(target, tensor.name)[..., ::-1])
+    return [target[1].name]
 
 
 @kind
-def variance_unbiased(model, place, rng):
+def variance_unbiased(model, target, rng):
     """A mean of squares divided by n - 1."""
-    graph, node, _ = place
+    graph, node, _ = target
     makers = [other for other in graph.node if node.op_type == "ReduceMean" and node.input[0] in other.output]
     if not makers or makers[0].op_type not in ("Mul", "Pow"):
         return None
@@ -125,8 +125,8 @@ def variance_unbiased(model, place, rng):
 
 
 @kind
-def condition_inverted(model, place, rng):
-    graph, node, _ = place
+def condition_inverted(model, target, rng):
+    graph, node, _ = target
     if node.op_type not in ("If", "Where"):
         return None
     name = f"{node.output[0]}_not"
@@ -136,19 +136,19 @@ def condition_inverted(model, place, rng):
 
 
 @kind
-def compared_differently(model, place, rng):
+def compared_differently(model, target, rng):
     """At the bound itself, the other answer."""
     other = {"Less": "LessOrEqual", "Greater": "Less", "And": "Or"}
-    if place[1].op_type not in other:
+    if target[1].op_type not in other:
         return None
-    place[1].op_type = other[place[1].op_type]
-    return [place[1].name]
+    target[1].op_type = other[target[1].op_type]
+    return [target[1].name]
 
 
 @kind
-def body_reads_another(model, place, rng):
-    """In a body, a value of an earlier step in place of the right one."""
-    graph, node, enclosing = place
+def body_reads_another(model, target, rng):
+    """In a body, a value of an earlier step instead of the right one."""
+    graph, node, enclosing = target
     if not enclosing or node.op_type not in ("Add", "Mul", "Sub", "MatMul", "Tanh", "Div"):
         return None
     earlier = [name for other in list(graph.node)[:list(graph.node).index(node)] for name in other.output if other.op_type in ("Add", "Mul", "Tanh", "MatMul", "Sub", "Abs")]
@@ -162,9 +162,9 @@ def body_reads_another(model, place, rng):
 
 
 @kind
-def state_kept(model, place, rng):
+def state_kept(model, target, rng):
     """A Loop goes on with the state it came with."""
-    node = place[1]
+    node = target[1]
     if node.op_type != "Loop":
         return None
     body = attribute(node, "body")
@@ -178,9 +178,9 @@ def state_kept(model, place, rng):
 
 
 @kind
-def reduced_elsewhere(model, place, rng):
+def reduced_elsewhere(model, target, rng):
     """Another axis is summed or averaged over."""
-    node = place[1]
+    node = target[1]
     if not node.op_type.startswith("Reduce"):
         return None
     axes = attribute(node, "axes")
@@ -188,7 +188,7 @@ def reduced_elsewhere(model, place, rng):
         set_attribute(node, "axes", [axes[0] - 1 if axes[0] else 1, *axes[1:]])
         return [node.name]
     if len(node.input) > 1:
-        tensor = weight_of(place, node.input[1])
-        set_array(tensor, np.array([1 - int(array_of(place, tensor.name)[0])], np.int64))
+        tensor = weight_of(target, node.input[1])
+        set_array(tensor, np.array([1 - int(array_of(target, tensor.name)[0])], np.int64))
         return readers(model, tensor.name)
     return None

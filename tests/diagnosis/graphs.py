@@ -16,16 +16,16 @@ def all_graphs(graph):
             yield from all_graphs(body)
 
 
-def places(graph, enclosing=()):
+def targets(graph, enclosing=()):
     """(graph, node, enclosing graphs outermost first) of every node, bodies included."""
     for node in graph.node:
         yield graph, node, enclosing
         for body in bodies(node):
-            yield from places(body, enclosing + (graph,))
+            yield from targets(body, enclosing + (graph,))
 
 
-def weight_of(place, name):
-    graph, _, enclosing = place
+def weight_of(target, name):
+    graph, _, enclosing = target
     for scope in (graph, *reversed(enclosing)):
         for tensor in scope.initializer:
             if tensor.name == name:
@@ -33,8 +33,8 @@ def weight_of(place, name):
     return None
 
 
-def array_of(place, name):
-    tensor = weight_of(place, name)
+def array_of(target, name):
+    tensor = weight_of(target, name)
     return None if tensor is None else numpy_helper.to_array(tensor)
 
 

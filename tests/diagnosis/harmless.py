@@ -5,7 +5,7 @@ import copy
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from graphs import all_graphs, array_of, attribute, bodies, insert_after, places, readers, set_array, set_attribute, weight_of
+from graphs import all_graphs, array_of, attribute, bodies, insert_after, targets, readers, set_array, set_attribute, weight_of
 
 
 def rename(model, rng):
@@ -64,14 +64,14 @@ def reorder(model, rng):
 
 
 def add_identities(model, rng):
-    chosen = [place for place in places(model.graph) if len(place[1].output) == 1 and place[1].op_type in ("Add", "MatMul", "Relu", "Mul", "Conv", "Tanh")]
+    chosen = [target for target in targets(model.graph) if len(target[1].output) == 1 and target[1].op_type in ("Add", "MatMul", "Relu", "Mul", "Conv", "Tanh")]
     for number in rng.permutation(len(chosen))[:2]:
         graph, node, _ = chosen[number]
         insert_after(graph, node, node.output[0], "Identity", f"passed_on_{number}")
 
 
 def add_transposes(model, rng):
-    chosen = [place for place in places(model.graph) if place[1].op_type in ("Softmax", "MatMul", "Gemm")]
+    chosen = [target for target in targets(model.graph) if target[1].op_type in ("Softmax", "MatMul", "Gemm")]
     for number in rng.permutation(len(chosen))[:1]:
         graph, node, _ = chosen[number]
         rank = 2 if node.op_type == "Gemm" else None
@@ -90,12 +90,12 @@ def weights_as_nodes(model, rng):
 
 def transposed_weights(model, rng):
     """A weight is stored the other way round and transposed by a node, as exporters do that fold nothing."""
-    for place in list(places(model.graph)):
-        graph, node, _ = place
-        array = array_of(place, node.input[1]) if node.op_type == "MatMul" and len(node.input) == 2 else None
+    for target in list(targets(model.graph)):
+        graph, node, _ = target
+        array = array_of(target, node.input[1]) if node.op_type == "MatMul" and len(node.input) == 2 else None
         if array is None or array.ndim != 2 or len(readers(model, node.input[1])) != 1 or rng.random() < 0.5:
             continue
-        tensor = weight_of(place, node.input[1])
+        tensor = weight_of(target, node.input[1])
         set_array(tensor, array.T)
         transposed = helper.make_node("Transpose", [tensor.name], [f"{tensor.name}_transposed"], name=f"transpose_{tensor.name}", perm=[1, 0])
         node.input[1] = transposed.output[0]
@@ -118,21 +118,21 @@ def fold_normalization(model, rng):
         conv = next((other for other in graph.node if node.input[0] in other.output), None)
         if conv is None or conv.op_type != "Conv":
             continue
-        place = (graph, conv, ())
-        scale, shift, mean, variance = (array_of(place, name).astype(np.float64) for name in node.input[1:])
+        target = (graph, conv, ())
+        scale, shift, mean, variance = (array_of(target, name).astype(np.float64) for name in node.input[1:])
         factor = scale / np.sqrt(variance + attribute(node, "epsilon", 1e-5))
-        weight, bias = (array_of(place, name) for name in conv.input[1:3])
-        set_array(weight_of(place, conv.input[1]), (weight * factor[:, None, None, None]).astype(np.float32))
-        set_array(weight_of(place, conv.input[2]), ((bias - mean) * factor + shift).astype(np.float32))
+        weight, bias = (array_of(target, name) for name in conv.input[1:3])
+        set_array(weight_of(target, conv.input[1]), (weight * factor[:, None, None, None]).astype(np.float32))
+        set_array(weight_of(target, conv.input[2]), ((bias - mean) * factor + shift).astype(np.float32))
         conv.output[0] = node.output[0]
         graph.node.remove(node)
 
 
 def split_products(model, rng):
     """Products over K in two halves, added: another order of accumulation."""
-    for place in list(places(model.graph)):
-        graph, node, _ = place
-        array = array_of(place, node.input[1]) if node.op_type == "MatMul" else None
+    for target in list(targets(model.graph)):
+        graph, node, _ = target
+        array = array_of(target, node.input[1]) if node.op_type == "MatMul" else None
         if array is None or array.ndim != 2 or array.shape[0] < 4 or array.dtype != np.float32:
             continue
         middle, x, stem = array.shape[0] // 2, node.input[0], node.output[0]
@@ -154,11 +154,11 @@ def split_products(model, rng):
 
 def transpose_gemms(model, rng):
     """The weights of Gemm stored the other way round, and the attribute that says so."""
-    for place in list(places(model.graph)):
-        array = array_of(place, place[1].input[1]) if place[1].op_type == "Gemm" else None
-        if array is not None and len(readers(model, place[1].input[1])) == 1:
-            set_array(weight_of(place, place[1].input[1]), array.T)
-            set_attribute(place[1], "transB", 1 - attribute(place[1], "transB", 0))
+    for target in list(targets(model.graph)):
+        array = array_of(target, target[1].input[1]) if target[1].op_type == "Gemm" else None
+        if array is not None and len(readers(model, target[1].input[1])) == 1:
+            set_array(weight_of(target, target[1].input[1]), array.T)
+            set_attribute(target[1], "transB", 1 - attribute(target[1], "transB", 0))
 
 
 def replace(graph, node, new):
@@ -170,8 +170,8 @@ def replace(graph, node, new):
 
 def decompose(model, rng):
     """Softmax, Sigmoid, HardSwish, Gemm and ReduceMean by simpler operators."""
-    for place in list(places(model.graph)):
-        graph, node, _ = place
+    for target in list(targets(model.graph)):
+        graph, node, _ = target
         y, name = node.output[0] if node.output else "", node.name
         make = lambda op, inputs, output, **attributes: helper.make_node(op, inputs, [output], name=f"{name}_{output.rsplit('_', 1)[-1]}", **attributes)
         if node.op_type == "Softmax":

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 from onnx import helper, numpy_helper
 
-from graphs import array_of, attribute, bodies, places, set_attribute
+from graphs import array_of, attribute, bodies, targets, set_attribute
 from harmless import reads, replace
 
 FORMS = {}
@@ -36,17 +36,17 @@ class Rewriting:
         replace(self.graph, self.node, self.new)
 
 
-def is_float(place):
+def is_float(target):
     """The weights of a model in float32."""
-    return not any(tensor.data_type == 10 for graph in (place[0], *place[2]) for tensor in graph.initializer)
+    return not any(tensor.data_type == 10 for graph in (target[0], *target[2]) for tensor in graph.initializer)
 
 
 @form
 def plain_operators(model, rng):
     """Activations by arithmetic."""
-    for place in list(places(model.graph)):
-        graph, node, _ = place
-        if not node.output or not is_float(place) or rng.random() < 0.2:
+    for target in list(targets(model.graph)):
+        graph, node, _ = target
+        if not node.output or not is_float(target) or rng.random() < 0.2:
             continue
         w, x, f = Rewriting(graph, node), node.input[0] if node.input else "", np.float32
         if node.op_type == "Relu":
@@ -64,9 +64,9 @@ def plain_operators(model, rng):
             w.add("Div", w.held(f(1), "one"), x, last=True)
         elif node.op_type == "Sqrt":
             w.add("Pow", x, w.held(f(0.5), "half"), last=True)
-        elif node.op_type == "Sub" and array_of(place, node.input[1]) is None:
+        elif node.op_type == "Sub" and array_of(target, node.input[1]) is None:
             w.add("Add", x, w.add("Neg", node.input[1]), last=True)
-        elif node.op_type == "Pow" and array_of(place, node.input[1]) is not None and array_of(place, node.input[1]).size == 1 and float(array_of(place, node.input[1])) == 2:
+        elif node.op_type == "Pow" and array_of(target, node.input[1]) is not None and array_of(target, node.input[1]).size == 1 and float(array_of(target, node.input[1])) == 2:
             w.add("Mul", x, x, last=True)
         if w.new:
             w.put()
@@ -74,8 +74,8 @@ def plain_operators(model, rng):
 
 @form
 def means_by_sums(model, rng):
-    for place in list(places(model.graph)):
-        graph, node, _ = place
+    for target in list(targets(model.graph)):
+        graph, node, _ = target
         axes = attribute(node, "axes")
         widths = {"encoder": 16, "llama": 16, "positions": 16}
         if node.op_type != "ReduceMean" or axes != [-1] or model.graph.name not in widths:
@@ -91,7 +91,7 @@ def softmax_plain(model, rng):
     """Nothing subtracted, as long as nothing is masked by a large number."""
     if model.graph.name in ("llama", "positions", "encoder", "masked", "half"):
         return
-    for graph, node, _ in list(places(model.graph)):
+    for graph, node, _ in list(targets(model.graph)):
         if node.op_type == "Softmax":
             w = Rewriting(graph, node)
             grown = w.add("Exp", node.input[0])
@@ -103,10 +103,10 @@ def softmax_plain(model, rng):
 def products_as_einsum(model, rng):
     if model.graph.name not in ("llama", "positions", "encoder"):
         return
-    for place in list(places(model.graph)):
-        node = place[1]
+    for target in list(targets(model.graph)):
+        node = target[1]
         if node.op_type == "MatMul":
-            is_weight = array_of(place, node.input[1]) is not None
+            is_weight = array_of(target, node.input[1]) is not None
             node.op_type = "Einsum"
             set_attribute(node, "equation", "bij,jk->bik" if is_weight else "bhij,bhjk->bhik")
 
@@ -130,11 +130,11 @@ def scale_moved(model, rng):
 @form
 def convolutions_in_parts(model, rng):
     """Half of the output channels each."""
-    for place in list(places(model.graph)):
-        graph, node, _ = place
+    for target in list(targets(model.graph)):
+        graph, node, _ = target
         if node.op_type != "Conv" or attribute(node, "group", 1) != 1 or len(node.input) < 3:
             continue
-        weight, bias = (array_of(place, name) for name in node.input[1:3])
+        weight, bias = (array_of(target, name) for name in node.input[1:3])
         w, half, given = Rewriting(graph, node), weight.shape[0] // 2, {item.name: helper.get_attribute_value(item) for item in node.attribute}
         parts = [w.add("Conv", node.input[0], w.held(weight[part].copy(), f"weight{k}"), w.held(bias[part].copy(), f"bias{k}"), **given) for k, part in enumerate((slice(half), slice(half, None)))]
         w.add("Concat", *parts, axis=1, last=True)

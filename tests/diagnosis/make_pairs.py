@@ -12,7 +12,7 @@ import faults_of_structure
 import harmless
 import harmless_forms
 from base_models import BASE_MODELS
-from graphs import all_graphs, places
+from graphs import all_graphs, targets
 
 
 KINDS = {**faults.KINDS, **faults_of_structure.KINDS}
@@ -41,13 +41,13 @@ def in_body(model, names):
 
 
 def apply_fault(model, kind, rng):
-    """Changes the model at a place that suits; the names to be blamed, or None."""
-    found = list(places(model.graph))
+    """Changes the model at a target that suits; the names to be blamed, or None."""
+    found = list(targets(model.graph))
     for number in rng.permutation(len(found)):
         changed = copy.deepcopy(model)
-        place = list(places(changed.graph))[number]
+        target = list(targets(changed.graph))[number]
         before = changed.SerializeToString()
-        names = KINDS[kind](changed, place, rng)
+        names = KINDS[kind](changed, target, rng)
         if names and changed.SerializeToString() != before:
             model.CopyFrom(changed)
             return names

@@ -25,7 +25,7 @@ import words
 # The largest count of each measure and word that passes. A limit falls with its count and never rises.
 LIMITS: dict[str, int] = {
     "bare openings": 0,
-    "crowded folders": 7,
+    "crowded folders": 0,
     "long files": 38,
     "verdict writes": 0,
     "cpu dispatch": 2,
@@ -34,7 +34,7 @@ LIMITS: dict[str, int] = {
     "codes": 439,
     "byte_*, nibble_*": 2,
     "turn": 0,
-    "place": 566,
+    "place": 258,
     "site": 0,
     "image": 0,
     "outbox, parcel, told": 0,
