@@ -136,13 +136,13 @@ class _Flattener:
     def _cache(self, obj: Any, name: str) -> Tree:
         layers = []
         for index, layer in enumerate(obj.layers):
-            place = child_name(name, index)
+            path = child_name(name, index)
             others = {key: value for key, value in vars(layer).items() if key not in ("keys", "values")}
             layers.append({
                 "class": type(layer).__name__,
-                "keys": self.node(getattr(layer, "keys", None), f"{place}/key"),
-                "values": self.node(getattr(layer, "values", None), f"{place}/value"),
-                "fields": {key: self.node(value, child_name(place, key)) for key, value in others.items()},
+                "keys": self.node(getattr(layer, "keys", None), f"{path}/key"),
+                "values": self.node(getattr(layer, "values", None), f"{path}/value"),
+                "fields": {key: self.node(value, child_name(path, key)) for key, value in others.items()},
             })
         others = {key: value for key, value in vars(obj).items() if key != "layers"}
         fields = {key: self.node(value, child_name(name, key)) for key, value in others.items()}

@@ -31,7 +31,7 @@ _TORCH = str(Path(torch.__file__).parent)
 
 @dataclass(frozen=True)
 class ConversionCause:
-    """A place where the ONNX graph says something else than torch computes; ``text`` is the sentence about it.
+    """A location where the ONNX graph says something else than torch computes; ``text`` is the sentence about it.
 
     ``operator`` ("aten.softmax.int"), ``module`` and ``line`` ("model.py:13") are "" where nothing tells them.
     ``value``, ``node`` and ``op`` are the ONNX graph's, ``group`` names the nodes of an operator that was exported as
@@ -55,7 +55,7 @@ class ConversionCause:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Location:
     """The origin of a node of the exported program."""
 
     operator: str
@@ -85,51 +85,51 @@ class Words:
     def cause(self, cause: Mapping[str, Any]) -> ConversionCause:
         """Returns the cause with its sentence in torch's words."""
         source = cause.get("source") or {}
-        place = self._place(cause)
+        at = self._locate(cause)
         why = str(cause["why"]).partition("; judged as one group")[0]
-        place, said = self._said(cause, place, why)
+        at, said = self._said(cause, at, why)
         weights = self._other_weights(cause)
         return ConversionCause(
-            rank=int(cause["rank"]), operator=place.operator, module=place.module or str(source.get("module", "")),
-            line=place.line or str(source.get("line", "")), value=str(cause["path"]), node=str(cause["node"]),
+            rank=int(cause["rank"]), operator=at.operator, module=at.module or str(source.get("module", "")),
+            line=at.line or str(source.get("line", "")), value=str(cause["path"]), node=str(cause["node"]),
             op=str(cause["op"]), group=tuple(cause.get("group", ())), introduced=float(cause["introduced"]),
-            why=str(cause["why"]), text=f"{place}: {said}{weights}")
+            why=str(cause["why"]), text=f"{at}: {said}{weights}")
 
-    def _place(self, cause: Mapping[str, Any]) -> _Place:
+    def _locate(self, cause: Mapping[str, Any]) -> _Location:
         source = cause.get("source") or {}
         name = str(cause["path"])
         fx_name = self._fx_of.get(name)
-        known = _origin(self._fx[fx_name]) if fx_name is not None else _Place("", "", "")
+        known = _origin(self._fx[fx_name]) if fx_name is not None else _Location("", "", "")
         if name in self._constants and fx_name is not None and known.operator:
             return known  # a constant that an optimizer computed: the node that made it, not the one that reads it
-        return _Place(str(source.get("operator") or known.operator), str(source.get("module") or known.module),
+        return _Location(str(source.get("operator") or known.operator), str(source.get("module") or known.module),
                       str(source.get("line") or known.line))
 
-    def _said(self, cause: Mapping[str, Any], place: _Place, why: str) -> tuple[_Place, str]:
+    def _said(self, cause: Mapping[str, Any], at: _Location, why: str) -> tuple[_Location, str]:
         exported, value = self._exported(cause, why), str(cause["path"])
         if value in self._names.mismatched:
-            return place, (f"the ONNX graph gives '{value}' as output {self._names.outputs.index(value)}, where torch "
+            return at, (f"the ONNX graph gives '{value}' as output {self._names.outputs.index(value)}, where torch "
                            f"returns '{self._names.mismatched[value]}'")
         if (found := _OTHER_INPUT.search(why)) is not None:
             read, right = found.group(1), found.group(2)
             if right in self._fx and not self._names.paths(right):
                 return _origin(self._fx[right]), (f"missing from the ONNX graph: {exported} reads '{read}' where torch "
                                                   f"reads its result '{right}'")
-            return place, f"exported as {exported} of '{read}', torch computes it of '{right}'"
+            return at, f"exported as {exported} of '{read}', torch computes it of '{right}'"
         if (found := _BROKE_OFF.search(why)) is not None:
-            return place, f"exported as {exported}, which fails: {found.group(1)}"
+            return at, f"exported as {exported}, which fails: {found.group(1)}"
         if (found := _CONSTANT.search(why)) is not None:
-            return place, f"exported as another constant '{found.group(1)}': {_of_sides(found.group(2))}"
+            return at, f"exported as another constant '{found.group(1)}': {_of_sides(found.group(2))}"
         if (found := _EARLIER.search(why)) is not None:
-            return place, f"exported as {exported}, torch's result is '{found.group(1)}'"
+            return at, f"exported as {exported}, torch's result is '{found.group(1)}'"
         if (found := _UNCHANGED.search(why)) is not None:
-            return place, f"exported as {exported}, torch passes '{found.group(1)}' on unchanged"
+            return at, f"exported as {exported}, torch passes '{found.group(1)}' on unchanged"
         if (found := _MEMBER.search(why)) is not None:
             has = _HAS.search(why)
             instead = "" if has is None else f", which {has.group(1)} {has.group(2)}"
             said = _computes(_HAS.sub("", found.group(3)))
-            return place, f"exported as {exported}, {said} in its node '{found.group(1)}' ({found.group(2)}){instead}"
-        return place, f"exported as {exported}, {_computes(_HAS.sub('', why).removeprefix('its '))}"
+            return at, f"exported as {exported}, {said} in its node '{found.group(1)}' ({found.group(2)}){instead}"
+        return at, f"exported as {exported}, {_computes(_HAS.sub('', why).removeprefix('its '))}"
 
     def _exported(self, cause: Mapping[str, Any], why: str) -> str:
         """Returns the ONNX nodes in short: ``Softmax(axis=1)``, or ``4 nodes (Mul, Add, Softmax, MatMul)``."""
@@ -210,7 +210,7 @@ def _nodes_of(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
     return nodes
 
 
-def _origin(node: torch.fx.Node) -> _Place:
+def _origin(node: torch.fx.Node) -> _Location:
     """Returns operator, module and line of a node of the program."""
     operator = str(node.target) if node.op == "call_function" else ""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
@@ -218,7 +218,7 @@ def _origin(node: torch.fx.Node) -> _Place:
     frames = [found for found in _FRAME.findall(node.meta.get("stack_trace") or "")
               if "-packages/torch/" not in found[0] and not found[0].startswith("<")]
     line = re.split(r"[/\\]", frames[-1][0])[-1] + ":" + frames[-1][1] if frames else ""
-    return _Place(operator, module, line)
+    return _Location(operator, module, line)
 
 
 def _text_of(attribute: onnx.AttributeProto) -> str:

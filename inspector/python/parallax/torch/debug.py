@@ -149,10 +149,10 @@ class DebugEngine:
     def _divergence(self, fault: Literal["kernel", "conversion"], call: int, comparison: Comparison) -> Divergence:
         graph = self._graph
         sides = ("torch", self._options.executors[0]) if fault == "conversion" else self._options.executors
-        place = _place(graph.converted_model, comparison)
-        text = (f"call {call} of graph {graph.index} ({graph.kind}): {place} differs between {sides[0]} and {sides[1]}"
-                f"{place.why}. At fault is the {_FAULTS[fault].format(sides[1])}")
-        return Divergence(graph, call, fault, comparison, place.node, place.operator, place.module, place.line, text)
+        at = _locate(graph.converted_model, comparison)
+        text = (f"call {call} of graph {graph.index} ({graph.kind}): {at} differs between {sides[0]} and {sides[1]}"
+                f"{at.why}. At fault is the {_FAULTS[fault].format(sides[1])}")
+        return Divergence(graph, call, fault, comparison, at.node, at.operator, at.module, at.line, text)
 
     def _tell(self, divergence: Divergence, feeds: list[Any]) -> None:
         if self._options.dump is not None:
@@ -178,7 +178,7 @@ _FAULTS = {"kernel": "kernel of executor '{}'", "conversion": "conversion to ONN
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Location:
     """The node that a comparison names first, with its origin in torch."""
 
     node: str
@@ -194,16 +194,16 @@ class _Place:
         return f"node '{self.node}' ({self.op}){made}{where}{',' if made or where else ''}"
 
 
-def _place(model: Model, comparison: Comparison) -> _Place:
+def _locate(model: Model, comparison: Comparison) -> _Location:
     if comparison.causes:
         cause = comparison.causes[0]
         operator, module, line = _origin(model, cause)
-        return _Place(cause.node, cause.op, operator, module, line, f": {cause.why}" if cause.why else "")
+        return _Location(cause.node, cause.op, operator, module, line, f": {cause.why}" if cause.why else "")
     first = comparison.first_divergence
     node = "" if first is None or first.node is None else first.node
     worst = max(comparison.values, key=lambda value: value.severity or 0.0, default=None)
     why = "" if worst is None else f": value '{worst.path}' differs by {worst.severity or 0.0:.3g} times its limit"
-    return _Place(node, "" if first is None or first.op is None else first.op, "", "", "", why)
+    return _Location(node, "" if first is None or first.op is None else first.op, "", "", "", why)
 
 
 def _origin(model: Model, cause: Cause) -> tuple[str, str, str]:
