@@ -34,7 +34,7 @@ LIMITS: dict[str, int] = {
     "codes": 439,
     "byte_*, nibble_*": 2,
     "turn": 0,
-    "place": 258,
+    "place": 214,
     "site": 0,
     "image": 0,
     "outbox, parcel, told": 0,
