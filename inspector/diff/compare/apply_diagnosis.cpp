@@ -70,6 +70,12 @@ Comparison applied(const Diagnosis& diagnosis, Comparison comparison) {
   return comparison;
 }
 
+bool may_accept(const Comparison& comparison) {
+  return std::ranges::none_of(comparison.values, [](const ValueComparison& value) {
+    return value.verdict == Verdict::diverged && value.limit.from == LimitSource::user;
+  });
+}
+
 void accept_diverged(const Comparison& comparison, const Acceptance& acceptance, Diagnosis& diagnosis) {
   for (const ValueComparison& value : comparison.values) {
     if (value.verdict == Verdict::diverged) diagnosis.accepted_as_rounding.push_back({value.path, acceptance});

@@ -14,6 +14,9 @@ void apply(const Diagnosis& diagnosis, Comparison& comparison);
 // The comparison as `apply` leaves it, for a search that looks at the outcome of what it found.
 Comparison applied(const Diagnosis& diagnosis, Comparison comparison);
 
+// True where no value that diverged did so by a limit of the user: rounding never excuses that.
+bool may_accept(const Comparison& comparison);
+
 // Enters an acceptance into a diagnosis for every value that diverged.
 void accept_diverged(const Comparison& comparison, const Acceptance& acceptance, Diagnosis& diagnosis);
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/diff/localize/accumulated_rounding.h"
 #include "inspector/diff/localize/blame.h"
 #include "inspector/diff/localize/blame_roots.h"
@@ -56,8 +57,8 @@ class ExecutionBlame {
   Status run(Diagnosis& diagnosis) {
     add_what_was_given();
     PX_TRY(finder_.run());
-    const bool is_auto = !request_.policy.tolerance.has_value() && request_.policy.rules.empty();
-    const bool may_be_rounding = causes_.empty() && is_auto && run_one_model(request_) && !finder_.found_roots();
+    const bool may_be_rounding =
+        causes_.empty() && may_accept(comparison_) && run_one_model(request_) && !finder_.found_roots();
     if (may_be_rounding) PX_TRY(finder_.judge_both_sides());
     const std::vector<Root> roots = finder_.take_roots();
     for (size_t index = 0; index < std::min(roots.size(), thresholds::kMostCauses); ++index) {

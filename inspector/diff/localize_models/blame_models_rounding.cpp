@@ -176,8 +176,7 @@ Status judge_same_models(const BlameRequest& request, const ModelSide& a, const 
     return {};
   }
   const std::string& unjudged = side_a.unjudged().empty() ? side_b.unjudged() : side_a.unjudged();
-  const bool is_auto = !request.policy.tolerance.has_value() && request.policy.rules.empty();
-  if (!unjudged.empty() || !is_auto) {
+  if (!unjudged.empty() || !may_accept(comparison)) {
     causes.push_back(first_divergence(comparison, unjudged));
     return {};
   }

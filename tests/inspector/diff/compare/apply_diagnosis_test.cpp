@@ -57,6 +57,15 @@ TEST(ApplyDiagnosis, AcceptedValueKeepsLimitAndSeverity) {
   }
 }
 
+// A rule of the user for one value leaves the others to be judged as before.
+TEST(ApplyDiagnosis, RoundingExcusesNoLimitOfTheUser) {
+  for (const size_t of_user : {size_t{0}, size_t{1}}) {
+    Comparison comparison = of_two(8);
+    comparison.values[of_user].limit.from = LimitSource::user;
+    EXPECT_EQ(may_accept(comparison), of_user == 0);
+  }
+}
+
 TEST(ApplyDiagnosis, OnlyWhatDivergedIsAccepted) {
   Diagnosis diagnosis;
   diagnosis.accepted_as_rounding = {{"x", {"near tie", "scores differ by 1 ULP"}}};
