@@ -21,12 +21,12 @@ using Context = ChainContext;
 
 // ---- Activations: operators of ai.onnx, with the parameters they take, in order ----
 
-struct NamedActivation {
+struct InnerActivation {
   std::string_view name;
   int64_t version;
   std::array<const char*, 2> parameters = {};
 };
-constexpr NamedActivation kActivations[] = {
+constexpr InnerActivation kInnerActivations[] = {
     {"Celu", 12, {"alpha"}},
     {"Clip", 6, {"min", "max"}},
     {"Elu", 6, {"alpha"}},
@@ -47,12 +47,12 @@ constexpr NamedActivation kActivations[] = {
 };
 
 // The operator named by 'activation'; null: none.
-Result<const NamedActivation*> named_activation(const OpCall& op) {
+Result<const InnerActivation*> named_activation(const OpCall& op) {
   const std::string name = op.find_text("activation").value_or("");
-  if (name.empty()) return static_cast<const NamedActivation*>(nullptr);
-  const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations),
-                                   [&](const NamedActivation& each) { return each.name == name; });
-  if (found == std::end(kActivations))
+  if (name.empty()) return static_cast<const InnerActivation*>(nullptr);
+  const auto* found = std::find_if(std::begin(kInnerActivations), std::end(kInnerActivations),
+                                   [&](const InnerActivation& each) { return each.name == name; });
+  if (found == std::end(kInnerActivations))
     return wrong_attribute("activation", name,
                            "be the name of an elementwise activation, Softmax, LogSoftmax or Hardmax");
   return found;
@@ -60,7 +60,7 @@ Result<const NamedActivation*> named_activation(const OpCall& op) {
 
 // Parameters are one list for convolutions, attributes of their own for products.
 Result<Tensor> activated_conv(Context& op, const Tensor& y) {
-  const NamedActivation* activation = PX_TRY(named_activation(op));
+  const InnerActivation* activation = PX_TRY(named_activation(op));
   if (activation == nullptr) return y;
   InnerOp inner{activation->name, activation->version};
   const auto values = op.find_reals("activation_params").value_or(std::vector<float>{});
@@ -79,7 +79,7 @@ Result<Tensor> activated_conv(Context& op, const Tensor& y) {
 }
 
 Result<Tensor> activated_product(Context& op, const Tensor& y) {
-  const NamedActivation* activation = PX_TRY(named_activation(op));
+  const InnerActivation* activation = PX_TRY(named_activation(op));
   if (activation == nullptr) return y;
   InnerOp inner{activation->name, activation->version};
   for (const char* name : activation->parameters) {

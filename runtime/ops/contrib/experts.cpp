@@ -202,15 +202,16 @@ struct Experts {
 };
 
 Result<Gate> read_gate(const OpCall& op) {
-  constexpr std::pair<std::string_view, ExpertActivation> kActivations[] = {{"identity", ExpertActivation::identity},
-                                                                            {"relu", ExpertActivation::relu},
-                                                                            {"gelu", ExpertActivation::gelu},
-                                                                            {"silu", ExpertActivation::silu},
-                                                                            {"swiglu", ExpertActivation::swiglu}};
+  constexpr std::pair<std::string_view, ExpertActivation> kExpertActivations[] = {
+      {"identity", ExpertActivation::identity},
+      {"relu", ExpertActivation::relu},
+      {"gelu", ExpertActivation::gelu},
+      {"silu", ExpertActivation::silu},
+      {"swiglu", ExpertActivation::swiglu}};
   const std::string name = op.text("activation_type");
-  const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations),
+  const auto* found = std::find_if(std::begin(kExpertActivations), std::end(kExpertActivations),
                                    [&](const auto& each) { return each.first == name; });
-  if (found == std::end(kActivations))
+  if (found == std::end(kExpertActivations))
     return wrong_attribute("activation_type", name, "be identity, relu, gelu, silu or swiglu");
   Gate gate;
   gate.activation = found->second;
