@@ -10,7 +10,6 @@
 #include "reference/ops/quantized.h"
 
 namespace parallax::reference {
-namespace {
 
 std::pair<int64_t, int64_t> integer_limits(DType dtype) {
   const int bits = bits_of(dtype);
@@ -32,6 +31,8 @@ int64_t quantize_number(double scaled, int64_t zero_point, DType dtype) {
   const double sum = round_half_even(scaled) + static_cast<double>(zero_point);
   return static_cast<int64_t>(std::clamp(sum, static_cast<double>(low), static_cast<double>(high)));
 }
+
+namespace {
 
 // Which element of the scale belongs to element i of x: one for all, one for each slice of `axis`, or (since 21) one
 // for each block of `block_size` along `axis`.

@@ -107,7 +107,7 @@ void kill_often(const std::string& parent) {
   const std::string path = folder / "killed.plx";
   const std::string repaired = folder / "repaired.plx";
   uint64_t values = 0;
-  for (uint64_t seed = 0; seed < kills && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < kills && !::testing::Test::HasFailure(); ++seed) {
     const uint64_t reported = kill_child(start_child(path, seed), 1 + std::mt19937_64(seed)() % 60);
     ASSERT_GT(reported, 0U);
     values += reported;
@@ -120,8 +120,8 @@ void kill_often(const std::string& parent) {
     ASSERT_OK(problems);
     EXPECT_TRUE(problems->empty());
   }
-  testing::Test::RecordProperty("kills", static_cast<int>(kills));
-  testing::Test::RecordProperty("values", static_cast<int>(values));
+  ::testing::Test::RecordProperty("kills", static_cast<int>(kills));
+  ::testing::Test::RecordProperty("values", static_cast<int>(values));
   std::printf("%llu kills, %llu values announced and found\n", static_cast<unsigned long long>(kills),
               static_cast<unsigned long long>(values));
 }

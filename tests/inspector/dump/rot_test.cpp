@@ -28,7 +28,7 @@ const std::vector<std::pair<std::string, Value>>& values() {
   return list;
 }
 
-class Rot : public testing::Test {
+class Rot : public ::testing::Test {
  protected:
   void SetUp() override {
     auto writer = DumpWriter::create(path_, {}).take();
@@ -196,7 +196,9 @@ TEST_F(Rot, SpaceThatItsWriterCutsOffIsNotRead) {
   for (const bool has_writer : {true, false}) {
     write_contents(damaged_, original_.substr(0, committed) + std::string(size_t{1} << 20, '\0'));
     const int writer = ::open(damaged_.c_str(), O_RDWR);
-    if (has_writer) ASSERT_EQ(::flock(writer, LOCK_EX), 0);
+    if (has_writer) {
+      ASSERT_EQ(::flock(writer, LOCK_EX), 0);
+    }
     const auto file = MappedFile::open(damaged_).take();
     EXPECT_EQ(file->is_being_written(), has_writer);
     std::filesystem::resize_file(damaged_, committed);

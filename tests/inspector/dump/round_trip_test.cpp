@@ -15,7 +15,7 @@
 namespace parallax::test {
 namespace {
 
-class RoundTrip : public testing::Test {
+class RoundTrip : public ::testing::Test {
  protected:
   std::unique_ptr<DumpWriter> create(const DumpWriterOptions& options = {}) {
     auto writer = DumpWriter::create(path_, options);

@@ -23,7 +23,7 @@ constexpr const char* kOutputTree =
     R"({"kind":"record","class":"m:Out","keys":["logits","states"],"items":[{"kind":"tensor","name":"out/logits"},)"
     R"({"kind":"list","items":[]}]})";
 
-class CapturedObjectsTest : public testing::Test {
+class CapturedObjectsTest : public ::testing::Test {
  protected:
   void write(const std::string& file, bool finished = true) {
     auto recorder = TensorRecorder::create(file, {}).take();

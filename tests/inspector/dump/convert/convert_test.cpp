@@ -38,7 +38,7 @@ Model add_model() {
   return model;
 }
 
-class Convert : public testing::Test {
+class Convert : public ::testing::Test {
  protected:
   // A dump with an input, a weight, an output, values in frames, a sequence and a bfloat16 tensor.
   std::string make_dump() {
