@@ -104,9 +104,9 @@ std::string see_help(const CLI::App& app) {
                              : fmt::format(" (see parallax {} --help)", verbs_given.front()->get_name());
 }
 
-bool wants_json = false;
+bool prints_json = false;
 
-void report_exhaustion(const Error& error) { report_error(error, wants_json); }
+void report_exhaustion(const Error& error) { report_error(error, prints_json); }
 
 // A write beyond the limit of a file's size fails as one on a full disk does, in place of a signal.
 void let_large_files_fail() { ::signal(SIGXFSZ, SIG_IGN); }
@@ -133,7 +133,7 @@ int run(std::vector<std::string> arguments) {
   Program program;
   declare(program);
   keep_command(arguments);
-  const bool json = wants_json = asks_for_json(arguments);
+  const bool json = prints_json = asks_for_json(arguments);
   if (const auto problem = lacks_verb(arguments)) return report_error(usage_error(*problem), json);
   if (const auto name = cut_off_option(arguments)) return report_error(refuse_empty(*name), json);
   try {
