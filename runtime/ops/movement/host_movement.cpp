@@ -11,12 +11,12 @@ namespace parallax::runtime {
 namespace {
 
 // The rows of a tensor of that shape along `axis`.
-struct ByteRows {
+struct RowsInBytes {
   int64_t rows = 1;
   int64_t step_bytes = 1;  // of one index along the axis
 };
 
-ByteRows byte_rows(const Shape& shape, int64_t axis, bool channels_last, int64_t bytes_per_element) {
+RowsInBytes rows_in_bytes(const Shape& shape, int64_t axis, bool channels_last, int64_t bytes_per_element) {
   const Ints dims = channels_last ? with_channels_last(Ints(shape)) : Ints(shape);
   int64_t at = axis;
   if (channels_last && axis == 1) at = dims.size() - 1;
@@ -44,7 +44,7 @@ bool are_mostly_channels_last(const OpContext<Cpu>& op) {
 Status join_inputs(OpContext<Cpu>& op, int64_t axis, const Shape& shape) {
   const bool channels_last = are_mostly_channels_last(op);
   const DType dtype = op.input(0).dtype();
-  const ByteRows along = byte_rows(shape, axis, channels_last, element_bytes(dtype));
+  const RowsInBytes along = rows_in_bytes(shape, axis, channels_last, element_bytes(dtype));
   std::vector<Tensor> parts;
   std::vector<SourcePart> sources;
   for (int64_t i = 0; i < op.input_count(); ++i) {
@@ -61,7 +61,7 @@ Status join_inputs(OpContext<Cpu>& op, int64_t axis, const Shape& shape) {
 Status split_input(OpContext<Cpu>& op, int64_t axis, const Ints& sizes) {
   const Tensor& x = op.input(0);
   const bool channels_last = is_channels_last(x);
-  const ByteRows along = byte_rows(x.shape(), axis, channels_last, element_bytes(x.dtype()));
+  const RowsInBytes along = rows_in_bytes(x.shape(), axis, channels_last, element_bytes(x.dtype()));
   std::vector<TargetPart> targets;
   for (int64_t i = 0; i < sizes.size(); ++i) {
     Ints dims(x.shape());

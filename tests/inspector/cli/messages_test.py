@@ -276,7 +276,7 @@ class Messages(ProgramTest):
                 'ir_version: 8 opset_import { version: 17 } graph { name: "g" output { name: "y" type { tensor_type { elem_type: 1 } } } '
                 + constants + f"initializer {{ name: 'k' data_type: 7 int64_data: {known} }} "
                 + node(op, "k one", "i", 'name: "scale"') + node("Add", "i one", "j") + node("Gather", "table j", "y") + " }")
-        failure = "out of range for a dimension of 3; the two sides had parted before, first at "
+        failure = "it must be in [-3, 3), the axis has 3 elements; the two sides had parted before, first at "
         for models, maker in (("right.textproto --against wrong.textproto", "Mul"), ("wrong.textproto --against right.textproto", "Add")):
             ended = self.passed(f"run {models}", code=4)
             self.assertIn(f"{failure}'i' (made by {maker} 'scale')", ended.stderr)

@@ -156,7 +156,8 @@ class Outputs(ProgramTest):
         self.refused(*line, naming=("mine/test_data_set_0", "--force"))
         self.passes(*line, "--force")
         self.passes(*line)
-        self.refused("reduce", "cnn/model.onnx", "--check", "false {model}", "-o", "cnn/test_data_set_0", naming=("--force",))
+        shutil.copytree(self.folder / "cnn", self.folder / "other")
+        self.refused("reduce", "cnn/model.onnx", "--check", "false {model}", "-o", "other", naming=("other/", "--force"))
 
     def test_force_without_an_output(self):
         for line in ("run m.textproto", "diff a.plx b.plx", "rewrite --list"):
