@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // repair_dump: copies what is intact into a fresh file, with ids kept, so that references still hold.
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <unordered_map>
 
@@ -110,6 +111,9 @@ class Repairer {
 }  // namespace
 
 Result<RepairReport> repair_dump(const std::string& path, const std::string& target) {
+  std::error_code unknown;
+  if (std::filesystem::equivalent(path, target, unknown))
+    return usage_error("'" + target + "' cannot be repaired onto itself; name another file with -o");
   const auto file = PX_TRY(dump::open_dump_file(path));
   const auto log = PX_TRY(dump::RecordLog::create(target, {}));
   return Repairer(*file, *log).run();

@@ -67,7 +67,7 @@ Result<std::unique_ptr<DumpWriter>> make_dump(const RunRequest& request, const s
 
 Status make_folder(const std::string& folder) {
   std::error_code error;
-  PX_TRY(admit_output_folder(folder));
+  PX_TRY(admit_output(folder));  // its files are checked one by one: it may hold the model
   stop_where_ending();
   fs::create_directories(folder, error);
   if (error) return io_error(fmt::format("cannot create folder '{}': {}", folder, error.message()));

@@ -107,12 +107,12 @@ MUTATIONS = [
     ("LSTM", "nn/recurrent.cpp", "add_peephole(peephole(«1»), cell, o);", "2"),
     ("LSTM", "nn/recurrent.cpp", "plan_.activate(functions_[0], gates.first(«3 * i.size()»));", "2 * i.size()"),
     # resampling, regions
-    ("Resize", "image/resize.cpp", "if (options.coordinates == \"half_pixel\") return (x + 0.5) / axis.scale - «0.5»;", "0.0"),
-    ("Upsample", "image/resize.cpp", "options.nearest = «\"floor\"»;", "\"ceil\""),
-    ("GridSample", "image/sampling.cpp", "const double given = grid_[index * spatial_ + «spatial_ - 1 - axis»];", "axis"),
-    ("AffineGrid", "image/sampling.cpp", "2 * at / (length - 1) - 1) : («2 * at + 1») / length - 1;", "2 * at"),
-    ("RoiAlign", "image/regions.cpp", "const double offset = half_pixel ? «0.5» : 0.0;", "0.0"),
-    ("NonMaxSuppression", "image/regions.cpp", "return shared / («a.area() + b.area() - shared»);", "a.area()"),
+    ("Resize", "spatial/resize.cpp", "if (options.coordinates == \"half_pixel\") return (x + 0.5) / axis.scale - «0.5»;", "0.0"),
+    ("Upsample", "spatial/resize.cpp", "options.nearest = «\"floor\"»;", "\"ceil\""),
+    ("GridSample", "spatial/sampling.cpp", "const double given = grid_[index * spatial_ + «spatial_ - 1 - axis»];", "axis"),
+    ("AffineGrid", "spatial/sampling.cpp", "2 * at / (length - 1) - 1) : («2 * at + 1») / length - 1;", "2 * at"),
+    ("RoiAlign", "spatial/regions.cpp", "const double offset = half_pixel ? «0.5» : 0.0;", "0.0"),
+    ("NonMaxSuppression", "spatial/regions.cpp", "return shared / («a.area() + b.area() - shared»);", "a.area()"),
     # losses and optimizers
     ("NegativeLogLikelihoodLoss", "nn/loss.cpp", "if (reduction == \"mean\") sum /= «weight_sum»;", "static_cast<double>(losses.size())"),
     ("SoftmaxCrossEntropyLoss", "nn/loss.cpp", "scores[base + k * inner] - highest - «std::log(sum)»;", "sum"),
@@ -124,7 +124,7 @@ MUTATIONS = [
     ("Attention", "nn/attention.cpp", "const int64_t shared = «head / (queries.heads / keys.heads)»;", "head % keys.heads"),
     ("RotaryEmbedding", "nn/attention.cpp", "results[static_cast<size_t>(second)] = «sine * x[first] + cosine * x[second]»;", "sine * x[first] - cosine * x[second]"),
     # state, columns, gates
-    ("CenterCropPad", "image/blocks.cpp", "dim > wanted ? «(dim - wanted) / 2» :", "(dim - wanted + 1) / 2"),
+    ("CenterCropPad", "spatial/blocks.cpp", "dim > wanted ? «(dim - wanted) / 2» :", "(dim - wanted + 1) / 2"),
     ("DeformConv", "nn/deform_conv.cpp", "panel[static_cast<size_t>((channel * kernel + element) * width + column)] = «mask * sum»;", "sum"),
     ("LinearAttention", "nn/linear_attention.cpp", "+= beta * key[row] * («value[column] - answer»);", "value[column]"),
     ("CausalConvWithState", "nn/linear_attention.cpp", "double sum = «bias[static_cast<size_t>(channel)]»;", "0.0"),

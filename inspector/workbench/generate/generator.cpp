@@ -195,7 +195,7 @@ Result<Dumps> Generator::Impl::make_dumps(const GenerationRequest& request, cons
   if (request.capture == CaptureLevel::none)
     return usage_error("--dump keeps values, and --capture none keeps none: leave one of the two out");
   std::error_code error;
-  PX_TRY(admit_output_folder(request.dump_directory));
+  PX_TRY(admit_output(request.dump_directory));
   stop_where_ending();
   std::filesystem::create_directories(request.dump_directory, error);
   if (error) return io_error(fmt::format("cannot create folder '{}': {}", request.dump_directory, error.message()));

@@ -55,15 +55,17 @@ class Outputs(ProgramTest):
         return ended
 
     def test_a_folder_that_holds_the_model(self):
-        for verb in ("extract model.onnx --to add", "reduce model.onnx --with reference,cpu", "run model.onnx --dump ."):
-            more = [] if "--dump" in verb else ["-o", "."]
+        for verb in ("extract model.onnx --to add", "reduce model.onnx --with reference,cpu"):
             for force in ([], ["--force"]):
-                self.refused(*verb.split(), *more, *force, cwd="cnn", naming=("'.'", "model.onnx"))
+                self.refused(*verb.split(), "-o", ".", *force, cwd="cnn", naming=("'.'", "model.onnx"))
         for spelled in (".", "./", "cnn/..", "cnn", "cnn/test_data_set_0/.."):
             self.refused("extract", "cnn/model.onnx", "--to", "add", "-o", spelled, naming=("cnn/model.onnx",))
         (self.folder / "link").symlink_to("cnn")
         self.refused("extract", "cnn/model.onnx", "--to", "add", "-o", "link")
         self.refused("extract", "link/model.onnx", "--to", "add", "-o", "cnn")
+
+    def test_dumps_may_be_next_to_the_model(self):
+        self.passes("run", "cnn/model.onnx", "--with", "cpu", "--dump", "cnn")
 
     def test_a_folder_that_is_read(self):
         data = "cnn/test_data_set_0"

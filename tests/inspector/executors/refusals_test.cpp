@@ -54,15 +54,15 @@ const Refused kRefused[] = {
      ErrorCode::unsupported, "activation 'Foo'"},
     {"LrnSize", 13,
      "node { op_type: 'LRN' name: 'n' input: 'image' output: 'y' attribute { name: 'size' i: 0 type: INT } }",
-     ErrorCode::execution, "must be positive"},
+     ErrorCode::execution, "it must be 1 or more"},
     {"NegativePad", 12,
      "node { op_type: 'MaxPool' name: 'n' input: 'image' output: 'y' "
      "attribute { name: 'kernel_shape' ints: 2 ints: 2 type: INTS } "
      "attribute { name: 'pads' ints: -1 ints: 0 ints: 0 ints: 0 type: INTS } }",
-     ErrorCode::execution, "holds -1"},
+     ErrorCode::execution, "is -1; it must be in [0"},
     {"SoftmaxAxis", 11,
      "node { op_type: 'Softmax' name: 'n' input: 'w' output: 'y' attribute { name: 'axis' i: 3 type: INT } }",
-     ErrorCode::execution, "axis 3"},
+     ErrorCode::execution, "the axis is 3; it must be in [-3, 3)"},
 };
 
 const char* const kExecutors[] = {"reference", "cpu", "cuda"};
