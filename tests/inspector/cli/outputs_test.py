@@ -97,7 +97,9 @@ class Outputs(ProgramTest):
                 self.passes(*line.split())
             else:
                 self.refused(*line.split(), "--force")
-        self.refused("run", "m.textproto", "--with", "cpu", "--baseline", a, "--dump", "out", "--force", naming=(a,))
+        self.passes("run", "m.textproto", "--with", "cpu", "--dump", "out")
+        self.refused("run", "m.textproto", "--with", "cpu", "--baseline", "out/cpu.plx", "--dump", "out", "--force",
+                     naming=("out/cpu.plx",))
 
     def external_model(self):
         """orig.onnx, whose weights are in model.onnx.data: a model that was renamed."""
