@@ -290,10 +290,11 @@ Status admit_output_folder(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return {};
   const Identity folder = input_files::identity_of(info);
-  for (const auto& [identity, input] : inputs) {
+  for (const auto& each : inputs) {
+    const Input& input = each.second;
     for (const std::string& name : {input.absolute, input.resolved}) {
-      const auto found =
-          input_files::find_upwards(name, [&](const Identity& above) { return above == folder && above != identity; });
+      const auto found = input_files::find_upwards(
+          name, [&](const Identity& above) { return above == folder && above != each.first; });
       if (!found.has_value()) continue;
       return usage_error(
           fmt::format("'{}' holds '{}', which is read; a folder that is written must hold no input. "

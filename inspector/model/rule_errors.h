@@ -73,8 +73,13 @@ std::string input_name(const Op& op, Index index) {
 template <class Op, class Index, class... Args>
 Error wrong_input(const Op& op, Index index, fmt::format_string<Args...> rule, Args&&... args) {
   bool has_own_type = true;
-  if constexpr (requires { op.carries_double(); }) has_own_type = !op.carries_double();
-  const Value* value = op.has_input(index) ? &op.value(index) : nullptr;
+  const Value* value = nullptr;
+  if constexpr (requires { op.carries_double(); }) {  // the reference's, which counts inputs by size_t
+    has_own_type = !op.carries_double();
+    if (op.has_input(static_cast<size_t>(index))) value = &op.value(static_cast<size_t>(index));
+  } else if (op.has_input(static_cast<int64_t>(index))) {
+    value = &op.value(static_cast<int64_t>(index));
+  }
   return broken_rule(input_seen(op.node(), static_cast<size_t>(index), value, has_own_type),
                      fmt::format(rule, std::forward<Args>(args)...));
 }
