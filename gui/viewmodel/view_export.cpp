@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/render/graph_labels.h"
+#include "inspector/base/shown_text.h"
 #include "inspector/render/markup.h"
 
 namespace parallax {

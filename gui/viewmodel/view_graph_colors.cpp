@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "gui/viewmodel/view_graph.h"
+#include "inspector/base/shown_text.h"
 #include "inspector/render/compact_numbers.h"
-#include "inspector/render/graph_labels.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {

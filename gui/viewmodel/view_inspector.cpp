@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/compact_numbers.h"
 #include "inspector/render/graph_labels.h"

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/diff/metrics/metrics.h"
 #include "inspector/render/compact_numbers.h"
-#include "inspector/render/graph_labels.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax {

@@ -306,7 +306,6 @@ Status admit_output_folder(const std::string& path) {
 }
 
 void mark_as_written(int descriptor) {
-  input_files::note_written(descriptor);
   struct stat info {};
   if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) return;
   const std::string mark = mark_of(info);

@@ -12,7 +12,7 @@ namespace input_files {
 
 // A command: what is read while it is alive stays an input until its end. Outside of one, what is mapped is an input as
 // long as it is mapped. `may_replace` (--force): files that Parallax did not write may be replaced by the thread that
-// made the scope; without a scope nobody is asked.
+// made the scope; without a scope every file may be replaced.
 class Scope {
  public:
   explicit Scope(bool may_replace = false);

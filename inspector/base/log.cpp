@@ -2,10 +2,10 @@
 // The log functions over spdlog's stderr sink, plain text without time stamps.
 #include "inspector/base/log.h"
 
-#include <string>
-
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include "inspector/base/shown_text.h"
 
 namespace parallax {
 namespace {
@@ -18,16 +18,6 @@ spdlog::logger& logger() {
     return made;
   }();
   return instance;
-}
-
-// Names in messages come from files: none of them steers a terminal, or makes a message look like two.
-std::string on_one_line(std::string_view message) {
-  std::string line(message);
-  for (char& character : line) {
-    const auto byte = static_cast<unsigned char>(character);
-    if (byte < 0x20 || byte == 0x7F) character = character == '\n' || character == '\t' ? ' ' : '?';
-  }
-  return line;
 }
 
 }  // namespace
@@ -45,8 +35,9 @@ void set_log_level(LogLevel level) {
   }
 }
 
-void log_warning(std::string_view message) { logger().warn("warning: {}", on_one_line(message)); }
-void log_info(std::string_view message) { logger().info("{}", on_one_line(message)); }
-void log_debug(std::string_view message) { logger().debug("{}", on_one_line(message)); }
+// Names in messages come from files: none of them steers a terminal, or makes a message look like two.
+void log_warning(std::string_view message) { logger().warn("warning: {}", without_control_characters(message)); }
+void log_info(std::string_view message) { logger().info("{}", without_control_characters(message)); }
+void log_debug(std::string_view message) { logger().debug("{}", without_control_characters(message)); }
 
 }  // namespace parallax

@@ -104,7 +104,7 @@ Status OutputFile::write(std::string_view contents) {
   return {};
 }
 
-// A name is given at once where nobody has it; else a temporary one, which then replaces the other.
+// The file gets its name at once where no other file has it; else a temporary name, which then replaces the other.
 Status OutputFile::give_name() {
   const std::string own = fmt::format("/proc/self/fd/{}", descriptor_);
   if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, target_.c_str(), AT_SYMLINK_FOLLOW) == 0) {

@@ -13,7 +13,7 @@ namespace parallax {
 
 class OutputFile {
  public:
-  // Opens a file without a name (or, where the file system has none, of a name that nobody foresees) in the folder of
+  // Opens a file without a name (or, where the file system has none, of an unpredictable name) in the folder of
   // `path`, with the permissions of the file that it will replace, else those of the umask. A symbolic link is
   // followed; what is no regular file (a device, a pipe) is written to as it stands. Errors: usage (admit_output), io.
   static Result<std::unique_ptr<OutputFile>> create(const std::string& path);

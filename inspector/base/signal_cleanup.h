@@ -17,7 +17,7 @@ class TemporaryPath {
  public:
   // A path for a file that is about to be created.
   explicit TemporaryPath(std::string path);
-  // A folder that only this user can enter, of that name and an end that nobody foresees: for temporary files, or next
+  // A folder that only this user can enter, of that name with an unpredictable suffix: for temporary files, or next
   // to a result where the name is an absolute path. Errors: io.
   static Result<std::unique_ptr<TemporaryPath>> make_folder(std::string_view name);
   ~TemporaryPath();

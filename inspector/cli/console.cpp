@@ -20,11 +20,6 @@ namespace parallax::cli {
 
 namespace {
 
-bool is_control(char character) {
-  const auto byte = static_cast<unsigned char>(character);
-  return byte < 0x20 || byte == 0x7F;
-}
-
 // The end of a color sequence of our reports, ESC [ digits m, that begins at `begin`; `begin` where it is none.
 size_t end_of_color(std::string_view text, size_t begin) {
   if (text.substr(begin, 2) != "\033[") return begin;
@@ -86,11 +81,14 @@ bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 namespace {
 
-bool wants_json = false;
-
-std::string& command() {
-  static std::string text;
-  return text;
+// Never destroyed: it is asked for when the process ends.
+struct CommandLine {
+  std::string text;
+  bool wants_json = false;
+};
+CommandLine& command_line() {
+  static auto* const kept = new CommandLine;
+  return *kept;
 }
 
 std::string quoted_for_shell(const std::string& word) {
@@ -104,12 +102,15 @@ std::string quoted_for_shell(const std::string& word) {
 }  // namespace
 
 void keep_command(const std::vector<std::string>& arguments) {
-  command() = "parallax";
-  wants_json = std::ranges::find(arguments, "--json") != arguments.end();
-  for (const std::string& argument : arguments) command() += " " + quoted_for_shell(argument);
+  CommandLine& kept = command_line();
+  kept.text = "parallax";
+  kept.wants_json = std::ranges::find(arguments, "--json") != arguments.end();
+  for (const std::string& argument : arguments) kept.text += " " + quoted_for_shell(argument);
 }
 
-const std::string& kept_command() { return command(); }
+const std::string& kept_command() { return command_line().text; }
+
+bool wants_json() { return command_line().wants_json; }
 
 int report_error(const Error& error, bool json) {
   if (json) {
@@ -131,13 +132,15 @@ namespace {
 // The thread of the fault may hold the lock of stdout.
 void report_lost_file(const SignalCleanup& left) {
   const Error error = lost_file_error(left);
-  const std::string text = wants_json
+  const std::string text = wants_json()
                                ? error_to_json(error) + "\n"
                                : fmt::format("parallax: {}: {}\n", name_of(error.code), one_safe_line(error.message));
-  static_cast<void>(::write(wants_json ? STDOUT_FILENO : STDERR_FILENO, text.data(), text.size()) == 0);
+  static_cast<void>(::write(wants_json() ? STDOUT_FILENO : STDERR_FILENO, text.data(), text.size()) == 0);
 }
 
 }  // namespace
+
+void report_exhaustion(const Error& error) { report_error(error, wants_json()); }
 
 void report_end(int signal, const SignalCleanup& left) {
   if (!left.lost_file.empty()) return report_lost_file(left);

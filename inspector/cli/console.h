@@ -27,9 +27,13 @@ void print_message(std::string_view text);  // to stderr; that it takes nothing 
 // The command line of this process, quoted for a shell: what reports tell people to repeat.
 void keep_command(const std::vector<std::string>& arguments);
 const std::string& kept_command();
+bool wants_json();  // seen before options are parsed, since it decides how a parse error is shown
 
 // Prints the error (as JSON on stdout with `json`, else one sentence on stderr) and yields its exit code.
 int report_error(const Error& error, bool json);
+
+// Prints that memory or threads ran out; the caller ends the program.
+void report_exhaustion(const Error& error);
 
 // Says on stderr that a signal ends the program, and what of its work stays.
 void report_end(int signal, const SignalCleanup& left);

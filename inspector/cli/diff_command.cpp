@@ -53,7 +53,7 @@ class DiffCommand final : public Command {
 
   NamedFiles files() const override {
     NamedFiles named{{a_, b_, policy_.file}, {}, {}, common_.force};
-    for (std::string& path : reports_.written()) named.written.push_back(std::move(path));
+    reports_.name_files(named);
     return named;
   }
 
@@ -96,8 +96,8 @@ class BlameCommand final : public Command {
   NamedFiles files() const override {
     NamedFiles named{{against_, policy_.file}, {}, {}, common_.force};
     named.read.insert(named.read.end(), files_.begin(), files_.end());
-    for (std::string& path : inputs_.read()) named.read.push_back(std::move(path));
-    for (std::string& path : reports_.written()) named.written.push_back(std::move(path));
+    inputs_.name_files(named);
+    reports_.name_files(named);
     return named;
   }
 

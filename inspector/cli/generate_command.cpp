@@ -65,7 +65,7 @@ class GenerateCommand final : public Command {
 
   NamedFiles files() const override {
     NamedFiles named{{model_, against_, prompt_file_, expect_, map_, policy_.file}, {dump_}, {}, common_.force};
-    for (std::string& path : reports_.written()) named.written.push_back(std::move(path));
+    reports_.name_files(named);
     return named;
   }
 

@@ -40,11 +40,6 @@ void declare(Program& program) {
   }
 }
 
-// Options not parsed yet decide how a parse error is shown.
-bool asks_for_json(const std::vector<std::string>& arguments) {
-  return std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
-}
-
 // Without a first word, and when it looks like a verb and is none.
 std::optional<std::string> lacks_verb(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments.front().starts_with('-')) return std::nullopt;
@@ -104,10 +99,6 @@ std::string see_help(const CLI::App& app) {
                              : fmt::format(" (see parallax {} --help)", verbs_given.front()->get_name());
 }
 
-bool prints_json = false;
-
-void report_exhaustion(const Error& error) { report_error(error, prints_json); }
-
 // A write beyond the limit of a file's size fails as one on a full disk does, in place of a signal.
 void let_large_files_fail() { ::signal(SIGXFSZ, SIG_IGN); }
 
@@ -133,7 +124,7 @@ int run(std::vector<std::string> arguments) {
   Program program;
   declare(program);
   keep_command(arguments);
-  const bool json = prints_json = asks_for_json(arguments);
+  const bool json = wants_json();
   if (const auto problem = lacks_verb(arguments)) return report_error(usage_error(*problem), json);
   if (const auto name = cut_off_option(arguments)) return report_error(refuse_empty(*name), json);
   try {

@@ -95,10 +95,9 @@ void InputOptions::declare(CLI::App& app) {
       ->allow_extra_args(false);
 }
 
-std::vector<std::string> InputOptions::read() const {
-  std::vector<std::string> paths = {source};
-  for (const std::string& file : files) paths.push_back(file.substr(file.find('=') + 1));
-  return paths;
+void InputOptions::name_files(NamedFiles& named) const {
+  named.read.push_back(source);
+  for (const std::string& file : files) named.read.push_back(file.substr(file.find('=') + 1));
 }
 
 void declare_fallback(CLI::App& app, std::string& fallback) {
@@ -176,10 +175,8 @@ std::array<NamedFile, 7> files_of(const ReportOptions& reports) {
 
 }  // namespace
 
-std::vector<std::string> ReportOptions::written() const {
-  std::vector<std::string> paths;
-  for (const auto& [option, file] : files_of(*this)) paths.push_back(*file);
-  return paths;
+void ReportOptions::name_files(NamedFiles& named) const {
+  for (const auto& [option, file] : files_of(*this)) named.written.push_back(*file);
 }
 
 Status ReportOptions::check_distinct() const {

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "inspector/base/result.h"
+#include "inspector/cli/command.h"
 #include "inspector/diff/comparison.h"
 #include "inspector/workbench/request_options.h"
 #include "inspector/workbench/run.h"
@@ -32,7 +33,7 @@ struct CommonOptions {
 // The arguments of workbench/request_options.h, declared on a verb's parser.
 struct InputOptions : InputArguments {
   void declare(CLI::App& app);
-  std::vector<std::string> read() const;  // files and folders
+  void name_files(NamedFiles& named) const;  // adds those that are read
 };
 struct ModeOptions : ModeArguments {
   void declare(CLI::App& app);
@@ -56,7 +57,7 @@ struct ReportOptions {
   Result<int> write(const Comparison& comparison, const Graph* graph, bool json) const;
   Status write_files(const Comparison& comparison, const Graph* graph) const;
   bool asks_for_files() const;
-  std::vector<std::string> written() const;  // the files
+  void name_files(NamedFiles& named) const;  // adds those that are written
   Status check_distinct() const;             // errors: usage, where two options name one file
 };
 

@@ -33,7 +33,7 @@ class ProfileCommand final : public Command {
 
   NamedFiles files() const override {
     NamedFiles named{{model_}, {trace_}, {}, common_.force};
-    for (std::string& path : inputs_.read()) named.read.push_back(std::move(path));
+    inputs_.name_files(named);
     return named;
   }
 

@@ -2,7 +2,6 @@
 // `parallax rewrite`.
 #include <fmt/format.h>
 
-#include "inspector/base/input_files.h"
 #include "inspector/base/log.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
@@ -45,7 +44,7 @@ class RewriteCommand final : public Command {
     const std::string patterns = patterns_.empty() ? "default" : patterns_;
     PX_TRY(rewrite_model(Model(), patterns));  // whether there are such patterns, before a model is read
     const auto model = PX_TRY(import_model(model_));
-    for (const char* ending : {"", ".data"}) PX_TRY(admit_output(output_ + ending));
+    PX_TRY(admit_model(output_));
     const RewrittenModel rewritten = PX_TRY(rewrite_model(*model, patterns));
     PX_TRY(export_model(*rewritten.model, output_));
     log_info(fmt::format("{}: {} nodes, {} before", output_, rewritten.nodes_after, rewritten.nodes_before));

@@ -51,8 +51,8 @@ class RunCommand final : public Command {
 
   NamedFiles files() const override {
     NamedFiles named{{model_, against_, baseline_, policy_.file}, {save_baseline_, dump_}, {}, common_.force};
-    for (std::string& path : inputs_.read()) named.read.push_back(std::move(path));
-    for (std::string& path : reports_.written()) named.written.push_back(std::move(path));
+    inputs_.name_files(named);
+    reports_.name_files(named);
     return named;
   }
 

@@ -31,7 +31,7 @@ class ExtractCommand final : public Command {
 
   NamedFiles files() const override {
     NamedFiles named{{model_}, {}, {output_folder()}, common_.force};
-    for (std::string& path : inputs_.read()) named.read.push_back(std::move(path));
+    inputs_.name_files(named);
     return named;
   }
 
@@ -94,7 +94,7 @@ class ReduceCommand final : public Command {
 
   NamedFiles files() const override {
     NamedFiles named{{model_, request_.run.against, policy_.file}, {}, {output_folder()}, common_.force};
-    for (std::string& path : inputs_.read()) named.read.push_back(std::move(path));
+    inputs_.name_files(named);
     return named;
   }
 

@@ -64,7 +64,7 @@ class Checker {
 
   void check_record(const Record& record) {
     const auto fields = dump::Fields::parse(record.body);
-    if (!fields.has_value() || !is_decodable(record, *fields)) {
+    if (!fields.has_value() || !dump::is_decodable(record.kind(), *fields)) {
       add(where(record, fields), "its body breaks its format");
       return;
     }
@@ -76,23 +76,6 @@ class Checker {
       add(where(record, fields),
           fmt::format("it shares the payload of record {}, which is not there", record.header.payload_of));
     if (record.kind() == dump::Kind::tensor) tensor_ids_.push_back(record.header.id);
-  }
-
-  static bool is_decodable(const Record& record, const dump::Fields& fields) {
-    switch (record.kind()) {
-      case dump::Kind::execution:
-        return decode_execution(fields).has_value();
-      case dump::Kind::graph:
-        return decode_graph(fields).has_value();
-      case dump::Kind::call:
-        return decode_call(fields).has_value();
-      case dump::Kind::tensor:
-        return decode_tensor(fields).has_value();
-      case dump::Kind::event:
-        return decode_event(fields).has_value();
-      default:
-        return true;
-    }
   }
 
   // Checks across records: shapes against payloads, nested values, graphs.

@@ -220,4 +220,21 @@ std::optional<EventRecord> decode_event(const Fields& fields) {
   return EventRecord{*value, static_cast<EventKind>(event), fields.text(kText), fields.number<double>(kNumber)};
 }
 
+bool is_decodable(Kind kind, const Fields& fields) {
+  switch (kind) {
+    case Kind::execution:
+      return decode_execution(fields).has_value();
+    case Kind::graph:
+      return decode_graph(fields).has_value();
+    case Kind::call:
+      return decode_call(fields).has_value();
+    case Kind::tensor:
+      return decode_tensor(fields).has_value();
+    case Kind::event:
+      return decode_event(fields).has_value();
+    default:
+      return true;
+  }
+}
+
 }  // namespace parallax::dump

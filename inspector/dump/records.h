@@ -9,6 +9,7 @@
 #include "inspector/base/hash.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/dump/fields.h"
+#include "inspector/dump/format.h"
 #include "inspector/dump/graph_payload.h"
 #include "inspector/dump/statistics/statistics.h"
 
@@ -103,5 +104,7 @@ std::optional<GraphRecord> decode_graph(const Fields& fields);
 std::optional<CallRecord> decode_call(const Fields& fields);
 std::optional<TensorRecord> decode_tensor(const Fields& fields);
 std::optional<EventRecord> decode_event(const Fields& fields);
+// True where the body has the format of its kind; always of kinds that a later program writes.
+bool is_decodable(Kind kind, const Fields& fields);
 
 }  // namespace parallax::dump

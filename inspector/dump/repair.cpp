@@ -43,37 +43,32 @@ class Repairer {
   bool is_intact(const Record& record) const {
     if (!dump::has_valid_payload(file_, record)) return false;
     const auto fields = dump::Fields::parse(record.body);
-    if (!fields.has_value()) return false;
+    if (!fields.has_value() || !dump::is_decodable(record.kind(), *fields)) return false;
     switch (record.kind()) {
-      case Kind::execution:
-        return decode_execution(*fields).has_value();
       case Kind::graph:
-        return is_intact_graph(record, *fields);
-      case Kind::call:
-        return decode_call(*fields).has_value();
+        return is_intact_graph(record, *decode_graph(*fields));
       case Kind::tensor:
-        return is_intact_tensor(record, *fields);
+        return is_intact_tensor(record, *decode_tensor(*fields));
+      case Kind::execution:
+      case Kind::call:
       case Kind::event:
-        return decode_event(*fields).has_value();
+        return true;
       default:
         return original_of(record) == 0;  // of a later program
     }
   }
 
-  bool is_intact_graph(const Record& record, const dump::Fields& fields) const {
-    const auto graph = decode_graph(fields);
-    if (!graph.has_value() || original_of(record) != 0) return false;
-    return dump::decode_graph_payload(dump::own_payload(file_, record), graph->left_out, "graph").ok();
+  bool is_intact_graph(const Record& record, const dump::GraphRecord& graph) const {
+    if (original_of(record) != 0) return false;
+    return dump::decode_graph_payload(dump::own_payload(file_, record), graph.left_out, "graph").ok();
   }
 
-  bool is_intact_tensor(const Record& record, const dump::Fields& fields) const {
-    const auto tensor = decode_tensor(fields);
-    if (!tensor.has_value()) return false;
+  bool is_intact_tensor(const Record& record, const dump::TensorRecord& tensor) const {
     const auto payload = payload_of(record);
     if (!payload.has_value()) return false;
-    const dump::ValueFields& value = tensor->value;
+    const dump::ValueFields& value = tensor.value;
     if (value.level < CaptureLevel::sample) return true;
-    return dump::stored_value({tensor->type, value.level, value.payload_order, tensor->sample_count.value_or(-1)},
+    return dump::stored_value({tensor.type, value.level, value.payload_order, tensor.sample_count.value_or(-1)},
                               {*payload, nullptr})
         .ok();
   }

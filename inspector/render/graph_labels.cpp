@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/tensor/elements.h"
 
@@ -101,16 +102,6 @@ std::string one_line(std::string_view text) {
     found == std::end(kBreaks) ? line.append(1, character) : line.append(found->second);
   }
   return line;
-}
-
-std::string shorten(std::string_view text, size_t limit) {
-  if (text.size() <= limit || limit < 5) return std::string(text);
-  const auto is_continuation = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U; };
-  size_t head = (limit - 3) / 2;
-  size_t tail = text.size() - (limit - 3 - head);
-  while (head > 0 && is_continuation(head)) --head;
-  while (tail < text.size() && is_continuation(tail)) ++tail;
-  return std::string(text.substr(0, head)) + "..." + std::string(text.substr(tail));
 }
 
 }  // namespace parallax

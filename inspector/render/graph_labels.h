@@ -24,7 +24,4 @@ std::string operand_text(const Graph& graph, ValueId value);
 // Text from a file as a part of one line: line breaks and tabs are written "\n", "\t" and so on.
 std::string one_line(std::string_view text);
 
-// At most `limit` characters, the middle replaced by "..." where longer. Never splits a UTF-8 sequence.
-std::string shorten(std::string_view text, size_t limit);
-
 }  // namespace parallax

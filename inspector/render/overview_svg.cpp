@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/markup.h"
 #include "inspector/render/node_verdicts.h"

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/memory_limit.h"
+#include "inspector/base/shown_text.h"
 #include "inspector/exec/branches.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/markup.h"
@@ -29,14 +30,7 @@ constexpr Colors kColors = {"\033[31m", "\033[32m", "\033[33m", "\033[2m", "\033
 constexpr Colors kPlain = {"", "", "", "", "", ""};
 
 // Names come from files: in a line of the report they neither break it nor steer a terminal.
-std::string printable(std::string_view text) {
-  std::string line = one_line(text);
-  for (char& character : line) {
-    const auto byte = static_cast<unsigned char>(character);
-    if (byte < 0x20 || byte == 0x7F) character = '?';
-  }
-  return line;
-}
+std::string printable(std::string_view text) { return without_control_characters(one_line(text)); }
 
 std::string verdict_line(const Comparison& comparison, const Colors& colors) {
   const ComparisonSummary& summary = comparison.summary;

@@ -58,8 +58,8 @@ Status write_values(const std::vector<PartValue>& edges, const std::vector<Value
 Status admit_part(const std::string& directory, const std::vector<std::string>& files) {
   PX_TRY(admit_output_folder(directory));
   for (const std::string& name : files) {
-    PX_TRY(admit_output(directory + "/" + name));
-    if (name.ends_with(".onnx")) PX_TRY(admit_output(directory + "/" + name + ".data"));
+    const std::string path = directory + "/" + name;
+    PX_TRY(name.ends_with(".onnx") ? admit_model(path) : admit_output(path));
   }
   std::error_code none;  // whoever clears the folder says what is wrong with it
   for (const fs::path& path : old_files(directory + "/test_data_set_0", none)) PX_TRY(admit_output(path.string()));

@@ -32,14 +32,14 @@ inline constexpr double kNormalizedError = 1.5;
 inline constexpr double kRecurrentError = 4;
 // Times the error of an operand, where nothing is known of an operator. Set on tests/diagnosis.
 inline constexpr double kUnknownError = 2;
-// As a share of the root of the number of terms, in epsilons: blocked sums round less often than a plain loop (Higham,
-// Accuracy and Stability of Numerical Algorithms, section 4.2).
+// The rounding of a sum, in epsilons: this share of the square root of the number of terms, since blocked sums round
+// less often than a plain loop (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2).
 inline constexpr double kSummingShare = 1.0 / 8;
 // Standard deviations that a quantized value may be off: sums of uniform errors have no tails, and their estimates are
 // close. Set on the quantized pairs of tests/diagnosis.
 inline constexpr double kQuantizedMargin = 6;
 // As a share of a value's size: the largest error of 8-bit quantization that is believed; coarser steps, and values
-// that nobody compared, are not. A uniform step of 1/5 of the size has this deviation (step / sqrt(12)).
+// that were not compared, are not. A uniform step of 1/5 of the size has this deviation (step / sqrt(12)).
 inline constexpr double kMostQuantizationError = 0.06;
 // As a share of a value's size, where the source of the quantized values is not known: half of the largest that is
 // believed.

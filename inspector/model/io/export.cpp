@@ -6,6 +6,7 @@
 
 #include <google/protobuf/stubs/logging.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/base/output_file.h"
 #include "inspector/model/entries.h"
 #include "inspector/model/io/export_graph.h"
@@ -55,14 +56,22 @@ size_t inline_bytes(const Graph& graph, const ExternalWriter& writer) {
   return bytes;
 }
 
+constexpr std::string_view kExternalEnding = ".data";
+
 Result<std::string> external_name(const std::string& path, const ExportOptions& options) {
-  const std::string name =
-      options.external_file.empty() ? std::filesystem::path(path).filename().string() + ".data" : options.external_file;
+  const std::string name = options.external_file.empty()
+                               ? std::filesystem::path(path).filename().string() + std::string(kExternalEnding)
+                               : options.external_file;
   if (std::filesystem::path(name).filename().string() == name) return name;
   return usage_error("external data file '" + name + "' must be a plain name: the file is next to the model");
 }
 
 }  // namespace
+
+Status admit_model(const std::string& path) {
+  PX_TRY(admit_output(path));
+  return admit_output(path + std::string(kExternalEnding));
+}
 
 Status export_model(const Model& model, const std::string& path, const ExportOptions& options) {
   const std::string context = "'" + path + "'";

@@ -23,6 +23,9 @@ struct ExportOptions {
   DeferredTensors deferred;
 };
 
+// Checks, before any work, that a model may be written to `path` and its weights next to it. Errors: usage.
+Status admit_model(const std::string& path);
+
 // The ending decides: .textproto, .pbtxt or .txt is text, anything else binary.
 Status export_model(const Model& model, const std::string& path, const ExportOptions& options = {});
 

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "inspector/base/input_files.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/base/memory_limit.h"
+#include "inspector/base/shown_text.h"
 #include "inspector/base/text.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"
@@ -44,11 +44,6 @@ Result<HalfVerification> verify_conversion(const ConvertRequest& request, const 
 bool has_nothing_to_convert(const transform::HalfConversion& conversion) {
   return conversion.converted == 0 && conversion.kept == 0 && conversion.without_half.empty() &&
          conversion.weight_bytes == conversion.weight_bytes_before;
-}
-
-bool is_control(char character) {
-  const auto byte = static_cast<unsigned char>(character);
-  return byte < 0x20 || byte == 0x7F;
 }
 
 // Adds the nodes of the file to those that the options name.
@@ -104,7 +99,7 @@ Result<ConvertResult> convert_model(const ConvertRequest& request, const Executo
   if (!request.keep_file.empty()) lines = PX_TRY(read_keep_file(request.keep_file));
   const auto model = request.model_in_memory != nullptr ? request.model_in_memory : PX_TRY(import_model(request.model));
   PX_TRY(keep_nodes_of_file(request.keep_file, lines, *model, half.keep));
-  for (const char* ending : {"", ".data"}) PX_TRY(admit_output(request.output + ending));
+  PX_TRY(admit_model(request.output));
   InputSet inputs;
   if (!request.verify.empty()) {
     InputRequest source;

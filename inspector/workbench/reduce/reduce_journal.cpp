@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,12 +22,10 @@ std::string dump_line(const nlohmann::json& line) {
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// The finished lines of a journal; empty where there is none, or it is of another subject.
-std::vector<nlohmann::json> lines_of(const std::string& path, const std::string& subject) {
+// The finished lines of a journal; empty where it is of another subject, or no journal.
+std::vector<nlohmann::json> lines_of(std::string_view text, const std::string& subject) {
   std::vector<nlohmann::json> lines;
-  const auto text = std::filesystem::exists(path) ? read_file(path) : Result<std::string>(std::string());
-  if (!text.ok()) return lines;
-  const std::string_view finished = std::string_view(*text).substr(0, text->rfind('\n') + 1);
+  const std::string_view finished = text.substr(0, text.rfind('\n') + 1);
   for (const std::string_view line : split(finished, '\n')) {
     if (line.empty()) continue;
     nlohmann::json parsed = parse_line(line);
@@ -39,20 +36,18 @@ std::vector<nlohmann::json> lines_of(const std::string& path, const std::string&
   return lines;
 }
 
-// A journal of another subject is begun anew; any other file must be one that may be replaced.
-Status admit_journal(const std::string& path, bool is_new) {
-  const auto text = std::filesystem::exists(path) ? read_file(path) : Result<std::string>(std::string());
-  input_files::release(path);
-  if (!is_new || (text.ok() && text->starts_with("{\"subject\":"))) return {};
-  return admit_output(path);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ReduceJournal>> ReduceJournal::open(const std::string& path, const std::string& subject) {
-  std::vector<nlohmann::json> lines = lines_of(path, subject);
-  PX_TRY(admit_journal(path, lines.empty()));
-  if (lines.empty()) lines.push_back({{"subject", subject}});
+  const auto read = read_file(path);
+  const std::string text = read.ok() ? *read : "";  // there may be none
+  input_files::release(path);
+  std::vector<nlohmann::json> lines = lines_of(text, subject);
+  if (lines.empty()) {
+    // A journal of another subject is begun anew; any other file must be one that may be replaced.
+    if (!text.starts_with("{\"subject\":")) PX_TRY(admit_output(path));
+    lines.push_back({{"subject", subject}});
+  }
   std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wb"));
   if (file == nullptr) return io_error(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
   std::unique_ptr<ReduceJournal> journal(new ReduceJournal(path, std::move(file)));

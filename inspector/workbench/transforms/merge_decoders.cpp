@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "inspector/base/input_files.h"
 #include "inspector/diff/comparison.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"
@@ -205,7 +204,7 @@ Result<MergeResult> merge_decoder_files(const MergeRequest& request, const Execu
   if (request.condition.empty()) return usage_error("the condition's name is empty; it must be that of a new input");
   const auto first = PX_TRY(open_decoder(request.first, request.first_in_memory));
   const auto later = PX_TRY(open_decoder(request.later, request.later_in_memory));
-  for (const char* ending : {"", ".data"}) PX_TRY(admit_output(request.output + ending));
+  PX_TRY(admit_model(request.output));
   MergeResult result;
   result.output = request.output;
   result.merged = PX_TRY(transform::merge_decoders(*first, *later, request.condition));
