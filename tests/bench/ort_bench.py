@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Side by side with PyPI onnxruntime: the same models, inputs and threads, runs taken in turn, ratios printed.
 
-Usage: ort_bench.py PARALLAX [--threads N] [--rounds N] [--only NAME] [--work DIR] [--models DIR]
+Usage: ort_bench.py PARALLAX [--before PARALLAX] [--threads N] [--rounds N] [--only NAME] [--work DIR] [--models DIR]
 
 Needs numpy, onnx and onnxruntime. A ratio is onnxruntime's time over ours: above 1 we are faster. Models are made here
 with random weights; onnxruntime runs with its default optimization. In each round both sides measure for a moment, one
-after the other, and the ratio is that of the two medians over all rounds.
+after the other, and the ratio is that of the two medians over all rounds. With --before, a program built from another
+commit takes its turn in each round, too: the last column is its least time over ours.
 """
 
 import argparse
@@ -72,21 +73,22 @@ def our_times(program, path, options, threads, iterations):
     return json.loads(answer.stdout)
 
 
-def measure(program, name, path, arguments):
+def measure(programs, name, path, arguments):
     folder = path.parent / name
     folder.mkdir(exist_ok=True)
     feed, options = make_inputs(onnx.load(str(path), load_external_data=False), folder)
     session = ort_session(path, arguments.threads)
-    theirs, ours = [], []
+    theirs, ours = [], [[] for _ in programs]
     for _ in range(arguments.rounds):
         block = ort_times(session, feed, 0.7)
         theirs.append((statistics.median(block), min(block)))
-        latency = our_times(program, path, options, arguments.threads, max(3, min(2000, len(block))))["latency_ms"]
-        ours.append((latency["median"], latency["min"]))
-    return theirs, ours
+        for program, times in zip(programs, ours):
+            latency = our_times(program, path, options, arguments.threads, max(3, min(2000, len(block))))["latency_ms"]
+            times.append((latency["median"], latency["min"]))
+    return theirs, *ours
 
 
-def measure_load(program, name, path, arguments):
+def measure_load(programs, name, path, arguments):
     """Load and first run, each in a fresh process."""
     folder = path.parent / name
     folder.mkdir(exist_ok=True)
@@ -97,14 +99,15 @@ def measure_load(program, name, path, arguments):
             "s=ort.InferenceSession(sys.argv[1],o,providers=['CPUExecutionProvider'])\n"
             "s.run(None,{a.split('=')[0]:np.load(a.split('=',1)[1]) for a in sys.argv[3:]})\n"
             "print((time.perf_counter()-t)*1e3)")
-    theirs, ours = [], []
+    theirs, ours = [], [[] for _ in programs]
     for _ in range(arguments.rounds):
         answer = subprocess.run([sys.executable, "-c", code, str(path), str(arguments.threads), *options[1::2]],
                                 capture_output=True, text=True, check=True)
         theirs.append((float(answer.stdout), float(answer.stdout)))
-        result = our_times(program, path, options, arguments.threads, 1)
-        ours.append((result["load_ms"] + result["latency_ms"]["min"],) * 2)
-    return theirs, ours
+        for program, times in zip(programs, ours):
+            result = our_times(program, path, options, arguments.threads, 1)
+            times.append((result["load_ms"] + result["latency_ms"]["min"],) * 2)
+    return theirs, *ours
 
 
 def chosen_models(arguments):
@@ -125,6 +128,7 @@ def chosen_models(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", metavar="PARALLAX")
+    parser.add_argument("--before", metavar="PARALLAX")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="models whose name holds this")
@@ -133,18 +137,22 @@ def main():
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
     print(f"onnxruntime {ort.__version__}, {arguments.threads} threads, {arguments.rounds} rounds")
-    print(f"{'model':<32} {'ort ms':>10} {'ours ms':>10} {'ratio':>7} {'of least':>9}  goal")
-    ratios = []
+    programs = [arguments.program] + ([arguments.before] if arguments.before else [])
+    print(f"{'model':<32} {'ort ms':>10} {'ours ms':>10} {'ratio':>7} {'of least':>9}  goal" + "     before" * (len(programs) - 1))
+    ratios, changes = [], []
     for name, path, goal in chosen_models(arguments):
         run = measure_load if name.startswith("load") else measure
-        theirs, ours = run(arguments.program, name, path, arguments)
-        medians = [statistics.median(each[0] for each in side) for side in (theirs, ours)]
-        least = min(each[1] for each in theirs) / min(each[1] for each in ours)
-        ratios.append(least)
-        print(f"{name:<32} {medians[0]:10.3f} {medians[1]:10.3f} {medians[0] / medians[1]:7.2f} {least:9.2f}  {goal}",
-              flush=True)
+        sides = run(programs, name, path, arguments)
+        medians = [statistics.median(each[0] for each in side) for side in sides]
+        least = [min(each[1] for each in side) for side in sides]
+        ratios.append(least[0] / least[1])
+        changes += [before / least[1] for before in least[2:]]
+        print(f"{name:<32} {medians[0]:10.3f} {medians[1]:10.3f} {medians[0] / medians[1]:7.2f} {ratios[-1]:9.2f}  {goal:<7}"
+              + "".join(f" {before / least[1]:7.3f}" for before in least[2:]), flush=True)
     if arguments.models is not None and ratios:
         print(f"geometric mean of least over {len(ratios)} models: {statistics.geometric_mean(ratios):.2f}")
+    if changes:
+        print(f"geometric mean of the times before over ours, {len(changes)} models: {statistics.geometric_mean(changes):.3f}")
 
 
 if __name__ == "__main__":
