@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Capture and comparison of every value of a transformer, compared with PyPI polygraphy's.
 
-Usage: polygraphy_bench.py PARALLAX [--threads N] [--rounds N] [--layers N] [--work DIR]
+Usage: polygraphy_bench.py PARALLAX [--before PARALLAX] [--threads N] [--rounds N] [--layers N] [--work DIR]
 
 Ours is one command, `run --with reference,cpu --dump`: two executors, every value of both written and compared.
 Polygraphy's way to the same is two runs of onnxruntime with every output marked: one saves them, one loads and compares.
 Needs numpy, onnx and onnxruntime; without polygraphy (and colored) only ours is measured. The model: 12 layers, hidden
-768, sequence 256, 396 values that hold 595 MB. Prints wall and processor seconds, peak memory, and the ratios.
+768, sequence 256, 396 values that hold 595 MB. Prints wall and processor seconds, peak memory, and the ratios. With
+--before, a program built from another commit takes its turn in each round, too.
 """
 
 import argparse
@@ -83,6 +84,7 @@ def make_model(layers, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", metavar="PARALLAX")
+    parser.add_argument("--before", metavar="PARALLAX")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--layers", type=int, default=12)
@@ -96,12 +98,16 @@ def main():
         maker.start()
         maker.join()
     has_polygraphy = importlib.util.find_spec("polygraphy") is not None
-    ours, theirs = [], []
+    ours, before, theirs = [], [], []
     for _ in range(arguments.rounds):
         ours.append(our_cost(arguments.program, model, arguments.threads, arguments.work / "dump"))
+        if arguments.before:
+            before.append(our_cost(arguments.before, model, arguments.threads, arguments.work / "dump"))
         if has_polygraphy:
             theirs.append(polygraphy_cost(model, arguments.threads, arguments.work / "results.json"))
     line("parallax", least(ours))
+    if before:
+        line("before", least(before))
     if not has_polygraphy:
         print("polygraphy is not installed: nothing to compare with")
         return

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speed of the executor `reference` next to PyPI onnx's ReferenceEvaluator, on models made here; ratios of one run.
 
-reference_bench.py PARALLAX [--threads N] [--only NAME]   needs PyPI onnx and numpy
+reference_bench.py PARALLAX [--before PARALLAX] [--threads N] [--only NAME]   needs PyPI onnx and numpy
 Prints for each model the median latencies and their ratio, then the geometric mean over the models of nets (all but `gemm`); and for
-matrix products the rate next to that of numpy's float32 product (OpenBLAS) with the same threads.
+matrix products the rate next to that of numpy's float32 product (OpenBLAS) with the same threads. --before: a program
+built from another commit, timed in turn with ours; the least time of it over the least of ours is printed, too.
 
 The nets are the blocks of their kind, small enough that the slower side takes a tenth of a second:
 resnet     stem, pool and two residual blocks of 32 and 64 channels, one image of 112 x 112
@@ -169,12 +170,17 @@ def median_ms(call, least_seconds=1.0, least_runs=3):
     return statistics.median(times)
 
 
-def parallax_ms(program, model, threads, iterations=50):
+def parallax_ms(program, model, threads, iterations=50, of="median"):
     command = [program, "bench", model, "--with", "reference", "--threads", str(threads), "--iterations", str(iterations), "--json"]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(f"{' '.join(command)}: {run.stderr}")
-    return json.loads(run.stdout)["latency_ms"]["median"]
+    return json.loads(run.stdout)["latency_ms"][of]
+
+
+def ratio_to(before, program, model, threads, turns=5):
+    times = [[parallax_ms(each, model, threads, of="min") for each in (before, program)] for _ in range(turns)]
+    return min(first for first, _ in times) / min(second for _, second in times)
 
 
 def product_rates(program, folder, threads, numpy, onnx):
@@ -192,6 +198,7 @@ def product_rates(program, folder, threads, numpy, onnx):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parallax")
+    parser.add_argument("--before", metavar="PARALLAX")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--only", choices=MODELS)
     options = parser.parse_args()
@@ -200,7 +207,7 @@ def main():
     import onnx
     from onnx.reference import ReferenceEvaluator
 
-    ratios = []
+    ratios, changes = [], []
     with tempfile.TemporaryDirectory() as folder:
         for name, make in MODELS.items():
             if options.only and name != options.only:
@@ -216,6 +223,11 @@ def main():
             if name != "gemm":
                 ratios.append(theirs / ours)
             print(f"{name:<10} ReferenceEvaluator {theirs:9.2f} ms, reference {ours:9.2f} ms, ratio {theirs / ours:7.2f}", flush=True)
+            if options.before:
+                changes.append(ratio_to(options.before, options.parallax, path, options.threads))
+                print(f"{'':<10} the program before over ours: {changes[-1]:.3f}", flush=True)
+        if changes:
+            print(f"geometric mean of the program before over ours: {statistics.geometric_mean(changes):.3f}")
         if ratios:
             print(f"geometric mean {statistics.geometric_mean(ratios):.2f}")
         if not options.only:
