@@ -66,7 +66,7 @@ Result<std::vector<Value>> Interpreter::run_graph(const GraphPlan& plan, std::ve
       active.values[static_cast<size_t>(inner)] = value;
     }
   }
-  Status status = place_sources(active, std::move(inputs));
+  Status status = store_sources(active, std::move(inputs));
   for (size_t index = 0; status.ok() && index < plan.nodes.size(); ++index)
     status = run_node(active, plan.nodes[index]);
   std::vector<Value> outputs;
@@ -79,23 +79,22 @@ Result<std::vector<Value>> Interpreter::run_graph(const GraphPlan& plan, std::ve
 }
 
 // Inputs first, then the constants that are no inputs: the order of their ids.
-Status Interpreter::place_sources(ActiveGraph& active, std::vector<Value> inputs) {
+Status Interpreter::store_sources(ActiveGraph& active, std::vector<Value> inputs) {
   const Graph& graph = *active.plan.graph;
   for (size_t index = 0; index < graph.inputs.size(); ++index) {
     const auto id = static_cast<size_t>(graph.inputs[index]);
     const bool given = index < inputs.size() && !inputs[index].is_absent();
-    PX_TRY(
-        location(active, graph.inputs[index], given ? std::move(inputs[index]) : active.plan.constants[id], nullptr));
+    PX_TRY(store(active, graph.inputs[index], given ? std::move(inputs[index]) : active.plan.constants[id], nullptr));
   }
-  const auto place_constants = [&](const std::vector<ValueId>& ids) -> Status {
+  const auto store_constants = [&](const std::vector<ValueId>& ids) -> Status {
     for (ValueId id : ids) {
       if (graph.values[static_cast<size_t>(id)].input_index >= 0) continue;
-      PX_TRY(location(active, id, active.plan.constants[static_cast<size_t>(id)], nullptr));
+      PX_TRY(store(active, id, active.plan.constants[static_cast<size_t>(id)], nullptr));
     }
     return {};
   };
-  PX_TRY(place_constants(graph.initializer_values));
-  return place_constants(graph.sparse_initializer_values);
+  PX_TRY(store_constants(graph.initializer_values));
+  return store_constants(graph.sparse_initializer_values);
 }
 
 Status Interpreter::run_node(ActiveGraph& active, const NodePlan& step) {
@@ -107,8 +106,8 @@ Status Interpreter::run_node(ActiveGraph& active, const NodePlan& step) {
   auto outputs = compute_node(active, step);
   if (!outputs.ok()) return failed(step, std::move(outputs).error());
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
-  auto placed = place_outputs(active, step, std::move(outputs).value());
-  if (!placed.ok()) return failed(step, std::move(placed).error());
+  auto stored = store_outputs(active, step, std::move(outputs).value());
+  if (!stored.ok()) return failed(step, std::move(stored).error());
   if (wants_times_) PX_TRY(reported(observer_.node_done(step.value_info, elapsed.count())));
   for (ValueId id : step.last_read) release(active, id);
   return {};
@@ -151,7 +150,7 @@ Result<std::vector<Value>> Interpreter::run_body(ActiveGraph& active, const Node
   return outputs;
 }
 
-Status Interpreter::place_outputs(ActiveGraph& active, const NodePlan& step, std::vector<Value> outputs) {
+Status Interpreter::store_outputs(ActiveGraph& active, const NodePlan& step, std::vector<Value> outputs) {
   const Node& node = active.plan.graph->nodes[static_cast<size_t>(step.id)];
   for (size_t index = 0; index < node.outputs.size(); ++index) {
     if (node.outputs[index] == kNoValue) continue;
@@ -159,12 +158,12 @@ Status Interpreter::place_outputs(ActiveGraph& active, const NodePlan& step, std
       return unsupported(fmt::format("its output {} is not computed by the reference", index));
     }
     const ValueInfo* alias = alias_of(active, node, outputs[index]);
-    PX_TRY(location(active, node.outputs[index], std::move(outputs[index]), alias));
+    PX_TRY(store(active, node.outputs[index], std::move(outputs[index]), alias));
   }
   return {};
 }
 
-Status Interpreter::location(ActiveGraph& active, ValueId id, Value value, const ValueInfo* alias_of) {
+Status Interpreter::store(ActiveGraph& active, ValueId id, Value value, const ValueInfo* alias_of) {
   const ValueInfo& value_info = *active.plan.value_infos->values[static_cast<size_t>(id)];
   if (!options_.overrides.empty()) {
     Value chosen = PX_TRY(overridden(value_info, value));

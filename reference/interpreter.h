@@ -27,13 +27,13 @@ class Interpreter {
 
   Result<std::vector<Value>> run_graph(const GraphPlan& plan, std::vector<Value> inputs, const ActiveGraph* enclosing,
                                        const BodyPlan* body);
-  Status place_sources(ActiveGraph& active, std::vector<Value> inputs);
+  Status store_sources(ActiveGraph& active, std::vector<Value> inputs);
   Status run_node(ActiveGraph& active, const NodePlan& step);
   Result<std::vector<Value>> compute_node(ActiveGraph& active, const NodePlan& step);
   Result<std::vector<Value>> run_body(ActiveGraph& active, const NodePlan& step, std::string_view attribute,
                                       Frame::Kind kind, int64_t index, std::vector<Value> inputs);
-  Status place_outputs(ActiveGraph& active, const NodePlan& step, std::vector<Value> outputs);
-  Status location(ActiveGraph& active, ValueId id, Value value, const ValueInfo* alias_of);
+  Status store_outputs(ActiveGraph& active, const NodePlan& step, std::vector<Value> outputs);
+  Status store(ActiveGraph& active, ValueId id, Value value, const ValueInfo* alias_of);
   const ValueInfo* alias_of(const ActiveGraph& active, const Node& node, const Value& output) const;
   Result<Value> overridden(const ValueInfo& value_info, Value computed) const;
   void release(ActiveGraph& active, ValueId id);

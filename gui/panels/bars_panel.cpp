@@ -70,7 +70,7 @@ void draw_color_by(Ui& ui, float width) {
   const bool is_pair = viewer.document() != nullptr && viewer.document()->is_pair();
   ImGui::SetNextItemWidth(width);
   const std::string label = fmt::format("colour: {}", current.title);
-  if (ImGui::BeginCombo("##colour", label.c_str(), ImGuiComboFlags_HeightLargest)) {
+  if (ImGui::BeginCombo("##color", label.c_str(), ImGuiComboFlags_HeightLargest)) {
     close_on_escape(ui);
     for (const ColorByInfo& coloring : colorings()) {
       const bool makes_sense = is_pair || !coloring.needs_comparison;

@@ -275,7 +275,7 @@ void dim_all(const Ui& ui) {
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
   ImGui::PushStyleColor(ImGuiCol_WindowBg, IM_COL32(0, 0, 0, ui.viewer->is_dark ? 110 : 60));
-  ImGui::Begin("behind dialogs", nullptr,
+  ImGui::Begin("dialog backdrop", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoInputs | ImGuiWindowFlags_NoSavedSettings |
                    ImGuiWindowFlags_NoFocusOnAppearing);
   ImGui::End();

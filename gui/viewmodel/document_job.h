@@ -32,8 +32,8 @@ class DocumentJob {
                                            ExecutorFactory make_executor, std::function<void()> wake);
   ~DocumentJob();  // cancels and waits
 
-  // Returns the results that were not taken yet, oldest first: documents (only the newest of several in a row), or the
-  // errors in their place.
+  // Returns the results that were not taken yet, oldest first: documents (only the newest of several in a row), or
+  // errors instead.
   std::vector<Result<std::shared_ptr<const Document>>> take();
   bool is_running() const { return is_running_.load(); }
   void cancel() { cancel_.cancel(); }

@@ -261,9 +261,9 @@ constexpr Command kCommands[] = {
        v.graph.zoom_at(v.graph.canvas_width / 2, v.graph.canvas_height / 2, 0.8F);
        return true;
      }},
-    {"graph.next_iteration", "Graph", "Colours of the next iteration", "Shift+Period",
+    {"graph.next_iteration", "Graph", "Colors of the next iteration", "Shift+Period",
      [](Viewer& v) { return choose_iteration(v, 1); }},
-    {"graph.previous_iteration", "Graph", "Colours of the iteration before", "Shift+Comma",
+    {"graph.previous_iteration", "Graph", "Colors of the iteration before", "Shift+Comma",
      [](Viewer& v) { return choose_iteration(v, -1); }},
     {"graph.measure_times", "Graph", "Time every node", "",
      [](Viewer& v) {
@@ -272,15 +272,15 @@ constexpr Command kCommands[] = {
      }},
     {"graph.wheel", "Graph", "Wheel moves or zooms", "Ctrl+M", [](Viewer& v) { return flip(v.wheel_zooms); }},
 
-    {"colour.severity", "Colour by", "Error / limit", "", color_by<ColorBy::severity>},
-    {"colour.max_abs", "Colour by", "Largest |a-b|", "", color_by<ColorBy::max_abs>},
-    {"colour.rmse", "Colour by", "RMS of a-b", "", color_by<ColorBy::rmse>},
-    {"colour.cosine", "Colour by", "Cosine distance", "", color_by<ColorBy::cosine>},
-    {"colour.ulp", "Colour by", "ULP", "", color_by<ColorBy::ulp>},
-    {"colour.nan", "Colour by", "NaN and Inf", "", color_by<ColorBy::nan>},
-    {"colour.introduced", "Colour by", "Introduced error", "", color_by<ColorBy::introduced>},
-    {"colour.op", "Colour by", "Operator", "", color_by<ColorBy::op>},
-    {"colour.time", "Colour by", "Time", "", color_by<ColorBy::time>},
+    {"colour.severity", "Color by", "Error / limit", "", color_by<ColorBy::severity>},
+    {"colour.max_abs", "Color by", "Largest |a-b|", "", color_by<ColorBy::max_abs>},
+    {"colour.rmse", "Color by", "RMS of a-b", "", color_by<ColorBy::rmse>},
+    {"colour.cosine", "Color by", "Cosine distance", "", color_by<ColorBy::cosine>},
+    {"colour.ulp", "Color by", "ULP", "", color_by<ColorBy::ulp>},
+    {"colour.nan", "Color by", "NaN and Inf", "", color_by<ColorBy::nan>},
+    {"colour.introduced", "Color by", "Introduced error", "", color_by<ColorBy::introduced>},
+    {"colour.op", "Color by", "Operator", "", color_by<ColorBy::op>},
+    {"colour.time", "Color by", "Time", "", color_by<ColorBy::time>},
 
     {"tensor.a", "Tensor", "A", "1", set_mode<TensorMode::a>},
     {"tensor.b", "Tensor", "B", "2", set_mode<TensorMode::b>},

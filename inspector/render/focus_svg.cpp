@@ -73,7 +73,7 @@ class Cut {
       cut_.nodes.push_back(std::move(node));
     }
     for (size_t index = 0; index < id_of_.size(); ++index)
-      if (id_of_[index] != kNoValue) location(graph_.values[index], id_of_[index], nodes);
+      if (id_of_[index] != kNoValue) add_boundary(graph_.values[index], id_of_[index], nodes);
     link_graph(cut_);
     return std::move(cut_);
   }
@@ -94,7 +94,7 @@ class Cut {
   }
 
   // Values that nodes outside compute are inputs, values that they read are outputs.
-  void location(const ValueDef& value, ValueId own, const std::set<NodeId>& nodes) {
+  void add_boundary(const ValueDef& value, ValueId own, const std::set<NodeId>& nodes) {
     const bool is_made_here = nodes.contains(value.producer);
     if (value.initializer_index >= 0) {
       cut_.initializers.push_back(graph_.initializers[static_cast<size_t>(value.initializer_index)]);

@@ -74,7 +74,7 @@ class SceneBuilder {
     const Group& root = groups_.at(0);
     scene_.width = root.layout->width + 2 * kMetrics.padding;
     scene_.height = root.layout->height + 2 * kMetrics.padding;
-    location(0, kMetrics.padding, kMetrics.padding);
+    add_boxes(0, kMetrics.padding, kMetrics.padding);
     for (size_t wire = 0; wire < scene_.wires.size(); ++wire) join(wire);
     return std::move(scene_);
   }
@@ -236,7 +236,7 @@ class SceneBuilder {
     group.layout = known;
   }
 
-  void location(int32_t index, float x, float y) {
+  void add_boxes(int32_t index, float x, float y) {
     const Group& group = groups_.at(index);
     origins_[index] = {x, y};
     for (size_t box = 0; box < group.boxes.size(); ++box) {
@@ -246,7 +246,7 @@ class SceneBuilder {
       const LayoutPoint corner{x + group.layout->boxes[box].x, y + group.layout->boxes[box].y};
       scene_.box_of_item[static_cast<size_t>(item)] = static_cast<int32_t>(scene_.boxes.size());
       scene_.boxes.push_back({item, corner.x, corner.y, size.width, size.height, opened});
-      if (opened) location(item, corner.x + kMetrics.padding, corner.y + kMetrics.title_height + kMetrics.padding);
+      if (opened) add_boxes(item, corner.x + kMetrics.padding, corner.y + kMetrics.title_height + kMetrics.padding);
     }
   }
 

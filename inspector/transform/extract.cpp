@@ -58,14 +58,14 @@ class Builder {
 
   Graph build(const PartData& data) {
     for (size_t index = 0; index < part_.inputs.size(); ++index) {
-      const ValueId id = location_value(part_.inputs[index].id);
+      const ValueId id = value_of(part_.inputs[index].id);
       graph_.inputs.push_back(id);
       set_edge(id, index < data.inputs.size() ? data.inputs[index] : Value());
     }
-    for (const ValueId id : part_.stored) place_stored(id);
-    for (const NodeId id : part_.nodes) place_node(source_.nodes[static_cast<size_t>(id)]);
+    for (const ValueId id : part_.stored) add_stored(id);
+    for (const NodeId id : part_.nodes) add_node(source_.nodes[static_cast<size_t>(id)]);
     for (size_t index = 0; index < part_.outputs.size(); ++index) {
-      const ValueId id = location_value(part_.outputs[index].id);
+      const ValueId id = value_of(part_.outputs[index].id);
       graph_.outputs.push_back(id);
       set_edge(id, index < data.outputs.size() ? data.outputs[index] : Value());
     }
@@ -73,7 +73,7 @@ class Builder {
   }
 
  private:
-  ValueId location_value(ValueId source_id) {
+  ValueId value_of(ValueId source_id) {
     ValueId& id = ids_[static_cast<size_t>(source_id)];
     if (id != kNoValue) return id;
     id = static_cast<ValueId>(graph_.values.size());
@@ -97,10 +97,10 @@ class Builder {
     definition.type = edge_type(definition.type, value);
   }
 
-  void place_stored(ValueId source_id) {
+  void add_stored(ValueId source_id) {
     const Definition definition = *definition_of(part_.location, source_id);
     const ValueDef& value = definition.value();
-    const ValueId id = location_value(source_id);
+    const ValueId id = value_of(source_id);
     graph_.values[static_cast<size_t>(id)].has_value_info = value.has_value_info;
     if (const StoredTensor* tensor = stored_tensor(definition)) {
       graph_.initializers.push_back(*tensor);
@@ -113,20 +113,20 @@ class Builder {
     }
   }
 
-  ValueId location_read(ValueId source_id) {
+  ValueId read_of(ValueId source_id) {
     if (source_id == kNoValue) return kNoValue;
     const auto definition = definition_of(part_.location, source_id);
     if (definition.has_value() && definition->is_omitted()) return kNoValue;
-    return location_value(source_id);
+    return value_of(source_id);
   }
 
-  void place_node(const Node& node) {
+  void add_node(const Node& node) {
     Node copy = node;
     copy.name = node.display_name;
-    for (ValueId& id : copy.inputs) id = location_read(id);
+    for (ValueId& id : copy.inputs) id = read_of(id);
     while (!copy.inputs.empty() && copy.inputs.back() == kNoValue) copy.inputs.pop_back();
     for (ValueId& id : copy.outputs) {
-      if (id != kNoValue) id = location_value(id);
+      if (id != kNoValue) id = value_of(id);
     }
     graph_.nodes.push_back(std::move(copy));
   }

@@ -38,7 +38,7 @@ std::string describe_location(const Location& location) {
   return location.prefix().empty() ? "the main graph" : fmt::format("'{}'", location.prefix());
 }
 
-// The value of the graph at `place` that the located one is: its own, or one of a graph around it that it reads.
+// The value of the graph at `location` that the located one is: its own, or one of a graph around it that it reads.
 Result<ValueId> value_in(const Location& location, const LocatedValue& located, const std::string& path) {
   if (located.location.prefix() == location.prefix()) return located.id;
   const std::string& name = value_at(located.location.graph(), located.id).name;

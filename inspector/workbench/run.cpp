@@ -179,7 +179,7 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   return result;
 }
 
-// Whoever calls B in A's place asks for the outputs by name or by position.
+// A caller that replaces A by B asks for the outputs by name or by position.
 void note_outputs(const Graph& a, const Graph& b, std::vector<std::string>& notes) {
   const auto names_of = [](const Graph& graph) {
     std::vector<std::string> names;

@@ -43,7 +43,7 @@ std::optional<Header> read_header(Bytes file) {
 }
 
 // The file offsets of the blue, green and red bytes of a pixel.
-std::optional<size_t> color_place(Bytes file, const Header& header, size_t row, size_t column) {
+std::optional<size_t> color_offset(Bytes file, const Header& header, size_t row, size_t column) {
   const size_t begin = header.pixels + row * header.row_bytes();
   if (header.bits >= 24) return begin + column * header.bits / 8;
   const size_t bit = column * header.bits;
@@ -66,10 +66,10 @@ std::optional<Image> decode_bmp(Bytes file) {
   for (size_t row = 0; row < height; ++row) {
     const size_t stored = header->from_top ? row : height - 1 - row;
     for (size_t column = 0; column < width; ++column) {
-      const auto location = color_place(file, *header, stored, column);
-      if (!location.has_value() || *location + 3 > file.size()) return std::nullopt;
+      const auto offset = color_offset(file, *header, stored, column);
+      if (!offset.has_value() || *offset + 3 > file.size()) return std::nullopt;
       for (size_t channel = 0; channel < 3; ++channel)
-        image->pixels[3 * (row * width + column) + channel] = file[*location + 2 - channel];
+        image->pixels[3 * (row * width + column) + channel] = file[*offset + 2 - channel];
     }
   }
   return image;

@@ -20,10 +20,10 @@ struct Window {
   int64_t output_count() const;
   int64_t kernel_count() const;
 
-  // For the window at linear output position `place`: the linear input position of each kernel element, or -1 in the
+  // For the window at linear output position `location`: the linear input position of each kernel element, or -1 in the
   // padding.
   void sources(int64_t location, std::vector<int64_t>& positions) const;
-  // The input elements that reach output position `place` of a transposed convolution, -1 for none.
+  // The input elements that reach output position `location` of a transposed convolution, -1 for none.
   void transposed_sources(int64_t location, std::vector<int64_t>& positions) const;
 };
 

@@ -15,7 +15,7 @@
 namespace parallax::runtime {
 namespace {
 
-// Scores are [batch, classes, positions...], targets [batch, places...].
+// Scores are [batch, classes, positions...], targets [batch, positions...].
 struct LossShape {
   int64_t batch = 0;
   int64_t classes = 0;
@@ -67,7 +67,7 @@ struct OutsideClasses {
 
 // The weight that each position counts with: 0 for the ignored class; and its loss, so weighted.
 template <class Device, class C>
-struct PlaceWeight {
+struct PositionWeight {
   Source targets;
   Elements<Device, const C> class_weights;  // none without weights
   OutsideClasses known;
@@ -78,8 +78,8 @@ struct PlaceWeight {
   }
 };
 template <class Device, class C>
-struct PlaceLoss {
-  PlaceWeight<Device, C> weight;
+struct PositionLoss {
+  PositionWeight<Device, C> weight;
   Source log_probabilities;
   int64_t classes, locations;
   PX_HD C operator()(int64_t location) const {
@@ -97,7 +97,7 @@ struct Quotient {
 };
 
 template <class C, class Device>
-Status reduce_losses(OpContext<Device>& op, const PlaceLoss<Device, C>& loss) {
+Status reduce_losses(OpContext<Device>& op, const PositionLoss<Device, C>& loss) {
   const std::string reduction = op.text("reduction");
   const DType dtype = op.input(0).dtype();
   const Shape& shape = op.input(1).shape();
@@ -147,8 +147,8 @@ Status loss_as(OpContext<Device>& op, const LossShape& shape, bool from_scores) 
       return wrong_input(op, 2, "have {} elements, one for each class", shape.classes);
     weights = PX_TRY(converted<C>(op.queue(), op.input(2).view(), op.is_constant(2)));
   }
-  const PlaceWeight<Device, C> weight{source_of(targets.view()), {weights.get()}, outside};
-  return reduce_losses(op, PlaceLoss<Device, C>{weight, log_probabilities, shape.classes, shape.locations});
+  const PositionWeight<Device, C> weight{source_of(targets.view()), {weights.get()}, outside};
+  return reduce_losses(op, PositionLoss<Device, C>{weight, log_probabilities, shape.classes, shape.locations});
 }
 
 template <class Device, bool kFromScores>

@@ -147,7 +147,7 @@ int64_t limit_of(DType dtype, bool least) {
 }
 
 // True where x is channels last, and all elements of a channel are reduced to one.
-[[maybe_unused]] bool reduces_places(const Tensor& x, const Ints& axes) {
+[[maybe_unused]] bool reduces_positions(const Tensor& x, const Ints& axes) {
   if (!is_channels_last(x) || x.dtype() != DType::float32 || axes.size() != rank_of(x.shape()) - 2) return false;
   return axes[0] == 2;  // sorted, each once
 }
@@ -160,7 +160,7 @@ Status reduce(OpContext<Device>& op) {
   if (nothing_to_do) axes = Ints{};  // each element is a row of its own
   const Shape shape = PX_TRY(reduced_shape(x.shape(), axes, op.integer("keepdims") != 0));
   if constexpr (std::is_same_v<Device, Cpu> && std::is_same_v<Fold, FoldMean>) {
-    if (reduces_places(x, axes)) {
+    if (reduces_positions(x, axes)) {
       const Ints dims(x.shape());
       const MutableView means = PX_TRY(op.make_output(0, x.dtype(), shape));
       fold_elements_channels_last(op.queue(), Fold{}, dims[0], product(dims, 2, dims.size() - 1), dims.back(), dims[1],
@@ -292,7 +292,7 @@ struct FoldArg {
       });
     }
     for (int64_t i = whole; i < length; ++i) best = better(best, row[i]);
-    return {best, select_last ? last_place(row, length, best) : first_place(row, length, best)};
+    return {best, select_last ? last_index(row, length, best) : first_index(row, length, best)};
   }
 
  private:
@@ -308,7 +308,7 @@ struct FoldArg {
     return value == best || (value != value && best != best);
   }
   template <class C>
-  static int64_t first_place(const C* row, int64_t length, C best) {
+  static int64_t first_index(const C* row, int64_t length, C best) {
     int64_t first = 0;
     for (; first + kLanes <= length; first += kLanes) {
       int32_t count = 0;
@@ -319,7 +319,7 @@ struct FoldArg {
     return first;
   }
   template <class C>
-  static int64_t last_place(const C* row, int64_t length, C best) {
+  static int64_t last_index(const C* row, int64_t length, C best) {
     int64_t last = length - 1;
     while (!is_it(row[last], best)) --last;
     return last;

@@ -46,7 +46,7 @@ struct LinearFromMean {  // (x - mean) * factor + offset: no digit of x is lost 
   C factor;
   C offset;
   PX_HD C operator()(C x) const { return ((x - moments.mean) - moments.rest) * factor + offset; }
-  PX_HD C operator()(C x, int64_t /*place*/) const { return (*this)(x); }
+  PX_HD C operator()(C x, int64_t /*index*/) const { return (*this)(x); }
 };
 
 // Two passes over a row that is in the cache: the mean first, then the squares of the differences from it. A third one

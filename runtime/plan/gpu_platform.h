@@ -46,7 +46,7 @@ class GpuPlatform final : public Platform {
     std::vector<Value> moved(inputs.size());
     std::vector<OpInput> operands(inputs.begin(), inputs.end());
     for (size_t index = 0; index < inputs.size(); ++index)
-      PX_TRY(place_input(row, index, moved[index], operands[index]));
+      PX_TRY(move_input(row, index, moved[index], operands[index]));
     return call_row(row, node, operands, seed, *queue_, result);
   }
 
@@ -198,7 +198,7 @@ class GpuPlatform final : public Platform {
   }
 
   // Input `index` where the row reads it: `moved` owns it when it has to be copied.
-  Status place_input(const KernelRow<Device>& row, size_t index, Value& moved, OpInput& operand) {
+  Status move_input(const KernelRow<Device>& row, size_t index, Value& moved, OpInput& operand) {
     if (operand.value == nullptr || operand.value->is_absent()) return {};
     const bool on_host = index < 32 && ((row.host_inputs >> index) & 1U) != 0;
     if (on_host) {

@@ -71,7 +71,7 @@ class Builder {
     for (const PlannedNode& planned : plan_->edit.nodes) PX_TRY(add_step(planned));
     find_last_readers();
     assign_slots();
-    for (Step& step : plan_->steps) settle_places(step);
+    for (Step& step : plan_->steps) settle_slots(step);
     for (ValueId output : graph_.outputs) plan_->outputs.push_back(location_of(plan_->edit.resolve(output)).slot);
     return std::move(plan_);
   }
@@ -236,19 +236,19 @@ class Builder {
     return value == kNoValue ? BufferSlot{} : plan_->locations[static_cast<size_t>(value)];
   }
 
-  void settle_places(Step& step) {
+  void settle_slots(Step& step) {
     for (StepInput& input : step.inputs) {
       const auto last = std::find(step.last_read.begin(), step.last_read.end(), input.location.value);
       input.is_last_read = last != step.last_read.end();
       input.location = location_of(input.location.value);
     }
     for (ValueId output : step.node->outputs) step.outputs.push_back(location_of(output));
-    const auto place_in_source = [&](size_t index) {
+    const auto node_in_source = [&](size_t index) {
       const ValueInfo* value_info = step.outputs[index].value_info;
       return value_info == nullptr ? -1 : value_info->node_index;
     };
-    for (size_t index = 0; index < step.outputs.size(); ++index) step.placing_order.push_back(index);
-    std::ranges::stable_sort(step.placing_order, {}, place_in_source);
+    for (size_t index = 0; index < step.outputs.size(); ++index) step.store_order.push_back(index);
+    std::ranges::stable_sort(step.store_order, {}, node_in_source);
     const bool is_fused = step.node->domain == kFusedDomain;
     for (size_t index = 1; is_fused && index < step.outputs.size(); ++index) {
       const auto unread = std::find(step.last_read.begin(), step.last_read.end(), step.node->outputs[index]);

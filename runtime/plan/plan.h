@@ -51,14 +51,14 @@ struct Step {
   std::unique_ptr<FallbackNode> fallback;
   std::vector<BodyPlan> bodies;
   bool has_too_few_inputs = false;
-  std::vector<StepInput> inputs;      // aliases resolved
-  std::vector<BufferSlot> outputs;    // as many as the node's
-  std::vector<size_t> placing_order;  // indices of `outputs`: what is made of another comes after it, as in the source
-  uint64_t only_to_observe = 0;       // bit i: output i of a fused node is made for nobody but the observer
-  std::vector<ValueId> last_read;     // values that nothing reads after this node, its own unread outputs included
-  std::vector<int32_t> freed_slots;   // theirs, but for those of constants
-  uint64_t accumulated_inputs = 0;    // bit i: it appends to input i, a state of the session (growing.h)
-  int64_t growing_axis = 0;           // along this axis
+  std::vector<StepInput> inputs;     // aliases resolved
+  std::vector<BufferSlot> outputs;   // as many as the node's
+  std::vector<size_t> store_order;   // indices of `outputs`: what is made of another comes after it, as in the source
+  uint64_t only_to_observe = 0;      // bit i: output i of a fused node is made for nobody but the observer
+  std::vector<ValueId> last_read;    // values that nothing reads after this node, its own unread outputs included
+  std::vector<int32_t> freed_slots;  // theirs, but for those of constants
+  uint64_t accumulated_inputs = 0;   // bit i: it appends to input i, a state of the session (growing.h)
+  int64_t growing_axis = 0;          // along this axis
 
   const BodyPlan* body(std::string_view attribute) const;
 };
@@ -68,7 +68,7 @@ struct GraphPlan {
   const GraphValues* value_infos = nullptr;
   GraphEdit edit;
   std::vector<Step> steps;               // in execution order
-  std::vector<Value> constants;          // by ValueId: placed before the first step
+  std::vector<Value> constants;          // by ValueId: stored before the first step
   std::vector<uint8_t> is_constant;      // by ValueId: the same payload in every run
   std::vector<BufferSlot> locations;     // by ValueId
   std::vector<int32_t> outputs;          // slots of the values to return, aliases resolved

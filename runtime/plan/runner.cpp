@@ -191,7 +191,7 @@ Result<std::vector<Value>> Runner::run_graph(const GraphPlan& plan, std::vector<
 
 Result<std::vector<Value>> Runner::run_steps(ActiveGraph& active, std::vector<Value> inputs, bool is_body) {
   const GraphPlan& plan = active.plan;
-  PX_TRY(place_sources(active, std::move(inputs)));
+  PX_TRY(store_sources(active, std::move(inputs)));
   if (!is_body) {
     for (ValueId id : plan.graph->inputs) {
       const auto slot = static_cast<size_t>(plan.locations[static_cast<size_t>(id)].slot);
@@ -213,7 +213,7 @@ Result<std::vector<Value>> Runner::run_steps(ActiveGraph& active, std::vector<Va
 }
 
 // Inputs first, then the constants that are no inputs: the order of their ids.
-Status Runner::place_sources(ActiveGraph& active, std::vector<Value> inputs) {
+Status Runner::store_sources(ActiveGraph& active, std::vector<Value> inputs) {
   const GraphPlan& plan = active.plan;
   const Graph& graph = *plan.graph;
   for (size_t index = 0; index < graph.inputs.size(); ++index) {
@@ -222,13 +222,13 @@ Status Runner::place_sources(ActiveGraph& active, std::vector<Value> inputs) {
     const bool given = index < inputs.size() && !inputs[index].is_absent();
     const bool is_default = !given && !plan.constants[id].is_absent() && options_.overrides.empty();
     active.is_constant[static_cast<size_t>(where.slot)] = is_default ? 1 : 0;
-    PX_TRY(location(active, where, given ? std::move(inputs[index]) : Value(plan.constants[id]), nullptr));
+    PX_TRY(store(active, where, given ? std::move(inputs[index]) : Value(plan.constants[id]), nullptr));
   }
-  return place_constants(active);
+  return store_constants(active);
 }
 
 // A frame that was used before has them. Folded values are not observed.
-Status Runner::place_constants(ActiveGraph& active) {
+Status Runner::store_constants(ActiveGraph& active) {
   const GraphPlan& plan = active.plan;
   const Graph& graph = *plan.graph;
   const bool afresh = !active.has_constants || !options_.overrides.empty();
@@ -237,7 +237,7 @@ Status Runner::place_constants(ActiveGraph& active) {
       const BufferSlot& where = plan.locations[static_cast<size_t>(id)];
       if (graph.values[static_cast<size_t>(id)].input_index >= 0) continue;
       if (!afresh && levels_[static_cast<size_t>(where.value_info->id)] == CaptureLevel::none) continue;
-      PX_TRY(location(active, where, Value(plan.constants[static_cast<size_t>(id)]), nullptr));
+      PX_TRY(store(active, where, Value(plan.constants[static_cast<size_t>(id)]), nullptr));
     }
   }
   if (!afresh) return {};
@@ -275,7 +275,7 @@ Status Runner::compute(ActiveGraph& active, const Step& step) {
   if (step.fallback != nullptr) return compute_elsewhere(active, step, *step.fallback);
   const std::vector<Value> inputs = inputs_of(active, step);
   std::vector<Value> outputs = PX_TRY(run_body(active, step, "", Frame::Kind::call, -1, inputs));
-  return place_outputs(active, step, outputs, aliases_of(inputs, outputs));
+  return store_outputs(active, step, outputs, aliases_of(inputs, outputs));
 }
 
 Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
@@ -297,7 +297,7 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
   if (step.accumulated_inputs != 0) PX_TRY(open_states(step));
   Status called = call_kernel(step);
   opened_.clear();
-  if (called.ok()) return place_outputs(active, step, result_.outputs, result_.aliases);
+  if (called.ok()) return store_outputs(active, step, result_.outputs, result_.aliases);
   if (called.error().code != ErrorCode::unsupported || !may_run_elsewhere(step)) return called;
   FallbackNode* fallback = PX_TRY(late_fallback(active.plan, step));
   return compute_elsewhere(active, step, *fallback);
@@ -344,7 +344,7 @@ Status Runner::compute_elsewhere(ActiveGraph& active, const Step& step, Fallback
   std::vector<Value> inputs = inputs_of(active, step);
   for (Value& input : inputs) input = PX_TRY(platform_.to_host(input));
   std::vector<Value> outputs = PX_TRY(fallback.run(inputs));
-  return place_outputs(active, step, outputs, aliases_of(inputs, outputs));
+  return store_outputs(active, step, outputs, aliases_of(inputs, outputs));
 }
 
 std::vector<Value> Runner::inputs_of(const ActiveGraph& active, const Step& step) {
@@ -383,7 +383,7 @@ Status Runner::compute_control(ActiveGraph& active, const Step& step, std::span<
   ControlCall call{op, platform_, run};
   PX_TRY(step.control->run(call));
   std::vector<Value> outputs = op.take_outputs();
-  return place_outputs(active, step, outputs, aliases_of(inputs, outputs));
+  return store_outputs(active, step, outputs, aliases_of(inputs, outputs));
 }
 
 Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& step, std::string_view attribute,
@@ -404,10 +404,10 @@ Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& ste
   return outputs;
 }
 
-Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::span<Value> outputs,
+Status Runner::store_outputs(ActiveGraph& active, const Step& step, std::span<Value> outputs,
                              std::span<const int64_t> aliases) {
   const uint64_t spared = unobserved(step);
-  for (const size_t index : step.placing_order) {
+  for (const size_t index : step.store_order) {
     const BufferSlot& where = step.outputs[index];
     if (where.slot < 0 || is_spared(spared, index)) continue;
     if (index >= outputs.size() || outputs[index].is_absent())
@@ -415,12 +415,12 @@ Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::span<Va
                                      index, platform_.name()));
     const int64_t input = index < aliases.size() ? aliases[index] : -1;
     const ValueInfo* alias = input < 0 ? nullptr : step.inputs[static_cast<size_t>(input)].location.value_info;
-    PX_TRY(location(active, where, std::move(outputs[index]), alias));
+    PX_TRY(store(active, where, std::move(outputs[index]), alias));
   }
   return {};
 }
 
-Status Runner::location(ActiveGraph& active, const BufferSlot& where, Value&& value, const ValueInfo* alias_of) {
+Status Runner::store(ActiveGraph& active, const BufferSlot& where, Value&& value, const ValueInfo* alias_of) {
   if (!options_.overrides.empty()) value = PX_TRY(overridden(*where.value_info, std::move(value), alias_of));
   Value& slot = active.values[static_cast<size_t>(where.slot)];
   slot = std::move(value);

@@ -44,8 +44,8 @@ class Runner {
   Result<std::vector<Value>> run_graph(const GraphPlan& plan, std::vector<Value> inputs, ActiveGraph* enclosing,
                                        const BodyPlan* body);
   Result<std::vector<Value>> run_steps(ActiveGraph& active, std::vector<Value> inputs, bool is_body);
-  Status place_sources(ActiveGraph& active, std::vector<Value> inputs);
-  Status place_constants(ActiveGraph& active);
+  Status store_sources(ActiveGraph& active, std::vector<Value> inputs);
+  Status store_constants(ActiveGraph& active);
   std::unique_ptr<ActiveGraph> take_frame(const GraphPlan& plan);
   void give_frame(std::unique_ptr<ActiveGraph> frame, const BodyPlan* body);
   Status run_step(ActiveGraph& active, const Step& step);
@@ -62,9 +62,9 @@ class Runner {
   Status compute_control(ActiveGraph& active, const Step& step, std::span<const OpInput> inputs);
   Result<std::vector<Value>> run_body(ActiveGraph& active, const Step& step, std::string_view attribute,
                                       Frame::Kind kind, int64_t index, std::vector<Value> inputs);
-  Status place_outputs(ActiveGraph& active, const Step& step, std::span<Value> outputs,
+  Status store_outputs(ActiveGraph& active, const Step& step, std::span<Value> outputs,
                        std::span<const int64_t> aliases);
-  Status location(ActiveGraph& active, const BufferSlot& where, Value&& value, const ValueInfo* alias_of);
+  Status store(ActiveGraph& active, const BufferSlot& where, Value&& value, const ValueInfo* alias_of);
   Result<Value> overridden(const ValueInfo& value_info, Value computed, const ValueInfo*& alias_of) const;
 
   Status reported(Status status);               // remembers that it was the observer who failed

@@ -50,9 +50,9 @@ class Fuser {
   // A node of the given operator; its schema is looked up, its name made from those it stands for.
   Node make(std::string_view domain, std::string_view op, size_t location, std::vector<ValueId> inputs,
             std::vector<ValueId> outputs) const;
-  // Puts `made` at position `place`, one of `members`, and takes all members out. What they made and `made` does not is
-  // announced as fused into it. False, and nothing is changed, when such a value is needed elsewhere, when an input of
-  // `made` is not there yet at `place`, or when its operator is beyond the edit's limit.
+  // Puts `made` at position `location`, one of `members`, and takes all members out. What they made and `made` does not
+  // is announced as fused into it. False, and nothing is changed, when such a value is needed elsewhere, when an input
+  // of `made` is not there yet at `location`, or when its operator is beyond the edit's limit.
   bool replace(std::span<const size_t> members, size_t location, Node made);
   // Takes out a node whose outputs nothing needs any more; each is announced as `kind`.
   void remove(size_t position, ValueAbsence::Kind kind);

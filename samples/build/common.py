@@ -88,6 +88,6 @@ def shorten_traces(nodes, keep_frames):
         for entry in node.metadata_props:
             if entry.key == "pkg.torch.onnx.stack_trace":
                 frames = re.findall(r'File "(?:[^"]*/)?([^"/]*)"(, line \d+, in \S+)', entry.value)
-                entry.value = "\n".join(f'  File "{file}"{place}' for file, place in frames[-keep_frames:])
+                entry.value = "\n".join(f'  File "{file}"{where}' for file, where in frames[-keep_frames:])
         for attribute in node.attribute:
             shorten_traces(attribute.g.node, keep_frames)

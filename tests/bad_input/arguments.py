@@ -168,8 +168,8 @@ def cases(good_dump):
     around = {"m.onnx": "MODEL", "a.plx": good_dump, "b.plx": good_dump, "c.plx": good_dump, "folder/note.txt": b"a note\n", "m.xyz": b"x"}
     for line in USAGE_ERRORS:
         yield Case(f"arguments/{line}", around, line.split(), (USAGE,))
-    for line, codes in FILE_ERRORS:
-        yield Case(f"files/{line}", around, line.split(), codes)
+    for line, exit_codes in FILE_ERRORS:
+        yield Case(f"files/{line}", around, line.split(), exit_codes)
     for name, content in POLICIES.items():
         files = {**around, "policy.json": content}
         yield Case(f"policy/{name}", files, ["diff", "a.plx", "b.plx", "--policy-file", "policy.json"], (USAGE, FILE))

@@ -74,8 +74,8 @@ def fault(case, done, with_json):
         return f"killed by signal {-done.returncode}\n{stderr[-2000:]}"
     if CRASH_WORDS.search(stderr):
         return f"crashed\n{stderr[-3000:]}"
-    if done.returncode not in case.codes:
-        return f"exit code {done.returncode} instead of {' or '.join(map(str, case.codes))}\n{stderr[-1000:]}{stdout[-500:]}"
+    if done.returncode not in case.exit_codes:
+        return f"exit code {done.returncode} instead of {' or '.join(map(str, case.exit_codes))}\n{stderr[-1000:]}{stdout[-500:]}"
     if done.returncode < 2:
         return None
     if with_json:
@@ -123,7 +123,7 @@ def main():
     failures = [(case, problem) for case, problem in answers if problem]
     for case, problem in failures:
         print(f"FAILED {case.name}: {problem}\n  repeat: {sys.argv[0]} {program} --only '{case.name}' --keep FOLDER\n")
-    refused = sum(1 for case in cases if min(case.codes) >= 2)
+    refused = sum(1 for case in cases if min(case.exit_codes) >= 2)
     print(f"{len(answers)} cases, {len(failures)} failed; {refused} must be refused, {len(cases) - refused} survived")
     if refused < REFUSED_AT_LEAST:
         sys.exit(f"only {refused} cases that must be refused, {REFUSED_AT_LEAST} are wanted")

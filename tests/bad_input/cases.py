@@ -7,11 +7,11 @@ USAGE, MODEL, FILE = 2, 3, 5
 
 
 class Case(NamedTuple):
-    """Files to write into an empty folder, and the arguments of parallax run there; `codes` are the exit codes that are right."""
+    """Files to write into an empty folder, and the arguments of parallax run there; `exit_codes` are those that are right."""
     name: str
     files: dict
     arguments: list
-    codes: tuple
+    exit_codes: tuple
     links: dict = {}
 
 
@@ -19,8 +19,8 @@ class Case(NamedTuple):
 MODEL_VERBS = (["check"], ["show"], ["run", "--with", "reference"], ["dot"])
 
 
-def model_case(name, content, index, codes=(MODEL,), files=None, links=None, file_name="m.onnx"):
+def model_case(name, content, index, exit_codes=(MODEL,), files=None, links=None, file_name="m.onnx"):
     """A bad model for one of the verbs, in turn."""
     verb = MODEL_VERBS[index % len(MODEL_VERBS)]
     arguments = [verb[0], file_name, *verb[1:]] + (["-o", "m.dot"] if verb[0] == "dot" else [])
-    return Case(f"model/{name}/{verb[0]}", {file_name: content, **(files or {})}, arguments, codes, links or {})
+    return Case(f"model/{name}/{verb[0]}", {file_name: content, **(files or {})}, arguments, exit_codes, links or {})

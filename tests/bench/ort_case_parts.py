@@ -22,11 +22,11 @@ def below(limit, *shape, dtype=np.int64):
     return RANDOM.integers(0, limit, shape).astype(dtype)
 
 
-def codes(*shape):
+def uint8s(*shape):
     return below(200, *shape, dtype=np.uint8)
 
 
-def signed_codes(*shape):
+def int8s(*shape):
     return (below(200, *shape) - 100).astype(np.int8)
 
 
@@ -85,11 +85,11 @@ def conv(x, filters, bias=False, **attributes):
 
 
 def qlinear_conv(x, filters, bias=False, each=False, **attributes):
-    weights = signed_codes(*filters)
+    weights = int8s(*filters)
     constants = per_channel(weights, filters[0]) if each else quantized(weights)
     if bias:
         constants = {**constants, "b": below(1000, filters[0], dtype=np.int32)}
-    return ("QLinearConv", {"x": codes(*x)}, constants, attributes)
+    return ("QLinearConv", {"x": uint8s(*x)}, constants, attributes)
 
 
 def cast(data, to):
@@ -140,7 +140,7 @@ def at(opset, case, **special):
     return (*case, {"opset": opset, **special})
 
 
-def between_codes(op, x, constants, **attributes):
+def between_quantizers(op, x, constants, **attributes):
     """An operator of floats between DequantizeLinear and QuantizeLinear, as quantized models are exported."""
     nodes = [helper.make_node("DequantizeLinear", ["x", "x_scale", "x_zero"], ["x_real"])]
     for name in [name for name in constants if name + "_scale" in constants]:

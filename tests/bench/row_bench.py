@@ -76,17 +76,17 @@ def columns(graph, x):
 def few_bits(bits, size):
     def layer(graph, x):
         blocks = WIDTH // size
-        codes = graph.constant(graph.bytes(WIDTH, blocks, size * bits // 8))
+        quantized = graph.constant(graph.bytes(WIDTH, blocks, size * bits // 8))
         scales = graph.constant(np.full((WIDTH, blocks), 4.0 / 2**bits / np.sqrt(WIDTH), np.float32))
         attributes = {"K": WIDTH, "N": WIDTH, "bits": bits, "block_size": size}
-        return graph.node("MatMulNBits", x, codes, scales, domain="com.microsoft", **attributes)
+        return graph.node("MatMulNBits", x, quantized, scales, domain="com.microsoft", **attributes)
     return layer
 
 
 def dynamic(graph, x):
-    codes, scale, zero = graph.node("DynamicQuantizeLinear", x, outputs=3)
+    quantized, scale, zero = graph.node("DynamicQuantizeLinear", x, outputs=3)
     weights = graph.constant(graph.bytes(WIDTH, WIDTH).view(np.int8))
-    sums = graph.node("Cast", graph.node("MatMulInteger", codes, weights, zero), to=T.FLOAT)
+    sums = graph.node("Cast", graph.node("MatMulInteger", quantized, weights, zero), to=T.FLOAT)
     weight_scale = graph.constant(np.float32(0.01 / np.sqrt(WIDTH)).reshape(()))
     return graph.node("Mul", graph.node("Mul", sums, scale), weight_scale)
 
@@ -94,9 +94,9 @@ def dynamic(graph, x):
 def qlinear(graph, x):
     one, zero = graph.constant(np.float32(0.05).reshape(())), graph.constant(np.uint8(128).reshape(()))
     scale, middle = graph.constant(np.float32(0.0003).reshape(())), graph.constant(np.int8(0).reshape(()))
-    codes = graph.node("QuantizeLinear", x, one, zero)
+    quantized = graph.node("QuantizeLinear", x, one, zero)
     weights = graph.constant(graph.bytes(WIDTH, WIDTH).view(np.int8))
-    product = graph.node("QLinearMatMul", codes, one, zero, weights, scale, middle, one, zero)
+    product = graph.node("QLinearMatMul", quantized, one, zero, weights, scale, middle, one, zero)
     return graph.node("DequantizeLinear", product, one, zero)
 
 

@@ -107,9 +107,9 @@ class Writer:
 def tensor(writer, execution, name, crc):
     kind = struct.pack("<BBBBI", 1, FLOAT32, 1, 0, 2)
     kind += b"".join(struct.pack("<qI", size, 0) for size in (1024, PAYLOAD // 4096))
-    place = struct.pack("<QQQ", execution, 0, 0)
+    location = struct.pack("<QQQ", execution, 0, 0)
     text = name.encode()
-    body = field(1, place) + field(2, struct.pack("<BBBBi", 2, 4, 0, 0, 0)) + field(3, text) + field(4, text)
+    body = field(1, location) + field(2, struct.pack("<BBBBi", 2, 4, 0, 0, 0)) + field(3, text) + field(4, text)
     body += field(5, text) + field(6, b"Relu") + field(7, b"") + field(8, kind)
     writer.record(4, body, PAYLOAD, None, crc)
 

@@ -68,7 +68,8 @@ TEST(Precision, CastsRoundOnlyWhenKept) {
 }
 
 // A sum in float would lose every 1: the accumulator is wider.
-// 32767 times the float next to 1 / 32767 is 1 in float32 and less in double: sizes and codes are the model's.
+// 32767 times the float next to 1 / 32767 is 1 in float32 and less in double: sizes and quantized values are the
+// model's.
 TEST(Precision, SizesDoNotDependOnIt) {
   const auto model = parse(
       "initializer { name: 'w' data_type: 1 dims: 1 float_data: [3.051851e-05] }\n"

@@ -64,8 +64,8 @@ class Measures(unittest.TestCase):
 # For each word: a path, the text of uses that count, one a line, and of uses that do not.
 USES: dict[str, tuple[str, str, str]] = {
     "halves": ("a.cpp", "store_many_halves\n// in halves", "// both halves of the range\n// rounds halves to even"),
-    "codes": ("a.cpp", "codes_of(x)\n// the codes of a tensor", "// exit codes\nencodes(x)"),
-    "byte_*, nibble_*": ("a.cpp", "byte_products\nNibbleMatrix", "bytes_of_dump\nbytearray"),
+    "codes": ("a.cpp", "codes_of(x)\n// the codes of a tensor", "// exit codes\nExitCodes\nencodes(x)"),
+    "byte_*, nibble_*": ("a.cpp", "byte_products\nNibbleMatrix", "bytes_of_dump\nbytearray\nBYTECODE"),
     "turn": ("a.cpp", "turn_rows(x)\nconst auto turned = 1;", "// turned off\n// each in turn\nreturned"),
     "place": ("a.cpp", "PlacedNode x;\n// places of a row", "x.emplace_back(1);\n// changed in place"),
     "site": ("a.cpp", "ValueSite x;\n// a site", "site-packages\n// opposite"),

@@ -43,7 +43,7 @@ WORDS = (
     Word("codes", ("code",), rf"{BEGIN}[Cc]odes{END}|[a-z]Codes{END}|(signed|narrow|nan|byte|between)_code\b"
                   r"|(?<![A-Za-z])code_(panel|pair|row|tile|product|step)", "quantized values; int8_, uint8_, int4_", (
         Allowed("numbers that name an error, a type or a character",
-                r"(?i)(exit|error|fail|return|status|escape|type|character|utf\w*|language|key)[ _-]codes"
+                r"(?i)(exit|error|fail|return|status|escape|type|character|utf\w*|language|key)[ _-]?codes"
                 r"|HTTP codes|fail_codes"),
         Allowed("code points of characters and exit codes", paths=(
             "inspector/dump/tensor_files/utf32.cpp", "inspector/dump/tensor_files/npy.cpp", "inspector/workbench/reduce/reduce_command.cpp")),
@@ -51,7 +51,7 @@ WORDS = (
     Word("byte_*, nibble_*", ("byte", "nibble"),
          r"(?i)byte_?(product|panel|conv|image|depthwise|table|tile|sum|filter|result|row|line|column|power|code)s?"
                              rf"(?![a-z])|nibble", "int8_*, int4_*", (
-        Allowed("a unit of storage", r"(?i)byte counts?|byte sums? of|bytes? (per|of) \w+"), OP_CASES)),
+        Allowed("a unit of storage", r"(?i)byte counts?|byte sums? of|bytes? (per|of) \w+|bytecode"), OP_CASES)),
     Word("turn", ("turn", "lie"), rf"{BEGIN}[Tt]urned{END}|[a-z]Turn(ed|ing)?{END}|Turn(ed|ing)(?=[A-Z])"
                  r"|\bturn_(rows|image|lines|one|square|gemms|halves|neighbours|a|b)\b|must_turn|turns_first"
                  r"|\bturn\.(h|cpp)\b"
@@ -61,7 +61,8 @@ WORDS = (
          "element index, output position, graph location, buffer slot, input role", (
         Allowed("in place", r"(?i)in[ _-]place|in its place|in place of|takes? place|took place|inplace"),
         Allowed("a decimal place", r"(?i)(decimal|last)[ _]places?"),
-        Allowed("a key of the contract", r"\{\"place\"|`place`"),
+        Allowed("a key of the contract", r"\{\"place\"|`place`", paths=(
+            "inspector/cli/CLI.md", "inspector/workbench/reduce/", "gui/viewmodel/")),
         Allowed("the license's own text", paths=("LICENSE",)),
         OP_CASES)),
     Word("site", ("site",),

@@ -48,8 +48,8 @@ def difference(ours, theirs, case):
         wrong = ~((np.abs(a - b) <= atol + rtol * np.abs(a)) | (a == b) | (np.isnan(a) & np.isnan(b)))
     if not wrong.any():
         return ""
-    place = tuple(np.argwhere(wrong)[0])
-    return f"{int(wrong.sum())} of {wrong.size} differ, first at {[int(i) for i in place]}: {b[place]}, expected {a[place]}"
+    index = tuple(np.argwhere(wrong)[0])
+    return f"{int(wrong.sum())} of {wrong.size} differ, first at {[int(i) for i in index]}: {b[index]}, expected {a[index]}"
 
 
 def run(parallax, case, executor, folder):

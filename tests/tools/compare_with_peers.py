@@ -5,7 +5,7 @@
     compare_with_peers.py --parallax build/release/bin/parallax --with reference,cpu MODEL_OR_FOLDER...
 
 Every `test_data_set_N` next to a model.onnx is one run. Parallax' values come from a dump that `parallax export` turns into .npz.
-The peer is evidence, no proof: both peers are known to be wrong in places.
+The peer is evidence, no proof: both peers are known to be wrong in some cases.
 """
 import argparse
 import pathlib

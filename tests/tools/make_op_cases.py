@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the cases of tests/ops/cases from the definitions in op_cases/, with expected values that two sources agree on.
 
-A definition gives the expected values with the place in the specification they follow from, or leaves them to ONNX's
+A definition gives the expected values with the clause of the specification they follow from, or leaves them to ONNX's
 ReferenceEvaluator and onnxruntime, which must then agree. A peer that differs must be named with what it does wrong, and one that
 is named must differ. Exits 1, writing nothing, when a case does not stand on that.
 """

@@ -35,7 +35,7 @@ inline bool mutated(int number) {
 """
 
 
-def place_of(text, source, where):
+def span_of(text, source, where):
     """(begin, end) of what stands between the marks, in the source."""
     before, old, after = re.fullmatch(r"(.*)«(.*)»(.*)", text, re.S).groups()
     if source.count(before + old + after) != 1:
@@ -52,8 +52,8 @@ def mutate_sources(folder):
     for name, mutations in by_file.items():
         path = folder / "reference" / "ops" / name
         source = path.read_text()
-        places = sorted((*place_of(text, source, f"{operator}, {name}"), number, new) for number, operator, text, new in mutations)
-        for begin, end, number, new in reversed(places):
+        spans = sorted((*span_of(text, source, f"{operator}, {name}"), number, new) for number, operator, text, new in mutations)
+        for begin, end, number, new in reversed(spans):
             source = f"{source[:begin]}(parallax::mutated({number}) ? ({new}) : ({source[begin:end]})){source[end:]}"
         path.write_text('#include "reference/mutated.h"\n' + source)
     (folder / "reference" / "mutated.h").write_text(CHOICE)
@@ -122,12 +122,12 @@ def main():
     parser.add_argument("--built", action="store_true", help="the copy in --into is built already")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", help="operators, separated by commas")
-    parser.add_argument("--check", action="store_true", help="only ask whether every mistake still has its place in the source")
+    parser.add_argument("--check", action="store_true", help="only ask whether every mistake still occurs once in the source")
     arguments = parser.parse_args()
     if arguments.check:
         for operator, name, text, _ in MUTATIONS:
-            place_of(text, (ROOT / "reference" / "ops" / name).read_text(), f"{operator}, {name}")
-        print(f"{len(MUTATIONS)} mistakes have their places")
+            span_of(text, (ROOT / "reference" / "ops" / name).read_text(), f"{operator}, {name}")
+        print(f"{len(MUTATIONS)} mistakes occur once each")
         return 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = (arguments.into or pathlib.Path(temporary)).resolve()

@@ -101,15 +101,15 @@ class Spoiler:
         if array is None or array.size == 0 or array.dtype == np.bool_:
             return
         flat = array.reshape(-1)
-        place = self.chance.randrange(array.size)
+        index = self.chance.randrange(array.size)
         with np.errstate(all="ignore"):
             if array.dtype == object:
-                flat[place] = self.chance.choice(TEXTS)
+                flat[index] = self.chance.choice(TEXTS)
             elif np.issubdtype(array.dtype, np.integer):
                 limits = np.iinfo(array.dtype)
-                flat[place] = min(max(self.chance.choice(INTEGERS), limits.min), limits.max)
+                flat[index] = min(max(self.chance.choice(INTEGERS), limits.min), limits.max)
             elif np.issubdtype(array.dtype, np.complexfloating) or np.issubdtype(array.dtype, np.floating):
-                flat[place] = self.chance.choice(FLOATS)
+                flat[index] = self.chance.choice(FLOATS)
 
     def change_attribute(self):
         if not self.schema.attributes:

@@ -55,7 +55,7 @@ MUTATIONS = [
     ("DepthToSpace", "tensor/select.cpp", "«std::array<size_t, 6>{0, 1, 4, 2, 5, 3}»,", "std::array<size_t, 6>{0, 1, 4, 3, 5, 2}"),
     ("ReverseSequence", "tensor/select.cpp", "index + («length - 1 - 2 * at») * strides[time_axis]", "length - 2 * at"),
     ("Compress", "tensor/select.cpp", "if («condition[index] != 0») chosen.push_back", "condition[index] == 0"),
-    ("NonZero", "tensor/select.cpp", "result[axis * found.size() + location] = «found[location] / strides[axis] % x.shape()[axis]»;", "found[place]"),
+    ("NonZero", "tensor/select.cpp", "result[axis * found.size() + location] = «found[location] / strides[axis] % x.shape()[axis]»;", "found[location]"),
     ("Unique", "tensor/select.cpp", "if («op.int_attribute(\"sorted\") == 0») std::sort", "false"),
     ("OneHot", "tensor/scatter.cpp", "return («asked < 0 ? wrapping_add(asked, depth) : asked») == index", "asked"),
     ("ScatterElements", "tensor/scatter.cpp", "target = is_nan(target) || «target >= update» ? target : update;", "target <= update"),
@@ -120,7 +120,7 @@ MUTATIONS = [
     ("Adam", "nn/training.cpp", "v[2] = alpha * v[2] + («1 - alpha») * gradient;", "alpha"),
     ("Momentum", "nn/training.cpp", "const double beta = «steps > 0» ? op.float_attribute(\"beta\") : 1.0;", "steps >= 0"),
     # attention
-    ("Attention", "nn/attention.cpp", "if (causal_ && «key > location») return kHidden;", "key >= place"),
+    ("Attention", "nn/attention.cpp", "if (causal_ && «key > location») return kHidden;", "key >= location"),
     ("Attention", "nn/attention.cpp", "const int64_t shared = «head / (queries.heads / keys.heads)»;", "head % keys.heads"),
     ("RotaryEmbedding", "nn/attention.cpp", "results[static_cast<size_t>(second)] = «sine * x[first] + cosine * x[second]»;", "sine * x[first] - cosine * x[second]"),
     # state, columns, gates

@@ -134,7 +134,7 @@ def normalizations():
         scale = gamma if axis == -1 else normal(3, 8)
         yield Case("SimplifiedLayerNormalization", [x, scale], {"axis": axis, "epsilon": 1e-5}, domain="")
         yield Case("LayerNormalization", [x, scale, scale + 1], {"axis": axis, "epsilon": 1e-5}, 1, domain="")
-    words, places, segments = normal(11, 8), normal(6, 8), normal(2, 8)
+    words, positions, segments = normal(11, 8), normal(6, 8), normal(2, 8)
     ids, kinds = rng.integers(0, 11, (2, 4)).astype(np.int32), rng.integers(0, 2, (2, 4)).astype(np.int32)
     mask = np.array([[1, 1, 0, 0], [1, 1, 1, 1]], np.int32)
     types = [F, I32, F]
@@ -142,7 +142,7 @@ def normalizations():
     for k, s in ((kinds, segments), (None, None)):
         for m in (mask, None):
             for p in (where, where[:1], None):
-                yield Case("EmbedLayerNormalization", [ids, k, words, places, s, gamma, beta, m, p], {"epsilon": 1e-6}, 3, types=types)
+                yield Case("EmbedLayerNormalization", [ids, k, words, positions, s, gamma, beta, m, p], {"epsilon": 1e-6}, 3, types=types)
     yield from group_norms(rng, normal)
 
 

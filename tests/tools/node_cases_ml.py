@@ -168,10 +168,10 @@ def grow(rng, depth, features, tree, nodes, mode):
     if depth == 0 or (own > 0 and rng.random() < 0.2):
         nodes.append([tree, own, 0, "LEAF", 0.0, 0, 0, 0])
         return own
-    place = len(nodes)
+    position = len(nodes)
     nodes.append([tree, own, int(rng.integers(features)), mode or "BRANCH_LEQ", round(float(rng.normal()), 1), 0, 0, int(rng.integers(2))])
-    nodes[place][5] = grow(rng, depth - 1, features, tree, nodes, mode)
-    nodes[place][6] = grow(rng, depth - 1, features, tree, nodes, mode)
+    nodes[position][5] = grow(rng, depth - 1, features, tree, nodes, mode)
+    nodes[position][6] = grow(rng, depth - 1, features, tree, nodes, mode)
     return own
 
 

@@ -150,10 +150,10 @@ bool EquivalentConstants::is_one_index(const ValueComparison& constant, const Ef
 
 bool EquivalentConstants::leads_to_the_same(const ValueComparison& constant, const Seen& seen) const {
   const std::optional<DType> dtype = dtype_from_name(constant.dtype);
-  const bool may_place = dtype.has_value() && is_integer(*dtype);
+  const bool may_index = dtype.has_value() && is_integer(*dtype);
   return std::ranges::all_of(made_with_.at(static_path(constant.path)), [&](const Effect& effect) {
-    if (effect.is_of_bodies || (may_place && effect.placing != Placing::none)) return true;
-    if (may_place && is_one_index(constant, effect)) return true;
+    if (effect.is_of_bodies || (may_index && effect.placing != Placing::none)) return true;
+    if (may_index && is_one_index(constant, effect)) return true;
     if (seen.excused.contains(effect.path)) return true;
     return held_.contains(effect.path) && seen.compared.contains(effect.path) && !seen.wrong.contains(effect.path);
   });

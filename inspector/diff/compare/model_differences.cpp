@@ -101,8 +101,8 @@ void ModelDifferences::add_quantized(bool is_a, const ValueInfo& value_info) {
   const Node& node = value_info.graph->nodes[static_cast<size_t>(definition.producer)];
   const std::string path = value_info.scope + value_info.escaped_name;
   if (is_dequantize(node)) {
-    if (const std::optional<QuantizedRange> codes = quantized_range_of(*value_info.graph, node); codes.has_value())
-      known.emplace(path, *codes);
+    if (const std::optional<QuantizedRange> range = quantized_range_of(*value_info.graph, node); range.has_value())
+      known.emplace(path, *range);
     return;
   }
   const auto is_float = [&](ValueId input) {

@@ -34,7 +34,7 @@ class ModelDifferences {
   // One of the two is in half precision, the other is not: a cast to half precision is no difference, and rounds.
   bool are_of_two_types() const { return a_.is_in_half() != b_.is_in_half(); }
 
-  // One of the two is quantized, the other is not: the steps of its codes round.
+  // One of the two is quantized, the other is not: the steps of its quantized values round.
   bool is_one_quantized() const { return a_.is_quantized != b_.is_quantized; }
 
   // `limit`, but no less than what storing a value in half precision does to it, where one side has it so and rounds to
@@ -48,9 +48,9 @@ class ModelDifferences {
   Limit with_storing(const Limit& limit, const Held& a, const Held& b) const;
 
   // A pair as the model that can hold less of it would hold both. `a` in half precision: what hides a score (-3.4e38,
-  // -1e9) and is large in `b`, too, is taken as equal; what else overflows in half precision is a difference. In codes,
-  // where one model is of floats and the other quantized: what is a little beyond their ends is taken as equal to
-  // these.
+  // -1e9) and is large in `b`, too, is taken as equal; what else overflows in half precision is a difference. Where one
+  // model is of floats and the other quantized: floats a little beyond the quantized range are taken as equal to its
+  // ends.
   struct Both {
     Value a, b;
   };

@@ -26,7 +26,7 @@ struct CommonElements {
 // The common elements of two entries of one shape, whose payloads these are.
 Result<CommonElements> common_elements(const DumpEntry& a, Value value_a, const DumpEntry& b, Value value_b);
 
-// After the elements at `places` have been judged: the index of the worst in the value; and differences that they do
+// After the elements at `locations` have been judged: the index of the worst in the value; and differences that they do
 // not show, but the statistics of all elements may.
 void conclude_sample(const DumpEntry& a, const DumpEntry& b, const std::vector<int64_t>& locations,
                      const CompareContext& context, ValueComparison& result);

@@ -246,7 +246,7 @@ Status StreamComparer::Impl::observe(bool is_a, const Observation& observation) 
   const auto may_come = [&] { return other.may_deliver(counterpart_path(), own.calls_begun); };
   own.is_waiting = true;
   moved_.wait(lock, [&] {
-    return other.waiting.contains(key()) || !may_come() || own.has_place_for(seen.bytes, options_.buffer_bytes) ||
+    return other.waiting.contains(key()) || !may_come() || own.has_room_for(seen.bytes, options_.buffer_bytes) ||
            other.is_waiting;
   });
   own.is_waiting = false;

@@ -51,7 +51,7 @@ struct StreamSide {
   size_t waiting_bytes = 0;
   std::vector<Seen> unmatched;  // without payload
 
-  bool has_place_for(size_t bytes, size_t limit) const { return waiting_bytes == 0 || waiting_bytes + bytes <= limit; }
+  bool has_room_for(size_t bytes, size_t limit) const { return waiting_bytes == 0 || waiting_bytes + bytes <= limit; }
   // True where a value may still come here: it is in the plan, or the plan is not known yet.
   bool may_deliver(const std::string& path, int64_t other_calls_begun) const;
   // Why a value of the other side is not here, once this one has ended.

@@ -109,7 +109,7 @@ std::vector<RootFinder::Candidate> RootFinder::candidates(bool only_diverged) co
 Status RootFinder::run() {
   for (const ValueComparison& value : comparison_.values) {
     if (differs(value) && location_of(value.path) == nullptr && unjudged_.empty())
-      unjudged_ = fmt::format("the graph at hand has no place for '{}'", value.path);
+      unjudged_ = fmt::format("the graph at hand has no value '{}'", value.path);
   }
   PX_TRY(judge_all(candidates(true)));
   return roots_.empty() ? judge_all(candidates(false)) : Status{};

@@ -45,7 +45,7 @@ class CapturedSide {
   Result<Value> captured(const std::string& path) const;
   bool has(const std::string& path) const { return by_path_.contains(path); }
 
-  // The value of `id` of the graph at `place` after `prefix`.
+  // The value of `id` of the graph at `location` after `prefix`.
   Result<FoundValue> find(const GraphValues& location, const std::string& prefix, ValueId id) const;
 
   // The values that a node reads (as NodeReplay::reads), and what the oracle makes of them (as its outputs). Errors:

@@ -37,8 +37,8 @@ class NodeGroup {
   // The root's outputs when all members read `value` for `id`, which no member makes. Errors: those of the oracle.
   Result<std::vector<Value>> run_with(ValueId id, const Value& value) const;
 
-  // The root's outputs when every floating-point value that a member reads is moved by about `ulps` units in the last
-  // place of its declared type (float32 at least), captured values once for all members.
+  // The root's outputs when every floating-point value that a member reads is moved by about `ulps` ULP of its
+  // declared type (float32 at least), captured values once for all members.
   Result<std::vector<Value>> run_nudged(uint32_t seed, double ulps) const;
 
  private:

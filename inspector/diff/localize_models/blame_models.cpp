@@ -135,7 +135,8 @@ class ModelBlame {
   bool agrees_past(const ValueMatch& match, const Instance& instance) const;
   void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
                  const diff::RegionRunner& runner);
-  void add_roots_of_quantized(const ValueMatch& match, const std::string& path, const diff::WithoutQuantization& codes);
+  void add_roots_of_quantized(const ValueMatch& match, const std::string& path,
+                              const diff::WithoutQuantization& without);
   void add_culprits(const ValueMatch& match, const std::string& path, const std::vector<diff::Culprit>& nodes,
                     ModelRoot root);
   bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
@@ -426,10 +427,10 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
 }
 
 void ModelBlame::add_roots_of_quantized(const ValueMatch& match, const std::string& path,
-                                        const diff::WithoutQuantization& codes) {
+                                        const diff::WithoutQuantization& without) {
   ModelRoot root;
-  root.introduced = codes.severity;
-  add_culprits(match, path, codes.culprits, std::move(root));
+  root.introduced = without.severity;
+  add_culprits(match, path, without.culprits, std::move(root));
 }
 
 void ModelBlame::add_culprits(const ValueMatch& match, const std::string& path, const std::vector<diff::Culprit>& nodes,

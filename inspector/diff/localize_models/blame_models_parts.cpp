@@ -69,7 +69,7 @@ bool reads_the_same_or_folded(const ModelSide& a, const LocatedNode& node_a, con
 
 // Nodes of two operators that read the same and compute counterparts: one replaced the other, even one that leaves
 // these values unchanged.
-void pair_by_place(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
+void pair_replaced(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
                    Parts& parts) {
   const auto make_the_same = [&](const LocatedNode& node_a, const LocatedNode& node_b) {
     if (node_a.node().outputs.size() != 1 || node_b.node().outputs.size() != 1) return false;
@@ -153,7 +153,7 @@ Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& ma
     if (!has(paired_b, node) && !does_nothing(node)) parts.only_b.push_back(node);
   }
   pair_by_operator(a, b, parts);
-  pair_by_place(a, b, matching, target, parts);
+  pair_replaced(a, b, matching, target, parts);
   return parts;
 }
 

@@ -110,37 +110,36 @@ class QuantizedBlame {
     const int32_t other = (&side_ == &a_ ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(made)];
     const int32_t in_a = &side_ == &a_ ? made : other, in_b = &side_ == &a_ ? other : made;
     const std::string difference = difference_text(a_.constant(in_a), b_.constant(in_b));
-    const std::string codes = quantized_text(side_, dequantize);
-    return {
-        dequantize,
-        fmt::format("its result{} is not the numbers that its quantized values represent, constant '{}'{}",
-                    codes.empty() ? "" : " by " + codes, (&side_ == &a_ ? b_ : a_).value_info(other).name, difference)};
+    const std::string by = quantized_text(side_, dequantize);
+    return {dequantize,
+            fmt::format("its result{} is not the numbers that its quantized values represent, constant '{}'{}",
+                        by.empty() ? "" : " by " + by, (&side_ == &a_ ? b_ : a_).value_info(other).name, difference)};
   }
 
   std::string saturation_text(const LocatedNode& quantize, const Value& floats) const {
-    const std::optional<QuantizedRange> codes = quantized_range_of(*quantize.location->graph, quantize.node());
-    if (!codes.has_value() || !std::isfinite(codes->highest) || !floats.is_tensor()) return {};
+    const std::optional<QuantizedRange> range = quantized_range_of(*quantize.location->graph, quantize.node());
+    if (!range.has_value() || !std::isfinite(range->highest) || !floats.is_tensor()) return {};
     const Tensor& tensor = floats.tensor();
     // A Relu removes the range below zero.
-    const double lowest = codes->lowest == 0 ? -std::numeric_limits<double>::infinity() : codes->lowest;
+    const double lowest = range->lowest == 0 ? -std::numeric_limits<double>::infinity() : range->lowest;
     int64_t beyond = 0;
     double furthest = 0;
     for (int64_t index = 0; index < tensor.element_count(); ++index) {
       const double element = element_as_double(tensor, index);
-      if (element <= codes->highest + codes->step && element >= lowest - codes->step) continue;
+      if (element <= range->highest + range->step && element >= lowest - range->step) continue;
       ++beyond;
       if (std::abs(element) > std::abs(furthest)) furthest = element;
     }
     if (beyond == 0) return {};
     return fmt::format(
         "it saturates in {}: {} of {} elements are beyond its quantized range by {}, {:.6g} to {:.6g}, as {:.6g} is",
-        letter(), beyond, tensor.element_count(), quantized_text(side_, quantize), codes->lowest, codes->highest,
+        letter(), beyond, tensor.element_count(), quantized_text(side_, quantize), range->lowest, range->highest,
         furthest);
   }
 
   std::string step_text(const LocatedNode& quantize) const {
-    const std::optional<QuantizedRange> codes = quantized_range_of(*quantize.location->graph, quantize.node());
-    return codes.has_value() ? fmt::format(": they are {:.6g} wide in {}", codes->step, letter()) : "";
+    const std::optional<QuantizedRange> range = quantized_range_of(*quantize.location->graph, quantize.node());
+    return range.has_value() ? fmt::format(": they are {:.6g} wide in {}", range->step, letter()) : "";
   }
 
   const ModelSide &a_, &b_, &side_;

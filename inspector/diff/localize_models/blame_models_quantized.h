@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions of a model of floats and its quantized form: what they make without codes, and which codes do more than
-// round.
+// Regions of a model of floats and its quantized form: their results without quantization, and the nodes whose
+// quantization does more than round.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct WithoutQuantization {
 };
 
 // Nothing where neither side of a region is quantized, or what was quantized is not to be had. Without a limit, since
-// nobody compared the value, codes may do a good part of its size.
+// nobody compared the value, quantization may do a good part of its size.
 std::optional<WithoutQuantization> without_quantization(const ModelSide& a, const ModelSide& b,
                                                         const ModelMatching& matching, const RegionRunner& runner,
                                                         const ValueMatch& match, const Instance& instance,

@@ -196,8 +196,8 @@ Result<Value> RegionRunner::before_quantization(int32_t id, const LocatedNode& p
     const int32_t read = ModelSide::value_info_read(*placed.location, before);
     Value value = read < 0 ? Value() : PX_TRY(value_of(read, walk));
     const auto quantize = static_cast<size_t>(quantize_just_before(graph, placed.node()));
-    const std::optional<QuantizedRange> codes = quantized_range_of(graph, graph.nodes[quantize]);
-    return clamps_ && codes.has_value() && codes->lowest == 0 ? clamped_at_zero(value) : value;
+    const std::optional<QuantizedRange> range = quantized_range_of(graph, graph.nodes[quantize]);
+    return clamps_ && range.has_value() && range->lowest == 0 ? clamped_at_zero(value) : value;
   }
   const int32_t counterpart = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
   const Value held = side.follows_from_constants(id) && counterpart >= 0 ? other.constant(counterpart) : Value();

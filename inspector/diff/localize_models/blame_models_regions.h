@@ -64,9 +64,9 @@ class RegionRunner {
   // From here on, a value of A counts as having no counterpart.
   void part(int32_t id) { parted_.insert(id); }
 
-  // From here on these DequantizeLinear nodes, of either model, hand on what their codes were made of: the float that
-  // was quantized, or the constant that stands for theirs in the other model. With `clamps`, codes that begin at zero
-  // stand for a Relu.
+  // From here on these DequantizeLinear nodes, of either model, hand on the float that their input was quantized from,
+  // or the constant that stands for theirs in the other model. With `clamps`, a quantized range that begins at zero
+  // stands for a Relu.
   void drop_quantization(std::vector<LocatedNode> dequantizers, bool clamps) {
     without_quantization_ = std::move(dequantizers);
     clamps_ = clamps;

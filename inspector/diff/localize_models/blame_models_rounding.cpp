@@ -42,7 +42,7 @@ class JudgedSide {
             ? kNoValue
             : location->second->graph->find_value(unescape_name(std::string_view(path).substr(prefix.size())));
     if (id == kNoValue) {
-      unjudged_ = fmt::format("the graph at hand has no place for '{}'", path);
+      unjudged_ = fmt::format("the graph at hand has no value '{}'", path);
       return std::optional<Cause>();
     }
     const ValueDef& definition = location->second->graph->values[static_cast<size_t>(id)];

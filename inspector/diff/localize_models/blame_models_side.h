@@ -51,7 +51,7 @@ class ModelSide {
   std::string static_path(int32_t id) const { return value_info(id).scope + value_info(id).escaped_name; }
   // The node that makes a value; no id for inputs and initializers.
   LocatedNode producer(int32_t id) const;
-  // The value id of a value read at `place`; -1 when there is none.
+  // The value id of a value read in `location`; -1 when there is none.
   static int32_t value_info_read(const GraphValues& location, ValueId value);
   // The argument of a called function's formal input: the value that the call gives it; -1 for all other values.
   int32_t given_to_call(int32_t id) const;

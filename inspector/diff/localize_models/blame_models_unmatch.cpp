@@ -138,9 +138,9 @@ bool Unmatching::may_be_written_so(const ValueMatch& match) const {
   const Value held = a_.constant(match.a), other = b_.constant(match.b);
   if (!held.is_tensor() || !other.is_tensor()) return false;
   if (differ_by_rounding(held.tensor(), other.tensor())) return true;
-  const bool may_place = is_integer(held.tensor().dtype());
+  const bool may_index = is_integer(held.tensor().dtype());
   return std::ranges::all_of(effects_.readers(match.a), [&](const LocatedNode& reader) {
-    if (may_place && is_placing(match.a, reader)) return true;
+    if (may_index && is_placing(match.a, reader)) return true;
     return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
       const int32_t made = ModelSide::value_info_read(*reader.location, output);
       return made < 0 || values_.was_unmatched(made) || a_.follows_from_constants(made);

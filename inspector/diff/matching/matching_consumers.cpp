@@ -31,7 +31,7 @@ std::vector<Read> free_reads(const GraphValues& location, NodeId id, const std::
   return found;
 }
 
-// The data of a value in the graph at `place`; null where there is none, or a dump left it out.
+// The data of a value in the graph at `location`; null where there is none, or a dump left it out.
 const StoredTensor* data_of(const GraphValues& location, ValueId value) {
   const ValueInfo* const value_info = value == kNoValue ? nullptr : location.values[static_cast<size_t>(value)];
   if (value_info == nullptr) return nullptr;

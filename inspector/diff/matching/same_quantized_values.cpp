@@ -23,12 +23,12 @@ bool are_same_quantized(const TensorView& a, const TensorView& b) {
 
 Value as_quantized_of(const Value& value, DType dtype) {
   if (!value.is_tensor() || !is_byte(value.tensor().dtype()) || value.tensor().dtype() == dtype) return value;
-  auto codes = value.tensor().clone();
-  if (!codes.ok()) return value;
+  auto quantized = value.tensor().clone();
+  if (!quantized.ok()) return value;
   // The highest bit is all that differs between the two.
   constexpr std::byte kHighest{0x80};
-  for (std::byte& code : std::span(codes->mutable_data(), codes->size_bytes())) code ^= kHighest;
-  return Tensor::wrap(dtype, codes->shape(), codes->storage());
+  for (std::byte& element : std::span(quantized->mutable_data(), quantized->size_bytes())) element ^= kHighest;
+  return Tensor::wrap(dtype, quantized->shape(), quantized->storage());
 }
 
 }  // namespace parallax::diff

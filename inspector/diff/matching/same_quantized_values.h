@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes of quantized numbers in the signed and in the unsigned byte.
+// Values quantized to int8 and to uint8.
 #pragma once
 
 #include "inspector/tensor/tensor.h"

@@ -133,7 +133,7 @@ void describe_producer(const ValueInfo& value_info, ValueComparison& result) {
 namespace {
 
 // Gives what neither side made the order of the last value that was, of a node before its own in the same graph.
-void place_by_node(std::vector<Located>& values) {
+void order_by_node(std::vector<Located>& values) {
   if (std::ranges::none_of(values, &Located::stands_by_node)) return;
   using Made = std::pair<int32_t, int64_t>;  // node, order
   std::unordered_map<std::string, std::vector<Made>> made_in;
@@ -155,7 +155,7 @@ void place_by_node(std::vector<Located>& values) {
 }  // namespace
 
 std::vector<ValueComparison> in_order(std::vector<Located> values) {
-  place_by_node(values);
+  order_by_node(values);
   // Position in A for every value of B: its own, or that of the last matched value before it.
   std::sort(values.begin(), values.end(),
             [](const Located& x, const Located& y) { return x.order_in_b < y.order_in_b; });

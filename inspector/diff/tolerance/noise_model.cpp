@@ -145,7 +145,7 @@ void NoiseModel::add_inputs(const std::string& prefix, const Graph& graph, const
   }
 }
 
-// Output `position` of a body at `place` (static).
+// Output `position` of a body at `location` (static).
 void NoiseModel::add_body_output(const Graph& body, size_t position, const std::string& location, Added& value) const {
   if (position >= body.outputs.size()) return;
   const std::string name = escape_name(body.values[static_cast<size_t>(body.outputs[position])].name);
@@ -223,8 +223,8 @@ void NoiseModel::describe_node(const Graph& graph, const Node& node, Added& valu
   if (!is_dequantize(node)) return;
   value.is_taken_from_quantized = true;
   value.is_of_held_quantized = !node.inputs.empty() && value_at(graph, node.inputs[0]).producer == kNoNode;
-  if (const std::optional<QuantizedRange> codes = quantized_range_of(graph, node); codes.has_value())
-    value.step = codes->step;
+  if (const std::optional<QuantizedRange> range = quantized_range_of(graph, node); range.has_value())
+    value.step = range->step;
   if (value.is_estimated) value.held_size = size_of_held_quantized(graph, node);
   if (const ValueId before = float_before_quantization(graph, node); before != kNoValue)
     value.before_quantization = {value.prefix, escape_name(value_at(graph, before).name), "", 0};

@@ -32,7 +32,7 @@ class NoiseModel {
   // and the same cast of equal numbers gives equal ones wherever it is done.
   void count_casts() { counts_casts_ = true; }
 
-  // And the steps of codes are a rounding: of two models only one quantizes.
+  // And the steps of quantized values are a rounding: of two models only one quantizes.
   void count_quantization() { counts_quantization_ = true; }
 
   // Data of the main graph that earlier runs have made, such as a decoder's caches: how much it may differ (standard

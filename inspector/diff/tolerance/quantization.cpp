@@ -77,21 +77,21 @@ bool is_quantized(const ValueTable& table) {
 }
 
 ValueId float_before_quantization(const Graph& graph, const Node& dequantize) {
-  ValueId codes = input_of(dequantize, 0);
-  for (size_t steps = 0; codes != kNoValue && steps < graph.nodes.size(); ++steps) {
-    const NodeId producer = value_at(graph, codes).producer;
+  ValueId value = input_of(dequantize, 0);
+  for (size_t steps = 0; value != kNoValue && steps < graph.nodes.size(); ++steps) {
+    const NodeId producer = value_at(graph, value).producer;
     if (producer == kNoNode) return kNoValue;
     const Node& node = graph.nodes[static_cast<size_t>(producer)];
-    codes = input_of(node, 0);
-    if (is_quantize(node)) return codes;
+    value = input_of(node, 0);
+    if (is_quantize(node)) return value;
     if (noise_row_of(node.op_type, node.domain).propagation != ErrorPropagation::copy) return kNoValue;
   }
   return kNoValue;
 }
 
 NodeId quantize_just_before(const Graph& graph, const Node& dequantize) {
-  const ValueId codes = input_of(dequantize, 0);
-  const NodeId producer = codes == kNoValue ? kNoNode : value_at(graph, codes).producer;
+  const ValueId value = input_of(dequantize, 0);
+  const NodeId producer = value == kNoValue ? kNoNode : value_at(graph, value).producer;
   return producer != kNoNode && is_quantize(graph.nodes[static_cast<size_t>(producer)]) ? producer : kNoNode;
 }
 
@@ -104,27 +104,27 @@ std::optional<QuantizedRange> quantized_range_of(const Graph& graph, const Node&
   const Tensor* scale = constant_tensor(graph, input_of(node, 1));
   if (scale == nullptr || !is_floating(scale->dtype()) || scale->element_count() == 0) return std::nullopt;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  QuantizedRange codes{0, -kInfinity, kInfinity};
+  QuantizedRange range{0, -kInfinity, kInfinity};
   for (int64_t index = 0; index < scale->element_count(); ++index)
-    codes.step = std::max(codes.step, std::abs(element_as_double(*scale, index)));
+    range.step = std::max(range.step, std::abs(element_as_double(*scale, index)));
   const Tensor* zero_point = constant_tensor(graph, input_of(node, 2));
   const bool is_omitted = input_of(node, 2) == kNoValue;
-  if (scale->element_count() != 1 || (!is_omitted && zero_point == nullptr)) return codes;
+  if (scale->element_count() != 1 || (!is_omitted && zero_point == nullptr)) return range;
   const ValueId held = is_dequantize(node) ? input_of(node, 0) : node.outputs.front();
   const DType dtype = zero_point != nullptr ? zero_point->dtype() : value_at(graph, held).type.dtype;
-  const auto* range = std::ranges::find(kRanges, dtype, &QuantizedInterval::dtype);
-  if (range == std::end(kRanges)) return codes;
+  const auto* interval = std::ranges::find(kRanges, dtype, &QuantizedInterval::dtype);
+  if (interval == std::end(kRanges)) return range;
   const double zero = zero_point == nullptr ? 0 : element_as_double(*zero_point, 0);
-  codes.lowest = (range->lowest - zero) * codes.step;
-  codes.highest = (range->highest - zero) * codes.step;
-  return codes;
+  range.lowest = (interval->lowest - zero) * range.step;
+  range.highest = (interval->highest - zero) * range.step;
+  return range;
 }
 
 double size_of_held_quantized(const Graph& graph, const Node& dequantize) {
   constexpr int64_t kMostLookedAt = 4096;
   const Tensor* held = constant_tensor(graph, input_of(dequantize, 0));
-  const std::optional<QuantizedRange> codes = quantized_range_of(graph, dequantize);
-  if (held == nullptr || !codes.has_value() || held->element_count() == 0) return 0;
+  const std::optional<QuantizedRange> range = quantized_range_of(graph, dequantize);
+  if (held == nullptr || !range.has_value() || held->element_count() == 0) return 0;
   const Tensor* zero_point = constant_tensor(graph, input_of(dequantize, 2));
   const bool has_zero = zero_point != nullptr && zero_point->element_count() > 0;
   const double zero = has_zero ? element_as_double(*zero_point, 0) : 0;
@@ -132,24 +132,24 @@ double size_of_held_quantized(const Graph& graph, const Node& dequantize) {
   double squares = 0, count = 0;
   for (int64_t index = 0; index < held->element_count(); index += step, ++count)
     squares += std::pow(element_as_double(*held, index) - zero, 2);
-  return codes->step * std::sqrt(squares / count);
+  return range->step * std::sqrt(squares / count);
 }
 
-Value as_quantized(const Value& wide, const Value& held, const QuantizedRange& codes) {
-  if (!wide.is_tensor() || !held.is_tensor() || !std::isfinite(codes.highest)) return wide;
+Value as_quantized(const Value& wide, const Value& held, const QuantizedRange& range) {
+  if (!wide.is_tensor() || !held.is_tensor() || !std::isfinite(range.highest)) return wide;
   const Tensor &floats = wide.tensor(), &ends = held.tensor();
   if (!is_floating(floats.dtype()) || !is_floating(ends.dtype()) || !(floats.shape() == ends.shape())) return wide;
-  const double room = thresholds::kSaturationRoom * (codes.highest - codes.lowest);
+  const double room = thresholds::kSaturationRoom * (range.highest - range.lowest);
   std::vector<double> elements(static_cast<size_t>(floats.element_count()));
   load_doubles(floats, 0, elements);
   bool is_any_beyond = false;
   for (size_t index = 0; index < elements.size(); ++index) {
     double& element = elements[index];
-    const bool is_above = element > codes.highest && element <= codes.highest + room;
-    const bool is_below = element < codes.lowest && element >= codes.lowest - room;
-    const double end = is_above ? codes.highest : codes.lowest,
+    const bool is_above = element > range.highest && element <= range.highest + room;
+    const bool is_below = element < range.lowest && element >= range.lowest - room;
+    const double end = is_above ? range.highest : range.lowest,
                  other = element_as_double(ends, static_cast<int64_t>(index));
-    if (!(is_above || is_below) || !(std::abs(other - end) < codes.step / 2)) continue;
+    if (!(is_above || is_below) || !(std::abs(other - end) < range.step / 2)) continue;
     element = other;
     is_any_beyond = true;
   }

@@ -43,9 +43,9 @@ std::optional<QuantizedRange> quantized_range_of(const Graph& graph, const Node&
 // are not available.
 double size_of_held_quantized(const Graph& graph, const Node& dequantize);
 
-// `wide`, but for elements a little beyond what codes can hold where `held` has the end of these: saturation of the
+// `wide`, but for elements a little beyond the quantized range where `held` has its end: saturation of the
 // few largest is a part of quantization, while a scale that is too small cuts off more. `wide` itself where there are
 // none.
-Value as_quantized(const Value& wide, const Value& held, const QuantizedRange& codes);
+Value as_quantized(const Value& wide, const Value& held, const QuantizedRange& range);
 
 }  // namespace parallax::diff

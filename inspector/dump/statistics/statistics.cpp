@@ -298,10 +298,10 @@ uint32_t copy_payload(const TensorView& view, std::byte* target) {
   return joined_crc(parts);
 }
 
-// Adds to each projection a number of its own with the sign that it has in bundle number `place`.
+// Adds to each projection a number of its own with the sign that it has in bundle number `bundle`.
 template <class NumberOf>
-void add_projections(int64_t location, const NumberOf& number_of, std::span<double, kProjectionCount> projections) {
-  const unsigned signs = statistics::bundle_sign_bits(location);
+void add_projections(int64_t bundle, const NumberOf& number_of, std::span<double, kProjectionCount> projections) {
+  const unsigned signs = statistics::bundle_sign_bits(bundle);
   for (size_t k = 0; k < kProjectionCount; ++k) projections[k] += (signs >> k & 1U) != 0 ? -number_of(k) : number_of(k);
 }
 
@@ -317,8 +317,8 @@ TensorStatistics text_statistics(const TensorView& view) {
   return statistics;
 }
 
-// A tensor within a value as one chunk of it, its index `place` counted from 0.
-ChunkStatistics as_chunk(const TensorStatistics& whole, int64_t location) {
+// A tensor within a value as one chunk of it, its index `index` counted from 0.
+ChunkStatistics as_chunk(const TensorStatistics& whole, int64_t index) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const int64_t finite = whole.count - whole.nan - whole.positive_inf - whole.negative_inf;
   const bool has_numbers = finite > 0 && !std::isnan(whole.mean);  // a text has none
@@ -337,7 +337,7 @@ ChunkStatistics as_chunk(const TensorStatistics& whole, int64_t location) {
   chunk.positive_inf = whole.positive_inf;
   chunk.negative_inf = whole.negative_inf;
   add_projections(
-      location, [&whole](size_t k) { return whole.projections[k]; }, chunk.projections);
+      index, [&whole](size_t k) { return whole.projections[k]; }, chunk.projections);
   return chunk;
 }
 

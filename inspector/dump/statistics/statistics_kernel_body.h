@@ -93,10 +93,10 @@ inline void compare_full(const std::byte* source, ComparedFull& compared) {
   }
 }
 
-// One part of the rows of a group: the range that `places` holds of each row grows or shrinks by them.
+// One part of the rows of a group: it is added to or subtracted from the row's sum.
 template <NumberFormat kFormat, bool kMasked>
 inline void add_part(const std::byte* source, int group, ComparedPart<kFormat>& compared, Lanes& lanes,
-                     Part (&locations)[kRows]) {
+                     Part (&row_sums)[kRows]) {
 #pragma GCC unroll 8
   for (int j = 0; j < kRows; ++j) {
     Numbers<kFormat> numbers;
@@ -115,8 +115,8 @@ inline void add_part(const std::byte* source, int group, ComparedPart<kFormat>& 
     } else {
       squares = add_exact_product(x, x, squares);
     }
-    Part& location = locations[statistics::row_index(group, j)];
-    location = group < kAddedGroups ? location + x : location - x;
+    Part& row_sum = row_sums[statistics::row_index(group, j)];
+    row_sum = group < kAddedGroups ? row_sum + x : row_sum - x;
   }
 }
 
@@ -124,13 +124,13 @@ inline Part sum_of_rows(const Part (&x)[kRows]) {
   return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
 }
 
-// `places`: those of a bundle, or of its first groups; `added`: only those that are added.
-inline void end_bundle(Part (&locations)[kRows], const Part& added, const double* signs, Lanes& lanes) {
-  transform(locations);
-  lanes.sum += added + (added - locations[0]);
+// `row_sums`: those of a bundle; `added`: the sum of the rows that are added.
+inline void end_bundle(Part (&row_sums)[kRows], const Part& added, const double* signs, Lanes& lanes) {
+  transform(row_sums);
+  lanes.sum += added + (added - row_sums[0]);
 #pragma GCC unroll 8
   for (int k = 0; k < kRows; ++k)
-    lanes.projections[k] = add_exact_product(locations[k], every_lane(signs[k]), lanes.projections[k]);
+    lanes.projections[k] = add_exact_product(row_sums[k], every_lane(signs[k]), lanes.projections[k]);
 }
 
 // One part of the results of comparisons in full registers.
@@ -158,12 +158,12 @@ template <NumberFormat kFormat, bool kMasked, class Before>
 inline void add_bundle(const std::byte* source, int group_count, const double* signs, ComparedPart<kFormat>& compared,
                        Lanes& lanes, const Before& before) {
   constexpr size_t kGroupBytes = static_cast<size_t>(kGroupElements) * element_bytes(kFormat);
-  Part locations[kRows] = {};
+  Part row_sums[kRows] = {};
   Part added{};
   const auto add = [&](int group) {
     before(group);
-    add_part<kFormat, kMasked>(source + static_cast<size_t>(group) * kGroupBytes, group, compared, lanes, locations);
-    if (group < kAddedGroups) added = sum_of_rows(locations);
+    add_part<kFormat, kMasked>(source + static_cast<size_t>(group) * kGroupBytes, group, compared, lanes, row_sums);
+    if (group < kAddedGroups) added = sum_of_rows(row_sums);
   };
   if (group_count == kGroups) {
 #pragma GCC unroll 8
@@ -171,7 +171,7 @@ inline void add_bundle(const std::byte* source, int group_count, const double* s
   } else {
     for (int group = 0; group < group_count; ++group) add(group);
   }
-  end_bundle(locations, added, signs, lanes);
+  end_bundle(row_sums, added, signs, lanes);
 }
 
 // The whole groups of a chunk. Unmasked, numbers that are not finite make `squares` not finite.
@@ -277,10 +277,10 @@ inline void add_element(double x, int group, int position, const double* signs, 
   if (x - x != 0.0) return;
   out.sum += x;
   out.sum_of_squares += x * x;
-  const int location = statistics::row_index(group, position / kLanes);
+  const int row = statistics::row_index(group, position / kLanes);
   const double signed_x = statistics::group_sign(group) * x;
   for (int k = 0; k < kRows; ++k)
-    out.projections[k] += signs[k] * row_sign(k, location) * lane_sign(k, position % kLanes) * signed_x;
+    out.projections[k] += signs[k] * row_sign(k, row) * lane_sign(k, position % kLanes) * signed_x;
 }
 
 // The last group with zeros after its end, widened.

@@ -175,7 +175,7 @@ class Generation(_Document):
         text += f", ended by {ends}, {self.tokens_per_second:.0f} tokens/s"
         if self.scores:
             text += f", best score {max(self.scores):.3f}"
-        text += "".join(f"; {part}" for part in (self._compared(), self._apart()) if part)
+        text += "".join(f"; {part}" for part in (self._compared(), self._token_difference()) if part)
         return f"<parallax.Generation of {len(lengths)} sequence{'' if len(lengths) == 1 else 's'}: {text}>"
 
     def _compared(self) -> str:
@@ -186,7 +186,7 @@ class Generation(_Document):
         sides = " and ".join(f"{row.side} ({row.name})" for row in self.comparison.executions)
         return f"{self.comparison.verdict}: {summary.diverged} of {summary.compared} values diverged between {sides}"
 
-    def _apart(self) -> str:
+    def _token_difference(self) -> str:
         """The first difference of tokens; "" where nothing was compared."""
         first = self.first_token_apart
         is_expected = "expected" in self._document

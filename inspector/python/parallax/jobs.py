@@ -72,7 +72,7 @@ def run(
 
 
 def _run_into_file(request: dict[str, Any], path: str) -> dict[str, Any]:
-    """The dump is written next to its place, and is there when it is whole."""
+    """The dump is written next to its final path, and is there when it is whole."""
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".parallax-", dir=folder) as scratch:

@@ -165,8 +165,8 @@ def _failure(what: str, comparison: Any, *commands: Sequence[str]) -> Comparison
         lines.append(f"  first: {first['path']} ({first['op']}, node {first['node']})")
     for cause in document["causes"][:1]:
         source = cause.get("source") or {}
-        place = "".join(f", {source[key]}" for key in ("operator", "line") if source.get(key))
-        lines.append(f"  cause: {cause['node']} ({cause['op']}{place}): {cause['why']}")
+        location = "".join(f", {source[key]}" for key in ("operator", "line") if source.get(key))
+        lines.append(f"  cause: {cause['node']} ({cause['op']}{location}): {cause['why']}")
     if not summary["compared"]:
         lines.append("  no value of one side has a counterpart on the other; they must be of related models")
     lines += [f"  repeat: {shlex.join(command)}" for command in commands]

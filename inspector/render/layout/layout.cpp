@@ -78,7 +78,7 @@ Layout layered_layout(const LayoutGraph& graph, const LayoutOptions& options) {
   if (graph.boxes.empty()) return result;
   Layers layers = layout::make_layers(graph, layout::assign_layers(graph, options, result.edges), result.edges);
   layout::order_layers(layers, options.order_sweeps);
-  std::vector<double> middle = layout::place_vertices(layers, options);
+  std::vector<double> middle = layout::vertex_middles(layers, options);
 
   double left = 1e300, right = -1e300;
   for (size_t v = 0; v < middle.size(); ++v) {

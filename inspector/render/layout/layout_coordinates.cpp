@@ -31,9 +31,9 @@ struct Block {
   double value() const { return weighted_sum / weight; }
 };
 
-class Placer {
+class Coordinates {
  public:
-  Placer(const Layers& layers, const LayoutOptions& options) : layers_(layers), options_(options) {
+  Coordinates(const Layers& layers, const LayoutOptions& options) : layers_(layers), options_(options) {
     middle_.assign(layers.layer.size(), 0);
     for (const auto& vertices : layers.vertices) {
       double x = 0;
@@ -49,7 +49,8 @@ class Placer {
 
   void sweep(bool downward, Look look) {
     const size_t count = layers_.vertices.size();
-    for (size_t step = 0; step < count; ++step) location(layers_.vertices[downward ? step : count - 1 - step], look);
+    for (size_t step = 0; step < count; ++step)
+      assign_layer(layers_.vertices[downward ? step : count - 1 - step], look);
   }
   std::vector<double> take() { return std::move(middle_); }
 
@@ -65,7 +66,7 @@ class Placer {
     }
   }
 
-  void location(const std::vector<int32_t>& vertices, Look look) {
+  void assign_layer(const std::vector<int32_t>& vertices, Look look) {
     blocks_.clear();
     offsets_.clear();
     double offset = 0;
@@ -105,14 +106,16 @@ class Placer {
 
 }  // namespace
 
-std::vector<double> place_vertices(const Layers& layers, const LayoutOptions& options) {
-  Placer placer(layers, options);
+std::vector<double> vertex_middles(const Layers& layers, const LayoutOptions& options) {
+  Coordinates coordinates(layers, options);
   for (int sweep = 0; sweep < options.coordinate_sweeps; ++sweep) {
     const bool downward = sweep % 2 == 0;
     const bool is_last = sweep + 4 >= options.coordinate_sweeps;
-    placer.sweep(downward, is_last ? Placer::Look::both : downward ? Placer::Look::up : Placer::Look::down);
+    coordinates.sweep(downward, is_last    ? Coordinates::Look::both
+                                : downward ? Coordinates::Look::up
+                                           : Coordinates::Look::down);
   }
-  std::vector<double> middle = placer.take();
+  std::vector<double> middle = coordinates.take();
   straighten_wires(layers, options, middle);
   return middle;
 }

@@ -65,6 +65,6 @@ double distance_between(const Layers& layers, int32_t left, int32_t right, const
 void straighten_wires(const Layers& layers, const LayoutOptions& options, std::vector<double>& middle);
 
 // The middle of each vertex.
-std::vector<double> place_vertices(const Layers& layers, const LayoutOptions& options);
+std::vector<double> vertex_middles(const Layers& layers, const LayoutOptions& options);
 
 }  // namespace parallax::layout

@@ -15,16 +15,16 @@ namespace {
 
 constexpr int64_t kNumberedCast = 6;  // Cast before it names its type in words
 
-class CastPlacer {
+class CastInsertion {
  public:
-  CastPlacer(Model& model, const PrecisionGroups& groups, const std::vector<bool>& is_narrow, DType to)
+  CastInsertion(Model& model, const PrecisionGroups& groups, const std::vector<bool>& is_narrow, DType to)
       : model_(model), groups_(groups), is_narrow_(is_narrow), to_(to), names_(model) {
     for (const FloatValue& value : groups.values) floats_.insert({value.graph, value.id});
   }
 
-  void location() {
+  void insert() {
     name_outer_types();
-    for (const FloatValue& value : groups_.values) location_for(value);
+    for (const FloatValue& value : groups_.values) insert_for(value);
     for (Graph* graph : groups_.graphs) drop_idle_casts(*graph);
     for (Graph* graph : groups_.graphs) insert_nodes(*graph);
     for (auto graph = groups_.graphs.rbegin(); graph != groups_.graphs.rend(); ++graph) drop_unused_values(**graph);
@@ -54,7 +54,7 @@ class CastPlacer {
     }
   }
 
-  void location_for(const FloatValue& value) {
+  void insert_for(const FloatValue& value) {
     const bool own = narrow(value.group);
     std::vector<const FloatReader*> readers;
     for (const FloatReader& reader : value.readers) {
@@ -265,8 +265,8 @@ class CastPlacer {
 
 }  // namespace
 
-void place_casts(Model& model, const PrecisionGroups& groups, const std::vector<bool>& is_narrow, DType to) {
-  CastPlacer(model, groups, is_narrow, to).location();
+void insert_casts(Model& model, const PrecisionGroups& groups, const std::vector<bool>& is_narrow, DType to) {
+  CastInsertion(model, groups, is_narrow, to).insert();
 }
 
 }  // namespace parallax::transform

@@ -10,6 +10,6 @@ namespace parallax::transform {
 
 // After convert_stored: adds the casts, points the readers to them, and drops Cast nodes that have become idle. Outputs
 // of the main graph keep their names. Leaves the graphs unlinked.
-void place_casts(Model& model, const PrecisionGroups& groups, const std::vector<bool>& is_narrow, DType to);
+void insert_casts(Model& model, const PrecisionGroups& groups, const std::vector<bool>& is_narrow, DType to);
 
 }  // namespace parallax::transform

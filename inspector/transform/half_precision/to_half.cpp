@@ -121,7 +121,7 @@ Result<HalfConversion> to_half(const Model& model, const HalfRequest& request) {
   result.infinite_weights = infinite_weights(groups, is_narrow, unfit);
   count_nodes(groups, is_narrow, result);
   PX_TRY(convert_stored(groups, is_narrow, request, result.deferred));
-  place_casts(*result.model, groups, is_narrow, request.to);
+  insert_casts(*result.model, groups, is_narrow, request.to);
   PX_TRY(finish(*result.model, groups));
   const Count after = count_in(*result.model);
   result.casts_before = before.casts;

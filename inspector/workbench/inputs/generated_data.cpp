@@ -80,7 +80,7 @@ std::string fill_shape(Tensor& tensor, bool is_reshape) {
 }
 
 // Along `axis`, so that a scatter along it writes no element twice.
-std::string fill_places(Tensor& tensor, const InputUse& use) {
+std::string fill_indices_along(Tensor& tensor, const InputUse& use) {
   const Shape& shape = tensor.shape();
   const auto rank = static_cast<int64_t>(shape.rank());
   const int64_t axis = use.axis < 0 ? use.axis + rank : use.axis;
@@ -220,7 +220,7 @@ std::string fill(Tensor& tensor, const InputUse& use, const std::string& name, R
     case InputUse::Kind::positions:
       return fill_positions(tensor, use.limit);
     case InputUse::Kind::locations:
-      return fill_places(tensor, use);
+      return fill_indices_along(tensor, use);
     case InputUse::Kind::tuples:
       return fill_tuples(tensor, use.limit);
     case InputUse::Kind::positive:

@@ -81,8 +81,8 @@ Result<Value> part_of(const OpContext& op, size_t index, int64_t direction) {
 
 // Quantized values [directions, rows, 4 * hidden] of one direction as real numbers [1, 4 * hidden, rows]. Scales and
 // zero points are one number a direction, or one for each of its columns.
-Result<Tensor> weights_of(const OpContext& op, size_t codes, size_t scale, size_t zero_point, int64_t direction) {
-  const Tensor& all = op.input(codes);
+Result<Tensor> weights_of(const OpContext& op, size_t weight, size_t scale, size_t zero_point, int64_t direction) {
+  const Tensor& all = op.input(weight);
   const int64_t rows = all.shape()[1], columns = all.shape()[2];
   std::vector<double> parameters[2];
   for (const size_t which : {scale, zero_point}) {

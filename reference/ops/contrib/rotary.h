@@ -17,7 +17,7 @@ struct Rotation {
   // From the caches, two inputs of one shape [positions, pairs].
   static Result<Rotation> create(const OpContext& op, size_t cos_cache, size_t sin_cache, bool interleaved);
 
-  // Rotates the first 2 * pairs elements of every token, with its angles at rows[batch * sequence + place] of the
+  // Rotates the first 2 * pairs elements of every token, with its angles at rows[batch * sequence + position] of the
   // caches: (a, b) becomes (a cos - b sin, b cos + a sin), where a and b are neighbors if interleaved, else two halves.
   // The elements after them stay. Errors: a row that the caches lack.
   Status apply(HeadBlock& block, const std::vector<int64_t>& rows) const;

@@ -99,8 +99,8 @@ void update_state(const LinearAttention& plan, const LinearInputs& in, int64_t t
     const auto location = static_cast<size_t>(plan.decay_by_key ? which * plan.key_size + row : which);
     for (int64_t column = 0; column < plan.value_size; ++column) at(row, column) *= std::exp(in.decay[location]);
   }
-  const auto beta_place = static_cast<size_t>(plan.beta_by_head ? token * plan.kv_heads + head : token);
-  const double beta = plan.delta ? in.beta[beta_place] : 1.0;
+  const auto beta_index = static_cast<size_t>(plan.beta_by_head ? token * plan.kv_heads + head : token);
+  const double beta = plan.delta ? in.beta[beta_index] : 1.0;
   for (int64_t column = 0; column < plan.value_size; ++column) {
     double answer = 0;
     for (int64_t row = 0; plan.delta && row < plan.key_size; ++row) answer += at(row, column) * key[row];

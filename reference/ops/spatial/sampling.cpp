@@ -202,21 +202,21 @@ Status op_affine_grid(OpContext& op) {
   const bool align = op.int_attribute("align_corners") != 0;
   std::vector<int64_t> dims{size[0]};
   dims.insert(dims.end(), size.begin() + 2, size.end());
-  const Shape places_shape = PX_TRY(Shape::create(dims));
+  const Shape positions_shape = PX_TRY(Shape::create(dims));
   dims.push_back(width);
   const Shape shape = PX_TRY(Shape::create(dims));
   const Numbers<double> theta(op.input(0));
   std::vector<double> values(static_cast<size_t>(shape.element_count()));
-  const std::vector<int64_t> strides = strides_of(places_shape);
-  for (int64_t location = 0; location < places_shape.element_count(); ++location) {
+  const std::vector<int64_t> strides = strides_of(positions_shape);
+  for (int64_t location = 0; location < positions_shape.element_count(); ++location) {
     const int64_t sample = location / strides[0];
     for (int64_t row = 0; row < width; ++row) {
       const int64_t base = (sample * width + row) * (width + 1);
       double sum = theta[base + width];
       for (int64_t column = 0; column < width; ++column) {
         const auto axis = static_cast<size_t>(width - column);  // x is the innermost axis
-        const auto length = static_cast<double>(places_shape[axis]);
-        const auto at = static_cast<double>(location / strides[axis] % places_shape[axis]);
+        const auto length = static_cast<double>(positions_shape[axis]);
+        const auto at = static_cast<double>(location / strides[axis] % positions_shape[axis]);
         const double coordinate = align ? (length == 1 ? 0.0 : 2 * at / (length - 1) - 1) : (2 * at + 1) / length - 1;
         sum += theta[base + column] * coordinate;
       }

@@ -24,10 +24,10 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) int64_t look_up_registers
   const __m512i third = _mm512_loadu_si512(table.data() + 128), fourth = _mm512_loadu_si512(table.data() + 192);
   int64_t i = 0;
   for (; i + 64 <= count; i += 64) {
-    const __m512i codes = _mm512_loadu_si512(x + i);
-    const __m512i low = _mm512_permutex2var_epi8(first, codes, second);
-    const __m512i high = _mm512_permutex2var_epi8(third, codes, fourth);
-    _mm512_storeu_si512(y + i, _mm512_mask_blend_epi8(_mm512_movepi8_mask(codes), low, high));
+    const __m512i indices = _mm512_loadu_si512(x + i);
+    const __m512i low = _mm512_permutex2var_epi8(first, indices, second);
+    const __m512i high = _mm512_permutex2var_epi8(third, indices, fourth);
+    _mm512_storeu_si512(y + i, _mm512_mask_blend_epi8(_mm512_movepi8_mask(indices), low, high));
   }
   return i;
 }

@@ -105,19 +105,19 @@ template <class T, bool kProduct, bool kOne>
 void combine_all(const QuantizedPairs& pairs, const T* a, const T* b, T* y) {
   const PairFactors factors = factors_of<T>(pairs);
   parallel_for(pairs.count, 1, [&](int64_t begin, int64_t end) {
-    T codes[kPairs];
+    T results[kPairs];
     alignas(kMarks) uint8_t marks[kPairs] = {};
     for (int64_t first = begin; first < end; first += kPairs) {
       const int64_t count = std::min(kPairs, end - first);
       const T* const right = kOne ? b : b + first;
-      int32_t left = combine_block<T, kProduct, kOne>(factors, count, a + first, right, codes, marks);
+      int32_t left = combine_block<T, kProduct, kOne>(factors, count, a + first, right, results, marks);
       for (int64_t i = 0; left > 0; ++i) {
         for (; i % kMarks == 0 && none_marked(marks + i); i += kMarks) continue;
         if (marks[i] == 0) continue;
-        codes[i] = in_double(pairs, a[first + i], kOne ? b[0] : right[i]);
+        results[i] = in_double(pairs, a[first + i], kOne ? b[0] : right[i]);
         --left;
       }
-      std::copy_n(codes, count, y + first);
+      std::copy_n(results, count, y + first);
     }
   });
 }
@@ -135,14 +135,14 @@ void combine_as(const QuantizedPairs& pairs, const std::byte* a, const std::byte
 }  // namespace
 
 bool suits_quantized_pairs(const QuantizedPairs& pairs) {
-  const auto is_ordinary = [](const QuantizedScale& codes) { return codes.scale > 1e-30 && codes.scale < 1e30; };
+  const auto is_ordinary = [](const QuantizedScale& each) { return each.scale > 1e-30 && each.scale < 1e30; };
   const bool are_ordinary = is_ordinary(pairs.a) && is_ordinary(pairs.b) && is_ordinary(pairs.y);
   // A product of small scales must not leave float's normal numbers.
   return are_ordinary && pairs.a.scale * pairs.b.scale > 1e-30 && error_of(pairs) < 0.01;
 }
 
-void combine_quantized(const QuantizedPairs& pairs, DType codes, const std::byte* a, const std::byte* b, std::byte* y) {
-  if (codes == DType::int8) return combine_as<int8_t>(pairs, a, b, y);
+void combine_quantized(const QuantizedPairs& pairs, DType dtype, const std::byte* a, const std::byte* b, std::byte* y) {
+  if (dtype == DType::int8) return combine_as<int8_t>(pairs, a, b, y);
   combine_as<uint8_t>(pairs, a, b, y);
 }
 

@@ -17,7 +17,7 @@ struct QuantizedPairs {
   bool is_product = false;
   QuantizedScale a, b, y;
   int64_t count = 0;
-  bool b_is_one = false;  // one code for all of a
+  bool b_is_one = false;  // one value for all of a
 };
 
 // True where these scales suit the method: in float, and once more in double where a result is so near to half way
@@ -25,6 +25,6 @@ struct QuantizedPairs {
 bool suits_quantized_pairs(const QuantizedPairs& pairs);
 
 // y = saturate(round to even((a's number + or * b's) / y's scale) + zero), of int8 or uint8 all three.
-void combine_quantized(const QuantizedPairs& pairs, DType codes, const std::byte* a, const std::byte* b, std::byte* y);
+void combine_quantized(const QuantizedPairs& pairs, DType dtype, const std::byte* a, const std::byte* b, std::byte* y);
 
 }  // namespace parallax::runtime

@@ -60,9 +60,9 @@ inline void unravel(int64_t index, const Ints& dims, int64_t* position) {
   }
 }
 
-// out[plane][place] = finish(fold of the values in the window, position of the window): the Fold has init<C>(),
-// step(state, value, offset in the plane), finish(state, position) and, where `places` is wanted,
-// place(state, first element of the plane).
+// out[plane][position] = finish(fold of the values in the window, position of the window): the Fold has init<C>(),
+// step(state, value, offset in the plane), finish(state, position) and, where `locations` are wanted,
+// location(state, first element of the plane).
 template <class C, class Fold>
 void window_fold(Queue<Cpu>&, const Fold& fold, const WindowGeometry& window, int64_t planes, const MutableView& out,
                  const MutableView& locations, const TensorView& in) {

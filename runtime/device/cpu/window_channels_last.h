@@ -28,9 +28,9 @@ inline void find_taps(const WindowGeometry& window, const int64_t* position, con
   }
 }
 
-// out[n][place][c] = finish(fold of x[n][taps of the window at place][c]). The Fold has step(state, value), whose first
-// state is the first tap's value; empty(), the result of a window without taps; and divisor(taps, position), by which
-// the state is divided where it is not 1.
+// out[n][position][c] = finish(fold of x[n][taps of the window at position][c]). The Fold has step(state, value), whose
+// first state is the first tap's value; empty(), the result of a window without taps; and divisor(taps, position), by
+// which the state is divided where it is not 1.
 template <class Fold>
 void window_fold_channels_last(Queue<Cpu>&, const Fold& fold, const WindowGeometry& window, int64_t batch,
                                int64_t channels, float* out, const float* in) {
@@ -66,8 +66,8 @@ void window_fold_channels_last(Queue<Cpu>&, const Fold& fold, const WindowGeomet
   });
 }
 
-// out[n][c] = fold of x[n][every place][c]: along each line of the last spatial axis first, then over the lines, which
-// keeps the rounding of long sums small.
+// out[n][c] = fold of x[n][every position][c]: along each line of the last spatial axis first, then over the lines,
+// which keeps the rounding of long sums small.
 template <class Fold>
 void fold_elements_channels_last(Queue<Cpu>&, const Fold& fold, int64_t batch, int64_t lines, int64_t locations,
                                  int64_t channels, float* out, const float* in) {

@@ -222,9 +222,9 @@ void divide_row(const Fold& fold, const Divisors& divisors, int64_t count, float
 
 }  // namespace window_detail
 
-// out[plane][place] as window_fold_channels_last has it, for one or two spatial axes; the Fold's first() is the state
-// before the first tap, and a tap that changes nothing. Steps come in another order: the lines of a window first, each
-// position with those below it, then along the results.
+// out[plane][position] as window_fold_channels_last has it, for one or two spatial axes; the Fold's first() is the
+// state before the first tap, and a tap that changes nothing. Steps come in another order: the lines of a window first,
+// each position with those below it, then along the results.
 template <class Fold>
 void window_fold_planes(Queue<Cpu>&, const Fold& fold, const WindowGeometry& window, int64_t planes, float* out,
                         const float* in) {

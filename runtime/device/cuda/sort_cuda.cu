@@ -58,7 +58,7 @@ __global__ void sort_short_rows(Rows<Key> problem) {
   using Sort = cub::BlockRadixSort<Key, kThreads, kItems, uint32_t>;
   __shared__ union {
     typename Load::TempStorage load;
-    typename LoadElements::TempStorage load_places;
+    typename LoadElements::TempStorage load_positions;
     typename Sort::TempStorage sort;
   } memory;
   Key keys[kItems];
@@ -68,7 +68,7 @@ __global__ void sort_short_rows(Rows<Key> problem) {
     const int64_t start = row * problem.length;
     Load(memory.load).Load(problem.keys_in + start, keys, length, static_cast<Key>(~Key{0}));
     __syncthreads();
-    LoadElements(memory.load_places).Load(problem.positions_in + start, locations, length, 0U);
+    LoadElements(memory.load_positions).Load(problem.positions_in + start, locations, length, 0U);
     __syncthreads();
     Sort(memory.sort).SortBlockedToStriped(keys, locations, 0, problem.bits);
     cub::StoreDirectStriped<kThreads>(static_cast<int>(threadIdx.x), problem.keys_out + start, keys, length);

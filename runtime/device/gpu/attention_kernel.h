@@ -12,28 +12,28 @@ namespace parallax::runtime {
 namespace gpu {
 
 template <class Device>
-struct PlacedElement {
+struct StridedElement {
   Elements<Device, const float> data;
   Elements<Device, const int64_t> offsets;
   int64_t row, column, rows, columns;
 
-  PX_HD int64_t location(int64_t i) const {
+  PX_HD int64_t offset(int64_t i) const {
     return offsets[i / (rows * columns)] + i / columns % rows * row + i % columns * column;
   }
-  PX_HD float operator()(int64_t i) const { return data[location(i)]; }
+  PX_HD float operator()(int64_t i) const { return data[offset(i)]; }
 };
 
-// The inverse: dense matrices to where they belong.
+// The inverse: dense matrices to strided ones.
 template <class Device>
-struct PlaceElementsKernel {
-  static constexpr const char* kName = "place_elements";
-  PlacedElement<Device> from_dense;
+struct StoreStridedKernel {
+  static constexpr const char* kName = "store_strided";
+  StridedElement<Device> from_dense;
   Elements<Device, float> out;
   int64_t count;
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
-    for_each_item(launch, count, [&](int64_t i) { out[from_dense.location(i)] = from_dense.data[i]; });
+    for_each_item(launch, count, [&](int64_t i) { out[from_dense.offset(i)] = from_dense.data[i]; });
   }
 };
 
@@ -81,7 +81,7 @@ Result<DenseMatrices> dense_matrices(Queue<Gpu>& queue, const MatrixOffsets& loc
   const int64_t batch = locations.offsets.size();
   dense.memory = PX_TRY(queue.allocate(DType::float32, Shape{batch, rows, columns}));
   const Tensor offsets = PX_TRY(queue.to_device(Tensor::vector<int64_t>(locations.offsets)));
-  const PlacedElement<Gpu> element{
+  const StridedElement<Gpu> element{
       {data}, {reinterpret_cast<const int64_t*>(offsets.view().data)}, locations.row, locations.column, rows, columns};
   tabulate<float>(queue, element, writable(dense.memory));
   dense.data = reinterpret_cast<const float*>(dense.memory.view().data);
@@ -124,15 +124,15 @@ Status attention(Queue<Gpu>& queue, const AttentionProblem& problem, const Rule&
   weighing.b_offsets = values.offsets;
   PX_TRY(gemm(queue, weighing, score_values, values.data, writable(sums).template as<float>()));
   const Tensor locations = PX_TRY(queue.to_device(Tensor::vector<int64_t>(problem.y.offsets)));
-  const gpu::PlaceElementsKernel<Gpu> location{{{writable(sums).template as<float>()},
-                                                {reinterpret_cast<const int64_t*>(locations.view().data)},
-                                                problem.y.row,
-                                                problem.y.column,
-                                                problem.queries,
-                                                problem.value_size},
-                                               {y},
-                                               sums.element_count()};
-  launch(queue, location, gpu::size_for_items(queue, location.count));
+  const gpu::StoreStridedKernel<Gpu> scatter{{{writable(sums).template as<float>()},
+                                              {reinterpret_cast<const int64_t*>(locations.view().data)},
+                                              problem.y.row,
+                                              problem.y.column,
+                                              problem.queries,
+                                              problem.value_size},
+                                             {y},
+                                             sums.element_count()};
+  launch(queue, scatter, gpu::size_for_items(queue, scatter.count));
   return {};
 }
 

@@ -12,7 +12,7 @@ namespace parallax::runtime::gpu {
 // block.
 template <class Device>
 struct BlockWeights {
-  Elements<Device, const uint8_t> codes;
+  Elements<Device, const uint8_t> quantized;
   Elements<Device, const float> scales;
   Elements<Device, const uint8_t> packed_zeros;  // one of the two, or none: the middle of the range
   Elements<Device, const float> zeros;
@@ -30,8 +30,8 @@ struct BlockWeights {
     float zero = static_cast<float>(1 << (bits - 1));
     if (packed_zeros) zero = static_cast<float>(quantized_at(packed_zeros, (count * bits + 7) / 8, row, block));
     if (zeros) zero = zeros[row * count + block];
-    const auto code = static_cast<float>(quantized_at(codes, count * (size * bits / 8), row, i));
-    return (code - zero) * scales[row * count + block];
+    const auto value = static_cast<float>(quantized_at(quantized, count * (size * bits / 8), row, i));
+    return (value - zero) * scales[row * count + block];
   }
   PX_HD float operator()(int64_t element) const { return at(element / k, element % k); }
 };

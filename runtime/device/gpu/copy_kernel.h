@@ -54,7 +54,7 @@ inline KnownElement known_element(const std::byte* element, int64_t bytes) {
 }
 
 template <class Device>
-PX_HD void place_element(int64_t bytes, std::byte* target, int64_t to, const KnownElement& element) {
+PX_HD void put_element(int64_t bytes, std::byte* target, int64_t to, const KnownElement& element) {
   visit_size(bytes, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     Elements<Device, T>{reinterpret_cast<T*>(target)}[to] = *reinterpret_cast<const T*>(element.data());
@@ -94,7 +94,7 @@ struct FillKernel {
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
-    for_each_item(launch, count, [&](int64_t i) { place_element<Device>(bytes, target, i, element); });
+    for_each_item(launch, count, [&](int64_t i) { put_element<Device>(bytes, target, i, element); });
   }
 };
 
@@ -141,7 +141,7 @@ struct IndexMapKernel {
       } else if (fill_element != nullptr) {
         move_element<Device>(bytes, target, i, fill_element, 0);
       } else {
-        place_element<Device>(bytes, target, i, KnownElement{});
+        put_element<Device>(bytes, target, i, KnownElement{});
       }
     });
   }

@@ -6,7 +6,7 @@ namespace parallax::runtime {
 namespace {
 
 // One dense matrix after the other.
-MatrixOffsets dense_places(int64_t rows, int64_t columns) {
+MatrixOffsets dense_offsets(int64_t rows, int64_t columns) {
   MatrixOffsets locations{Ints(AttentionProbe::kHeads), columns, 1};
   for (int64_t i = 0; i < locations.offsets.size(); ++i) locations.offsets[i] = i * rows * columns;
   return locations;
@@ -30,17 +30,17 @@ LibraryAttention probing_attention(const AttentionKind& kind, int64_t queries) {
   attention.heads = AttentionProbe::kHeads;
   attention.dtype = kind.dtype;
   attention.added_dtype = kind.added_dtype;
-  attention.added_locations = dense_places(queries, AttentionProbe::kKeys);
+  attention.added_locations = dense_offsets(queries, AttentionProbe::kKeys);
   AttentionProblem& problem = attention.problem;
   problem.queries = queries;
   problem.keys = AttentionProbe::kKeys;
   problem.size = kind.size;
   problem.value_size = kind.value_size;
-  problem.q = dense_places(queries, kind.size);
-  problem.k = dense_places(AttentionProbe::kKeys, kind.size);
+  problem.q = dense_offsets(queries, kind.size);
+  problem.k = dense_offsets(AttentionProbe::kKeys, kind.size);
   std::swap(problem.k.row, problem.k.column);
-  problem.v = dense_places(AttentionProbe::kKeys, kind.value_size);
-  problem.y = dense_places(queries, kind.value_size);
+  problem.v = dense_offsets(AttentionProbe::kKeys, kind.value_size);
+  problem.y = dense_offsets(queries, kind.value_size);
   return attention;
 }
 

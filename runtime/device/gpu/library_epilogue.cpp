@@ -40,13 +40,13 @@ Tensor tensor_of(DType dtype, const Shape& shape, const std::vector<float>& valu
 }
 
 // Neighbors in the type differ by one.
-int64_t place_among_numbers(DType dtype, const std::byte* element) {
-  int64_t location = 0;
+int64_t rank_among_numbers(DType dtype, const std::byte* element) {
+  int64_t rank = 0;
   storage::visit_storage(dtype, [&](auto* type) {
     const auto* value = reinterpret_cast<const std::remove_pointer_t<decltype(type)>*>(element);
-    location = static_cast<int64_t>(gpu::sort_key(*value, NumberOrder::ascending));
+    rank = static_cast<int64_t>(gpu::sort_key(*value, NumberOrder::ascending));
   });
-  return location;
+  return rank;
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ bool is_as_ours(const EpilogueKind& kind, const std::vector<float>& sums, const 
     const bool is_exact = std::equal(theirs, theirs + bytes, stored.data());
     if (is_exact) continue;
     if (kind.epilogue != Epilogue::tanh_gelu || std::isinf(ours)) return false;
-    const int64_t distance = place_among_numbers(kind.dtype, theirs) - place_among_numbers(kind.dtype, stored.data());
+    const int64_t distance = rank_among_numbers(kind.dtype, theirs) - rank_among_numbers(kind.dtype, stored.data());
     const bool is_sum_rounded = std::abs(shown - ours) <= kLostBySum * std::abs(sums[i]);
     if (std::abs(distance) > kUnits && !is_sum_rounded) return false;
   }

@@ -18,14 +18,14 @@ PX_HD inline int bits_below(uint32_t bits, int lane) {
   return count;
 }
 
-// Pieces of `piece` elements, one after the other by each block; with `places` they are written, else counted.
+// Pieces of `piece` elements, one after the other by each block; with `locations` they are written, else counted.
 template <class Device, class C>
 struct SelectKernel {
   static constexpr const char* kName = "select";
   Source in;
   int64_t count, piece;
   Elements<Device, uint32_t> counts;       // of each piece
-  Elements<Device, const int64_t> begins;  // of each piece in `places`
+  Elements<Device, const int64_t> begins;  // of each piece in `locations`
   Elements<Device, int64_t> locations;
 
   template <class Launch>

@@ -14,7 +14,7 @@
 namespace parallax::runtime {
 namespace gpu {
 
-// keys[row][i], places[row][i] for i < padded, a power of two; places are -1 after the row's end.
+// keys[row][i], locations[row][i] for i < padded, a power of two; locations are -1 after the row's end.
 template <class Device, class C>
 struct SortItems {
   Elements<Device, C> keys;
@@ -135,7 +135,7 @@ template <class Device, class C>
 struct TopOfRowsKernel {
   static constexpr const char* kName = "top_of_rows";
   RowKey<Device, C> value;
-  Source order;  // places, [row][stride]
+  Source order;  // indices, [row][stride]
   int64_t stride;
   Target values, locations;
   int64_t rows, k;

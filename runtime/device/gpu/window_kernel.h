@@ -35,7 +35,7 @@ inline Window window_by_value(const WindowGeometry& geometry) {
   return window;
 }
 
-// The offset in its input plane of tap number `tap` of the window at output position `place`; -1 outside.
+// The offset in its input plane of tap number `tap` of the window at output position `location`; -1 outside.
 PX_HD inline int64_t tap_offset(const Window& window, int64_t location, int64_t tap) {
   int64_t offset = 0, scale = 1;
   for (int axis = window.axes - 1; axis >= 0; --axis) {
@@ -50,8 +50,8 @@ PX_HD inline int64_t tap_offset(const Window& window, int64_t location, int64_t 
   return offset;
 }
 
-// The transpose's view: the input position that tap number `tap` carries to output position `place`; -1 where there is
-// none.
+// The transpose's view: the input position that tap number `tap` carries to output position `location`; -1 where there
+// is none.
 PX_HD inline int64_t transposed_tap_offset(const Window& window, int64_t location, int64_t tap) {
   int64_t offset = 0, scale = 1;
   for (int axis = window.axes - 1; axis >= 0; --axis) {
@@ -68,7 +68,7 @@ PX_HD inline int64_t transposed_tap_offset(const Window& window, int64_t locatio
   return offset;
 }
 
-// out[plane][place] = the fold of the window's values; see window_fold in window.h.
+// out[plane][position] = the fold of the window's values; see window_fold in window.h.
 template <class Device, class C, class Fold>
 struct WindowFoldKernel {
   static constexpr const char* kName = "window_fold";

@@ -53,10 +53,10 @@ float CacheFormat::scale_of(int64_t head, int64_t element) const {
 float CacheFormat::rounded(float number) const {
   constexpr float kGreatestFloat8 = 448;  // of float8e4m3fn
   if (is_floating(dtype_)) {
-    const auto code = small_float_from_double(
+    const auto quantized = small_float_from_double(
         dtype_, static_cast<double>(std::clamp(number, -kGreatestFloat8, kGreatestFloat8)), true);
     std::byte bits{};
-    store_packed(&bits, 8, 0, code);
+    store_packed(&bits, 8, 0, quantized);
     return load_element<float>(dtype_, &bits, 0);
   }
   const float limit = int4_values_ ? 7.0F : 127.0F;

@@ -12,7 +12,7 @@ using Context = ChainContext;
 
 Tensor single(int64_t value) { return Tensor::vector<int64_t>(std::span<const int64_t>(&value, 1)); }
 
-// Part [1, ...] of the first axis, from index `place` on.
+// Part [1, ...] of the first axis, from index `location` on.
 Result<Tensor> part_at(Context& op, const Tensor& whole, int64_t location) {
   if (whole.shape()[0] == 1) return whole;
   return run_inner(op, {"Slice", 13}, {whole, single(location), single(location + 1), single(0)});
@@ -33,12 +33,12 @@ Result<Tensor> requantized(Context& op, const Tensor& values) {
 
 // Quantized values [directions, rows, columns] of one direction as numbers [1, columns, rows]. Scales and zero points
 // are one number a direction, or one for each of its columns.
-Result<Tensor> weights_of(Context& op, int64_t codes, int64_t scale, int64_t zero_point, int64_t direction) {
-  const Tensor own = PX_TRY(part_at(op, op.input(codes), direction));
+Result<Tensor> weights_of(Context& op, int64_t weight, int64_t scale, int64_t zero_point, int64_t direction) {
+  const Tensor own = PX_TRY(part_at(op, op.input(weight), direction));
   Value parameters[2];
   for (const int64_t index : {scale, zero_point}) {
-    const int64_t count = op.input(index).element_count() / op.input(codes).shape()[0];
-    if (op.input(index).shape().rank() == 0 || op.input(index).shape()[0] != op.input(codes).shape()[0] ||
+    const int64_t count = op.input(index).element_count() / op.input(weight).shape()[0];
+    if (op.input(index).shape().rank() == 0 || op.input(index).shape()[0] != op.input(weight).shape()[0] ||
         (count != 1 && count != own.shape()[2]))
       return wrong_input(op, index, "have one element for each direction, or for each of its {} columns",
                          own.shape()[2]);

@@ -48,7 +48,7 @@ Result<Operands<Device>> operands_of(OpContext<Device>& op, const NBitsBlocks& b
   gpu::BlockWeights<Device>& weights = operands.weights;
   operands.a = PX_TRY(floats_of(op, 0));
   operands.scales = PX_TRY(floats_of(op, 2));
-  weights.codes = {reinterpret_cast<const uint8_t*>(op.input(1).view().data)};
+  weights.quantized = {reinterpret_cast<const uint8_t*>(op.input(1).view().data)};
   weights.scales = {operands.scales.get()};
   weights.k = blocks.k;
   weights.size = blocks.size;
@@ -140,16 +140,16 @@ Status matmul_nbits(OpContext<Device>& op) {
 // Row `row` of the matrix that a product reads: a row of the stored one where that is `transposed`, else a column.
 template <class Device>
 struct Bnb4Weights {
-  Elements<Device, const uint8_t> codes;
+  Elements<Device, const uint8_t> quantized;
   Elements<Device, const float> scales;
   Bnb4Blocks blocks;
   int64_t k;  // numbers in a row of the product's matrix
 
   PX_HD float at(int64_t row, int64_t i) const {
     const int64_t location = blocks.transposed ? row * blocks.k + i : i * blocks.k + row;
-    const unsigned byte = codes[location / 2];
-    const unsigned code = location % 2 == 0 ? byte >> 4U : byte & 15U;
-    return static_cast<float>(blocks.values[code] * static_cast<double>(scales[location / blocks.size]));
+    const unsigned byte = quantized[location / 2];
+    const unsigned index = location % 2 == 0 ? byte >> 4U : byte & 15U;
+    return static_cast<float>(blocks.values[index] * static_cast<double>(scales[location / blocks.size]));
   }
   PX_HD float operator()(int64_t element) const { return at(element / k, element % k); }
 };
@@ -173,7 +173,7 @@ Status matmul_bnb4(OpContext<Device>& op) {
 // One number of the result: (number - zero point) * scale of its block; 0 for an index out of range.
 template <class Device>
 struct GatheredNumber {
-  Elements<Device, const uint8_t> codes, zeros;  // zero points may be missing
+  Elements<Device, const uint8_t> quantized, zeros;  // zero points may be missing
   Source scales, indices;
   Axes dims, scale_dims;
   int64_t axis, block, count, inner, length;  // `count` indices into `length` slices of `inner`
@@ -202,7 +202,7 @@ struct GatheredNumber {
     const int64_t location = scale_index(position);
     const int last = dims.count - 1;
     const float zero = zeros ? number(zeros, location, scale_dims[last]) : static_cast<float>(1U << (bits - 1));
-    return (number(codes, position, dims[last]) - zero) * element_of<Device, float>(scales, location);
+    return (number(quantized, position, dims[last]) - zero) * element_of<Device, float>(scales, location);
   }
 };
 

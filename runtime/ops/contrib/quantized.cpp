@@ -128,13 +128,14 @@ struct Recoding {
   DType to;
 };
 
-constexpr int64_t kQuantizedTypes = 256;
+constexpr int64_t kInt8Values = 256;
 
 // The lookup table of all quantized values, through an operator where there is one.
 Result<Int8LookupTable> table_of(Context& op, const Recoding& recoding, const InnerOp* inner) {
-  const Tensor codes = PX_TRY(op.queue().allocate(op.input(recoding.from.values).dtype(), Shape{kQuantizedTypes}));
-  for (int64_t code = 0; code < kQuantizedTypes; ++code) writable(codes).data[code] = static_cast<std::byte>(code);
-  Tensor real = PX_TRY(real_values(op, codes, recoding.from));
+  const Tensor all_values = PX_TRY(op.queue().allocate(op.input(recoding.from.values).dtype(), Shape{kInt8Values}));
+  for (int64_t value = 0; value < kInt8Values; ++value)
+    writable(all_values).data[value] = static_cast<std::byte>(value);
+  Tensor real = PX_TRY(real_values(op, all_values, recoding.from));
   if (inner != nullptr) real = PX_TRY(run_inner(op, *inner, {real}));
   const Tensor quantized = PX_TRY(quantized_values(op, real, recoding.scale, recoding.zero_point, recoding.to));
   Int8LookupTable table;
@@ -195,7 +196,7 @@ constexpr std::initializer_list<int64_t> kParameters = {1, 2, 3, 4};  // inputs
 
 struct KeptTable {
   bool is_made = false;
-  Int8LookupTable codes;
+  Int8LookupTable table;
 };
 
 // The table of an operator, made once where scales and zero points never change. `parameter` is what the inner operator
@@ -204,16 +205,16 @@ template <class Device>
 Result<Int8LookupTable> kept_table(OpContext<Device>& op, const Recoding& recoding, const InnerOp& inner,
                                    float parameter) {
   if constexpr (std::is_same_v<Device, Cpu>) {
-    CacheKey key("code table");
+    CacheKey key("quantized table");
     key.add_all(inner.op).add(parameter).add(recoding.to);
     for (const int64_t input : kParameters) key.add(op.has_input(input) ? op.input(input).view().data : nullptr);
     const auto kept =
         op.queue().weights().template get<KeptTable>(key.text(), [] { return std::make_shared<KeptTable>(); });
     if (!kept->is_made) {
       *kept = {true, PX_TRY(table_of(op, recoding, &inner))};
-      op.queue().weights().add_bytes(kQuantizedTypes);
+      op.queue().weights().add_bytes(kInt8Values);
     }
-    return kept->codes;
+    return kept->table;
   }
   return table_of(op, recoding, &inner);
 }
@@ -224,13 +225,13 @@ Status through(Context& op, const InnerOp& inner) {
   return set_quantized(op, y, 3, 4, op.input(0).dtype());
 }
 
-// An operator whose results depend on one code each: on the host they are looked up, unless a table would hold more of
-// them than are asked for and serve this call alone.
+// An operator whose results depend on one quantized value each: on the host they are looked up, unless a table would
+// hold more of them than are asked for and serve this call alone.
 Status pointwise(Context& op, const InnerOp& inner, float parameter = 0) {
   const Tensor& x = op.input(0);
   const bool is_kept = std::all_of(kParameters.begin(), kParameters.end(),
                                    [&](int64_t input) { return !op.has_input(input) || op.is_constant(input); });
-  if (!kOnHost || !are_single(op, kParameters) || (!is_kept && x.element_count() < kQuantizedTypes))
+  if (!kOnHost || !are_single(op, kParameters) || (!is_kept && x.element_count() < kInt8Values))
     return through(op, inner);
   const Recoding recoding{{0, 1, 2}, 3, 4, x.dtype()};
   const Int8LookupTable table =

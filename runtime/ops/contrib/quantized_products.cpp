@@ -154,8 +154,8 @@ Status matmul_bnb4(Context& op) {
     Weights made(static_cast<size_t>(blocks.n * blocks.k));
     for (int64_t i = 0; i < blocks.n * blocks.k; ++i) {
       const auto byte = static_cast<uint32_t>(op.input(1).view().data[i / 2]);
-      const size_t code = i % 2 == 0 ? byte >> 4U : byte & 15U;  // of two in a byte the first has the high bits
-      made.data()[i] = static_cast<float>(blocks.values.at(code) * static_cast<double>(scales.get()[i / blocks.size]));
+      const size_t index = i % 2 == 0 ? byte >> 4U : byte & 15U;  // of two in a byte the first has the high bits
+      made.data()[i] = static_cast<float>(blocks.values.at(index) * static_cast<double>(scales.get()[i / blocks.size]));
     }
     return made;
   });

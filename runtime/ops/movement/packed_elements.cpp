@@ -12,9 +12,9 @@ using Context = OpContext<Cpu>;
 
 Result<Tensor> as_bytes(Context& op, const Tensor& packed) {
   Tensor bytes = PX_TRY(op.queue().allocate(DType::uint8, packed.shape()));
-  auto* codes = reinterpret_cast<uint8_t*>(writable(bytes).data);
+  auto* elements = reinterpret_cast<uint8_t*>(writable(bytes).data);
   for (int64_t i = 0; i < packed.element_count(); ++i)
-    codes[i] = load_packed(packed.view().data, bits_of(packed.dtype()), i);
+    elements[i] = load_packed(packed.view().data, bits_of(packed.dtype()), i);
   return bytes;
 }
 
@@ -31,8 +31,8 @@ Status moved_as_bytes(Context& op) {
   const Tensor bytes = PX_TRY(run_inner(op, inner, inputs));
   const MutableView y = PX_TRY(op.make_output(0, dtype, bytes.shape()));
   std::fill_n(y.data, y.size_bytes(), std::byte{0});
-  const auto* codes = reinterpret_cast<const uint8_t*>(bytes.view().data);
-  for (int64_t i = 0; i < bytes.element_count(); ++i) store_packed(y.data, bits_of(dtype), i, codes[i]);
+  const auto* elements = reinterpret_cast<const uint8_t*>(bytes.view().data);
+  for (int64_t i = 0; i < bytes.element_count(); ++i) store_packed(y.data, bits_of(dtype), i, elements[i]);
   return {};
 }
 

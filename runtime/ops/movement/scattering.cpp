@@ -224,7 +224,7 @@ template <class Device>
 void write_coordinates(const Selection<Device>& found, const Ints& dims, int64_t* y) {
   const int64_t last = dims.size() - 1, count = found.count;
   parallel_for(count, 2 * dims.size(), [&](int64_t begin, int64_t end) {
-    Ints at(last);  // of the line that `place` is in
+    Ints at(last);  // of the line that `location` is in
     int64_t line_begin = 0, line_end = 0;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t location = found.locations[i];

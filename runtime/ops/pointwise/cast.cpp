@@ -41,8 +41,8 @@ Status to_narrow_float(OpContext<Device>& op, const TensorView& x, const Mutable
   const FloatRounding rounding = float_rounding(op);
   for (int64_t i = 0; i < x.element_count(); ++i) {
     const double value = load_element<double>(x.dtype, x.data, i);
-    const uint8_t code = small_float_from_double(y.dtype, value, rounding.saturate, rounding.mode);
-    store_packed(y.data, bits_of(y.dtype), i, code);
+    const uint8_t narrow = small_float_from_double(y.dtype, value, rounding.saturate, rounding.mode);
+    store_packed(y.data, bits_of(y.dtype), i, narrow);
   }
   return {};
 }

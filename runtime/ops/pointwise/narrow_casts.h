@@ -20,9 +20,9 @@ inline bool is_narrow_quantized(DType dtype) {
 // The values of all bit patterns.
 inline std::vector<double> values_of_quantized(DType dtype) {
   std::vector<double> values(size_t{1} << bits_of(dtype));
-  for (size_t code = 0; code < values.size(); ++code) {
-    const auto byte = static_cast<std::byte>(code);
-    values[code] = load_element<double>(dtype, &byte, 0);
+  for (size_t quantized = 0; quantized < values.size(); ++quantized) {
+    const auto byte = static_cast<std::byte>(quantized);
+    values[quantized] = load_element<double>(dtype, &byte, 0);
   }
   return values;
 }
@@ -39,7 +39,7 @@ struct DecodedElement {
 };
 
 // A double's rank in their order, in which -0 comes before 0.
-PX_HD inline int64_t place_in_order(double value) {
+PX_HD inline int64_t rank_in_order(double value) {
   const auto bits = std::bit_cast<int64_t>(value);
   return bits < 0 ? static_cast<int64_t>(INT64_MIN - bits) : bits;
 }
@@ -49,14 +49,14 @@ struct FloatRounding {
   E8M0Rounding mode = E8M0Rounding::up;
 };
 
-// Rounding to a format as a step function: codes[i] is the result of numbers from bounds[i] on, below bounds[i + 1].
+// Rounding to a format as a step function: results[i] is the result of numbers from bounds[i] on, below bounds[i + 1].
 struct RoundingSteps {
-  Ints bounds, codes;
+  Ints bounds, results;
   int64_t nan_bits[2];  // without and with a sign
 };
 
 inline RoundingSteps rounding_steps(DType dtype, const FloatRounding& rounding) {
-  const auto quantized_at = [&](int64_t location) -> int64_t {
+  const auto result_at = [&](int64_t location) -> int64_t {
     const auto bits = location < 0 ? static_cast<int64_t>(INT64_MIN - location) : location;
     return small_float_from_double(dtype, std::bit_cast<double>(bits), rounding.saturate, rounding.mode);
   };
@@ -64,25 +64,25 @@ inline RoundingSteps rounding_steps(DType dtype, const FloatRounding& rounding) 
   RoundingSteps steps;
   steps.nan_bits[0] = small_float_from_double(dtype, nan, rounding.saturate, rounding.mode);
   steps.nan_bits[1] = small_float_from_double(dtype, -nan, rounding.saturate, rounding.mode);
-  // Between neighbors of the format (and the ends of the doubles) the code changes once, and where is found by
+  // Between neighbors of the format (and the ends of the doubles) the result changes once, and where is found by
   // halving.
-  std::vector<int64_t> locations{place_in_order(-infinity), place_in_order(-0.0), 0, place_in_order(infinity)};
+  std::vector<int64_t> locations{rank_in_order(-infinity), rank_in_order(-0.0), 0, rank_in_order(infinity)};
   for (double value : values_of_quantized(dtype)) {
-    if (value == value) locations.push_back(place_in_order(value));
+    if (value == value) locations.push_back(rank_in_order(value));
   }
   std::sort(locations.begin(), locations.end());
   steps.bounds.push_back(locations.front());
-  steps.codes.push_back(quantized_at(locations.front()));
+  steps.results.push_back(result_at(locations.front()));
   const auto change_between = [&](int64_t low, int64_t high) {
-    while (quantized_at(low) != quantized_at(high)) {
+    while (result_at(low) != result_at(high)) {
       int64_t same = low, other = high;
       while (static_cast<uint64_t>(other) - static_cast<uint64_t>(same) > 1) {
         const auto middle = static_cast<int64_t>(static_cast<uint64_t>(same) +
                                                  (static_cast<uint64_t>(other) - static_cast<uint64_t>(same)) / 2);
-        (quantized_at(middle) == quantized_at(low) ? same : other) = middle;
+        (result_at(middle) == result_at(low) ? same : other) = middle;
       }
       steps.bounds.push_back(other);
-      steps.codes.push_back(quantized_at(other));
+      steps.results.push_back(result_at(other));
       low = other;
     }
   };
@@ -93,19 +93,19 @@ inline RoundingSteps rounding_steps(DType dtype, const FloatRounding& rounding) 
 template <class Device>
 struct RoundedElement {
   Source in;
-  Elements<Device, const int64_t> bounds, codes;
+  Elements<Device, const int64_t> bounds, results;
   int64_t count;
   int64_t nan_bits, negative_nan_bits;
   PX_HD int64_t operator()(int64_t i) const {
     const double value = element_of<Device, double>(in, i);
-    const int64_t location = place_in_order(value);
+    const int64_t location = rank_in_order(value);
     if (value != value) return location < 0 ? negative_nan_bits : nan_bits;
     int64_t low = 0, high = count;  // the last bound that is not above it
     while (high - low > 1) {
       const int64_t middle = (low + high) / 2;
       (bounds[middle] <= location ? low : high) = middle;
     }
-    return codes[low];
+    return results[low];
   }
 };
 
@@ -121,9 +121,9 @@ struct WrappedElement {
 };
 
 // Bytes of several elements.
-template <class Code>
+template <class Element>
 struct PackedQuantized {
-  Code code;
+  Element element;
   int bits;
   int64_t count;
   PX_HD int64_t operator()(int64_t byte) const {
@@ -131,7 +131,7 @@ struct PackedQuantized {
     const int64_t per_byte = 8 / bits;
     for (int64_t part = 0; part < per_byte; ++part) {
       const int64_t i = byte * per_byte + part;
-      if (i < count) packed |= (code(i) & ((1 << bits) - 1)) << (part * bits);
+      if (i < count) packed |= (element(i) & ((1 << bits) - 1)) << (part * bits);
     }
     return packed;
   }
@@ -147,11 +147,11 @@ Result<TensorView> decoded(OpContext<Device>& op, const TensorView& x) {
   return TensorView(wide);
 }
 
-template <class Device, class Code>
-void store_quantized(OpContext<Device>& op, const Code& code, const MutableView& y) {
+template <class Device, class Element>
+void store_quantized(OpContext<Device>& op, const Element& element, const MutableView& y) {
   const auto bytes = static_cast<int64_t>(byte_size(y.dtype, y.element_count()));
   const MutableView out{DType::uint8, Shape{bytes}, y.data, y.device};
-  tabulate<int64_t>(op.queue(), PackedQuantized<Code>{code, bits_of(y.dtype), y.element_count()}, out);
+  tabulate<int64_t>(op.queue(), PackedQuantized<Element>{element, bits_of(y.dtype), y.element_count()}, out);
 }
 
 // y, of a narrow type, from x, of any other.
@@ -164,8 +164,8 @@ Status encode(OpContext<Device>& op, const TensorView& x, const MutableView& y, 
   }
   const RoundingSteps steps = rounding_steps(y.dtype, rounding);
   const auto bounds = PX_TRY(op.table(steps.bounds));
-  const auto codes = PX_TRY(op.table(steps.codes));
-  const RoundedElement<Device> element{source_of(x),      bounds,           codes, steps.bounds.size(),
+  const auto results = PX_TRY(op.table(steps.results));
+  const RoundedElement<Device> element{source_of(x),      bounds,           results, steps.bounds.size(),
                                        steps.nan_bits[0], steps.nan_bits[1]};
   store_quantized(op, element, y);
   return {};

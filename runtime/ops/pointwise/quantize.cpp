@@ -187,18 +187,18 @@ void dequantize_blocks(const TensorView& x, const TensorView& scale, const Tenso
 
 // The scales and zero points of lines, where the host has a loop for them: none for blocks and other types.
 template <class Device>
-std::optional<QuantizedLines> lines_of(const OpContext<Device>& op, const ScaleIndex& index, DType real, DType codes) {
+std::optional<QuantizedLines> lines_of(const OpContext<Device>& op, const ScaleIndex& index, DType real, DType dtype) {
   const Tensor& scale = op.input(1);
   if (index.blocked || real != DType::float32 || scale.dtype() != DType::float32) return std::nullopt;
-  if (op.has_input(2) && op.input(2).dtype() != codes) return std::nullopt;
+  if (op.has_input(2) && op.input(2).dtype() != dtype) return std::nullopt;
   QuantizedLines lines;
   lines.count = op.input(0).element_count();
   lines.inner = index.inner;
   lines.scales.assign(scale.as<float>().begin(), scale.as<float>().end());
   lines.zeros.assign(lines.scales.size(), 0.0F);
-  if (!suits_lines(codes, lines)) return std::nullopt;
+  if (!suits_lines(dtype, lines)) return std::nullopt;
   for (size_t line = 0; op.has_input(2) && line < lines.zeros.size(); ++line) {
-    const auto zero = load_element<double>(codes, op.input(2).view().data, static_cast<int64_t>(line));
+    const auto zero = load_element<double>(dtype, op.input(2).view().data, static_cast<int64_t>(line));
     lines.zeros[line] = static_cast<float>(zero);
     if (static_cast<double>(lines.zeros[line]) != zero) return std::nullopt;
   }
@@ -327,12 +327,12 @@ Status dynamic_quantize_linear(OpContext<Device>& op) {
   const DynamicScale<Device> scale{{reinterpret_cast<const float*>(low.data)},
                                    {reinterpret_cast<const float*>(high.data)}};
   const DynamicZero<Device> zero{scale};
-  const MutableView codes = PX_TRY(op.make_output(0, DType::uint8, x.shape()));
+  const MutableView y = PX_TRY(op.make_output(0, DType::uint8, x.shape()));
   if constexpr (GpuDevice<Device>) {
-    tabulate<int64_t>(op.queue(), DynamicByte<Device>{{reinterpret_cast<const float*>(x.view().data)}, zero}, codes);
+    tabulate<int64_t>(op.queue(), DynamicByte<Device>{{reinterpret_cast<const float*>(x.view().data)}, zero}, y);
   } else {  // where the scale is 0, x is 0 or NaN throughout, and its quantized values are the zero point
     const QuantizedLines lines{x.element_count(), 1, {scale(0)}, {static_cast<float>(zero(0))}};
-    quantize_lines(op.queue(), lines, x.as<float>().data(), DType::uint8, codes.data);
+    quantize_lines(op.queue(), lines, x.as<float>().data(), DType::uint8, y.data);
   }
   tabulate<float>(op.queue(), scale, PX_TRY(op.make_output(1, DType::float32, Shape{})));
   tabulate<int64_t>(op.queue(), zero, PX_TRY(op.make_output(2, DType::uint8, Shape{})));

@@ -62,8 +62,8 @@ Result<Tensor> real_values(OpContext<CompiledDevice>& op, const QuantizedInput& 
   return real_values(op, op.input(input.values), input);
 }
 
-Result<Tensor> real_values(OpContext<CompiledDevice>& op, const Tensor& codes, const QuantizedInput& input) {
-  const Tensor x = PX_TRY(op.resident(codes));
+Result<Tensor> real_values(OpContext<CompiledDevice>& op, const Tensor& quantized, const QuantizedInput& input) {
+  const Tensor x = PX_TRY(op.resident(quantized));
   const Tensor zero = PX_TRY(parameter(op, input.zero_point, x.shape(), 0.0));
   const Tensor scale = PX_TRY(parameter(op, input.scale, x.shape(), 1.0));
   Tensor real = PX_TRY(op.queue().allocate(DType::float64, x.shape()));

@@ -16,7 +16,7 @@ struct QuantizedInput {
 // (x - zero point) * scale in float64; the parameters have one number, or one for each slice of the last axis.
 Result<Tensor> real_values(OpContext<CompiledDevice>& op, const QuantizedInput& input);
 // The real values of quantized values that are not an input, but have the parameters of one.
-Result<Tensor> real_values(OpContext<CompiledDevice>& op, const Tensor& codes, const QuantizedInput& parameters);
+Result<Tensor> real_values(OpContext<CompiledDevice>& op, const Tensor& quantized, const QuantizedInput& parameters);
 
 // saturate(round to even(y / scale) + zero point) as `dtype`; y is float64, the parameters are single numbers that are
 // on the host.

@@ -99,7 +99,7 @@ Result<C*> centered(OpContext<Device>& op, int64_t input, const PerLine<Device>&
 
 // An input as the host's products of bytes take it; nothing where it has zero points that differ.
 template <class Device>
-std::optional<QuantizedRange> quantized_range_of(OpContext<Device>& op, int64_t input, const PerLine<Device>& zero) {
+std::optional<QuantizedValues> quantized_values_of(OpContext<Device>& op, int64_t input, const PerLine<Device>& zero) {
   const Tensor& tensor = op.input(input);
   const bool is_signed = tensor.dtype() == DType::int8;
   if (!is_signed && tensor.dtype() != DType::uint8) return std::nullopt;
@@ -110,7 +110,7 @@ std::optional<QuantizedRange> quantized_range_of(OpContext<Device>& op, int64_t 
   const double its_zero = zeros == nullptr || zero.dim == 0 ? 0.0 : zeros[0];
   const double lowest = is_signed ? INT8_MIN : 0;
   if (its_zero < lowest || its_zero > lowest + UINT8_MAX) return std::nullopt;
-  return QuantizedRange{tensor.view().data, is_signed, static_cast<int32_t>(its_zero), op.is_constant(input)};
+  return QuantizedValues{tensor.view().data, is_signed, static_cast<int32_t>(its_zero), op.is_constant(input)};
 }
 
 // Two inputs that are multiplied, each with its zero points.
@@ -120,12 +120,12 @@ struct Factors {
   PerLine<Device> left_zeros, right_zeros;
 };
 
-[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& a,
-                                           const QuantizedRange& b, const Int8Result& c) {
+[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedValues& a,
+                                           const QuantizedValues& b, const Int8Result& c) {
   return gemm(queue, problem, a, b, c);
 }
-[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x,
-                                           const QuantizedRange& filters, const Int8Result& y) {
+[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedValues& x,
+                                           const QuantizedValues& filters, const Int8Result& y) {
   return conv(queue, problem, x, filters, y);
 }
 
@@ -133,8 +133,8 @@ struct Factors {
 template <class Problem, class Device>
 Result<bool> int8_sums(OpContext<Device>& op, const Problem& problem, const Factors<Device>& factors, std::byte* sums) {
   if constexpr (!GpuDevice<Device>) {
-    const auto left = quantized_range_of(op, factors.left, factors.left_zeros);
-    const auto right = quantized_range_of(op, factors.right, factors.right_zeros);
+    const auto left = quantized_values_of(op, factors.left, factors.left_zeros);
+    const auto right = quantized_values_of(op, factors.right, factors.right_zeros);
     if (!left.has_value() || !right.has_value()) return false;
     if (suits_int8_panels(problem, *right)) {
       const Int8Result result{sums, DType::int32, {}, 0, nullptr};
@@ -252,7 +252,7 @@ struct Rescaled {
 
 // The scales by line for sums on the host, where there is one scale for all or one for each line along one axis.
 template <class Device>
-std::optional<QuantizedLines> lines_of(const Scales<Device>& scales, DType codes, int64_t count) {
+std::optional<QuantizedLines> lines_of(const Scales<Device>& scales, DType dtype, int64_t count) {
   const PerLine<Device>* longest = &scales.a;
   for (const PerLine<Device>* each : {&scales.b, &scales.y, &scales.zero}) {
     if (each->dim > longest->dim) longest = each;
@@ -265,7 +265,7 @@ std::optional<QuantizedLines> lines_of(const Scales<Device>& scales, DType codes
     lines.scales.push_back(static_cast<float>(scales(line * longest->inner)));
     lines.zeros.push_back(static_cast<float>(scales.zero(line * longest->inner)));
   }
-  return suits_lines(codes, lines) ? std::optional(std::move(lines)) : std::nullopt;
+  return suits_lines(dtype, lines) ? std::optional(std::move(lines)) : std::nullopt;
 }
 
 // Computes the quantized product where the host quantizes along with the sums, of a result with `inner` adjacent
@@ -275,8 +275,8 @@ Result<bool> int8_values(OpContext<Device>& op, const Problem& problem, const Fa
                          const Scales<Device>& scales, const Shape& shape, int64_t columns, int64_t inner, DType dtype,
                          const int64_t* bias) {
   if constexpr (!GpuDevice<Device>) {
-    const auto left = quantized_range_of(op, factors.left, factors.left_zeros);
-    const auto right = quantized_range_of(op, factors.right, factors.right_zeros);
+    const auto left = quantized_values_of(op, factors.left, factors.left_zeros);
+    const auto right = quantized_values_of(op, factors.right, factors.right_zeros);
     if (!left.has_value() || !right.has_value() || !suits_int8_panels(problem, *right)) return false;
     if (dtype != DType::int8 && dtype != DType::uint8) return false;
     auto lines = lines_of(scales, dtype, shape.element_count());

@@ -76,7 +76,7 @@ void multiply_scaled(int64_t m, const float* a, const ScaledPanels& weight, floa
 // ---- Blocks ----
 
 struct BlockedWeight {
-  AlignedBytes codes;
+  AlignedBytes quantized;
   std::vector<float> scales, zeros;
   Int4Matrix matrix;
 };
@@ -89,14 +89,14 @@ std::shared_ptr<BlockedWeight> blocked(const QuantizedWeight& weight, const std:
   const int64_t row_bytes = blocks * size * weight.bits() / 8;
   auto made = std::make_shared<BlockedWeight>(
       BlockedWeight{AlignedBytes::of_weights(weight.n * row_bytes), weight.scales, weight.zeros, Int4Matrix{}});
-  std::fill_n(made->codes.data(), weight.n * row_bytes, uint8_t{0});
+  std::fill_n(made->quantized.data(), weight.n * row_bytes, uint8_t{0});
   parallel_for(weight.n, weight.k * 4, [&](int64_t begin, int64_t end) {
     std::vector<float> values(static_cast<size_t>(end - begin));
     for (int64_t i = 0; i < weight.k; ++i) {
       load_block<float>(weight.dtype, b, i * weight.n + begin, 1, end - begin, values.data());
       for (int64_t j = begin; j < end; ++j) {
         const auto value = static_cast<unsigned>(values[static_cast<size_t>(j - begin)] + weight.offset());
-        uint8_t& byte = made->codes.data()[j * row_bytes + i * weight.bits() / 8];
+        uint8_t& byte = made->quantized.data()[j * row_bytes + i * weight.bits() / 8];
         byte = static_cast<uint8_t>(byte | (weight.bits() == 4 && i % 2 == 1 ? value << 4U : value));
       }
     }
@@ -111,7 +111,7 @@ std::shared_ptr<BlockedWeight> blocked(const QuantizedWeight& weight, const std:
   made->matrix.n = weight.n;
   made->matrix.k = weight.k;
   made->matrix.block_size = size;
-  made->matrix.codes = reinterpret_cast<const std::byte*>(made->codes.data());
+  made->matrix.quantized = reinterpret_cast<const std::byte*>(made->quantized.data());
   made->matrix.scales = made->scales.data();
   made->matrix.zeros = made->zeros.data();
   made->matrix.bits = weight.bits();

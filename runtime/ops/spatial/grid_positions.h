@@ -33,7 +33,7 @@ struct AxisSampler {
   GridSettings settings;
   int64_t length;
 
-  PX_HD void location(C coordinate, AxisTaps<C>& taps) const {
+  PX_HD void add_taps(C coordinate, AxisTaps<C>& taps) const {
     const C x = located(coordinate), floor = std::floor(x);
     const auto below = static_cast<int64_t>(floor);
     if (settings.mode == SampleMode::nearest) {
@@ -115,7 +115,7 @@ struct GridPositions {
     AxisTaps<C> taps[Shape::kMaxRank];
     int64_t combinations = 1;
     for (int axis = 0; axis < lengths.count; ++axis) {
-      AxisSampler<C>{settings, lengths[axis]}.location(grid[row * lengths.count + lengths.count - 1 - axis],
+      AxisSampler<C>{settings, lengths[axis]}.add_taps(grid[row * lengths.count + lengths.count - 1 - axis],
                                                        taps[axis]);
       combinations *= taps[axis].count;
     }

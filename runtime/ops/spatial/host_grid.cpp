@@ -23,7 +23,7 @@ struct AxisPairs {
   C weights[2][kPositionsAtOnce];
 };
 
-// As AxisSampler::place gives them for mode linear.
+// As AxisSampler::add_taps gives them for mode linear.
 template <Padding kPadding, class C>
 void find_pairs(const AxisSampler<C>& given, const C* coordinates, int64_t count, AxisPairs<C>& pairs) {
   vectorized(0, count, [&](int64_t begin, int64_t end) {

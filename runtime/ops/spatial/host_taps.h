@@ -32,14 +32,14 @@ bool add_up_gathered(const float* plane, const int32_t* offsets, const float* we
 template <class C>
 class HostTaps {
  public:
-  // For `places` positions with at most `taps` elements each.
+  // For `locations` output positions with at most `taps` elements each.
   void resize(int64_t taps, int64_t locations) {
     taps_ = taps;
     locations_ = locations;
     offsets_.assign(static_cast<size_t>(taps * locations), -1);
     weights_.assign(offsets_.size(), C(0));
   }
-  // Element number `tap` that position `place` reads is at `offset` in a plane; -1: outside, where zero is read.
+  // Element number `tap` that position `location` reads is at `offset` in a plane; -1: outside, where zero is read.
   void set(int64_t tap, int64_t location, int64_t offset, C weight) {
     offsets_.data()[tap * locations_ + location] = static_cast<int32_t>(offset);
     weights_.data()[tap * locations_ + location] = weight;

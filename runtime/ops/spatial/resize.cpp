@@ -366,7 +366,7 @@ void pick_lines(const std::vector<std::vector<int64_t>>& locations, const Ints& 
 
 // The plan of each axis, in the order [N, spatial..., C].
 template <class T>
-std::vector<T> in_order_of_places(const std::vector<T>& of_axes) {
+std::vector<T> in_order_of_positions(const std::vector<T>& of_axes) {
   std::vector<T> ordered{of_axes[0]};
   ordered.insert(ordered.end(), of_axes.begin() + 2, of_axes.end());
   ordered.push_back(of_axes[1]);
@@ -384,9 +384,9 @@ Status resize_channels_last(OpContext<Device>& op, const std::vector<ResizeAxis>
   const Ints locations = with_channels_last(dims);
   const Tensor seen = Tensor::wrap(x.dtype(), PX_TRY(shape_of(with_channels_last(Ints(x.shape())))), x.storage());
   const MutableView y{x.dtype(), PX_TRY(shape_of(locations)), made.data};
-  const auto ordered = in_order_of_places(tables);
+  const auto ordered = in_order_of_positions(tables);
   if (nearest) return pick_nearest(ordered, seen, locations, y), Status{};
-  return interpolate<float>(op, seen.view(), in_order_of_places(axes), ordered, y, false);
+  return interpolate<float>(op, seen.view(), in_order_of_positions(axes), ordered, y, false);
 }
 
 template <class Device>

@@ -57,11 +57,11 @@ class Window:
     def key(self, name):
         self.xdotool("key", name)
 
-    def place(self, widget):
+    def position(self, widget):
         return self.state["widgets"][widget]
 
     def click(self, widget, *more):
-        x, y = self.place(widget)
+        x, y = self.position(widget)
         self.xdotool("mousemove", int(x), int(y), *(more or ("click", 1)))
 
 
@@ -122,14 +122,14 @@ def use_mouse(window):
     window.click("heat.a")
     window.until("a click picks an element", lambda s: s["tensor"]["element"] is not None)
     zoom = window.state["graph"]["zoom"]
-    x, y = window.place("graph")
+    x, y = window.position("graph")
     window.xdotool("mousemove", int(x), int(y), "keydown", "ctrl", "click", 4, "click", 4, "keyup", "ctrl")
     window.until("Ctrl with the wheel zooms", lambda s: s["graph"]["zoom"] > zoom)
     window.key("space")
     window.until("Space shows the graph", lambda s: s["graph"]["zoom"] < zoom)
     # A node, not a group, and in the middle: at the edges the pane's own buttons cover it.
     nodes = [name for name in window.state["widgets"] if name.startswith("item:node_")]
-    item = min(nodes, key=lambda name: math.dist(window.place(name), window.place("graph")))
+    item = min(nodes, key=lambda name: math.dist(window.position(name), window.position("graph")))
     window.click(item)
     window.until("a click selects a node of the graph", lambda s: s["selection"].get("item") == item[5:])
 
@@ -159,12 +159,12 @@ def draw_picture(program, files, folder):
     environment = dict(os.environ, XDG_CONFIG_HOME=folder, LIBGL_ALWAYS_SOFTWARE="1")
     command = [program, *files, "--window", "--script", str(script)]
     subprocess.run(command, env=environment, check=True, timeout=LIMIT_SECONDS)
-    data, place, packed = pathlib.Path(picture).read_bytes(), 8, b""
-    while place < len(data):
-        size = int.from_bytes(data[place : place + 4], "big")
-        if data[place + 4 : place + 8] == b"IDAT":
-            packed += data[place + 8 : place + 8 + size]
-        place += size + 12
+    data, offset, packed = pathlib.Path(picture).read_bytes(), 8, b""
+    while offset < len(data):
+        size = int.from_bytes(data[offset : offset + 4], "big")
+        if data[offset + 4 : offset + 8] == b"IDAT":
+            packed += data[offset + 8 : offset + 8 + size]
+        offset += size + 12
     shades = len(set(zlib.decompress(packed)))
     if shades < 32:
         sys.exit(f"the picture of the window holds {shades} shades: nothing was drawn")

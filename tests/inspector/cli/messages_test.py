@@ -343,11 +343,11 @@ class Messages(ProgramTest):
 
     def test_external_data_that_cannot_be_had_is_a_problem(self):
         weight = ("initializer {{ name: 'w' data_type: 1 dims: 8 data_location: EXTERNAL external_data {{ key: 'location' value: '{}' }} }}")
-        for place, code in (("../w.bin", 3), ("w.bin", 5)):
-            self.write_model("far.textproto", node("Add", "x w", "y"), more=weight.format(place))
+        for location, code in (("../w.bin", 3), ("w.bin", 5)):
+            self.write_model("far.textproto", node("Add", "x w", "y"), more=weight.format(location))
             report = json.loads(self.passed("check far.textproto --json", code=code).stdout)
-            self.assertEqual((report["ok"], [problem["where"] for problem in report["problems"]]), (False, ["file"]), place)
-            self.assertIn(f"'{place}'", report["problems"][0]["message"])
+            self.assertEqual((report["ok"], [problem["where"] for problem in report["problems"]]), (False, ["file"]), location)
+            self.assertIn(f"'{location}'", report["problems"][0]["message"])
             self.assertIn("1 problem in this model", self.passed("check far.textproto", code=code).stdout)
             self.passed("run far.textproto --with cpu", code=code)
         self.assertIn("error", json.loads(self.passed("check nofile --json", code=5).stdout))

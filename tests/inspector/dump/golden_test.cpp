@@ -180,7 +180,7 @@ TEST(FuzzSeeds, DISABLED_Write) {
   ASSERT_OK(producer.show("floats", floats));
   ASSERT_OK(producer.show("alias", floats.reshaped({6}), "floats"));
   ASSERT_OK(producer.show("text", random_tensor(DType::string, {3}, 2)));
-  ASSERT_OK(producer.show("nibbles", random_tensor(DType::int4, {5}, 3)));
+  ASSERT_OK(producer.show("int4", random_tensor(DType::int4, {5}, 3)));
   ASSERT_OK(producer.show("sampled", random_tensor(DType::float16, {200}, 4)));
   ASSERT_OK(producer.show("sequence", SequenceValue{TypeInfo::tensor(DType::float32), {Value(floats)}}));
   ASSERT_OK(writer->absent(producer.value_info("fused_away"), {Absence::Kind::fused, "node"}));

@@ -45,10 +45,10 @@ def test_four_threads_give_the_right_bits(executor: str, shared: bool) -> None:
     def work(which: int) -> None:
         try:
             for index in range(which, which + len(given)):
-                place = index % len(given)
-                result = sessions[which].run([given[place]])["y"]
-                if result.tobytes() != expected[place].tobytes():
-                    wrong.append((which, place))
+                position = index % len(given)
+                result = sessions[which].run([given[position]])["y"]
+                if result.tobytes() != expected[position].tobytes():
+                    wrong.append((which, position))
         except Exception as error:
             wrong.append(error)
 

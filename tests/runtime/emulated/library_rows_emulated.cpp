@@ -20,7 +20,7 @@ template <class Key>
 Status sort_on_host(const RadixRows& problem, const RadixItems& in, const RadixItems& out) {
   const std::span<Key> keys = PX_TRY(elements_of<Key>(in.keys)), sorted_keys = PX_TRY(elements_of<Key>(out.keys));
   const std::span<uint32_t> locations = PX_TRY(elements_of<uint32_t>(in.locations));
-  const std::span<uint32_t> sorted_places = PX_TRY(elements_of<uint32_t>(out.locations));
+  const std::span<uint32_t> sorted_locations = PX_TRY(elements_of<uint32_t>(out.locations));
   const auto length = static_cast<size_t>(problem.length);
   if (keys.size() != static_cast<size_t>(problem.rows) * length) return execution_error("emulated: no rows of keys");
   for (const Key key : keys) {
@@ -33,7 +33,7 @@ Status sort_on_host(const RadixRows& problem, const RadixItems& in, const RadixI
     std::ranges::stable_sort(order, [&](size_t a, size_t b) { return keys[a] < keys[b]; });
     for (size_t i = 0; i < length; ++i) {
       sorted_keys[start + i] = keys[order.data()[i]];
-      sorted_places[start + i] = locations[order.data()[i]];
+      sorted_locations[start + i] = locations[order.data()[i]];
     }
   }
   return {};

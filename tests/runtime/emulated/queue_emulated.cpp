@@ -104,7 +104,7 @@ Result<std::shared_ptr<std::byte>> Queue<Emulated>::host_memory(size_t bytes) {
 Result<int64_t> Queue<Emulated>::start_copy_to_host(std::byte* target, const std::byte* source, size_t bytes) {
   for (const Copy& copy : copies_) {
     if (target < copy.target + copy.bytes && copy.target < target + bytes) {
-      return execution_error("emulated: a copy goes to a place that another one is still on its way to");
+      return execution_error("emulated: a copy goes to memory that another one is still on its way to");
     }
   }
   copies_.push_back({target, source, bytes});

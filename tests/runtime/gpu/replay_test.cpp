@@ -98,11 +98,11 @@ TEST(Replay, SortsScattersAndSumsAnew) {
       "initializer { name: \"many\" data_type: 7 dims: 1 int64_data: 7000 } "  // the library sums them
       "initializer { name: \"targets\" data_type: 7 dims: 3 dims: 30 ";
   for (int i = 0; i < 90; ++i) text += "int64_data: " + std::to_string(i * 7 % 11) + " ";
-  text += "} " + node("Transpose", {"x"}, {"transposed"}) + node("TopK", {"transposed", "k"}, {"best", "places"}) +
+  text += "} " + node("Transpose", {"x"}, {"transposed"}) + node("TopK", {"transposed", "k"}, {"best", "indices"}) +
           node("ScatterElements", {"transposed", "targets", "best"}, {"moved"}, axis(1)) +
           node("Expand", {"n", "many"}, {"same"}) + node("CumSum", {"same", "zero"}, {"sums"});
   text += value("input", "x") + value("input", "n", kInt64) + value("output", "best") +
-          value("output", "places", kInt64) + value("output", "moved") + value("output", "sums", kInt64);
+          value("output", "indices", kInt64) + value("output", "moved") + value("output", "sums", kInt64);
   const auto model = model_text::model_of(text, 21);
   const auto inputs_of_seed = [](uint32_t seed) {
     return std::vector<Value>{filled({40, 3}, seed), integers({static_cast<int64_t>(seed)})};
@@ -162,8 +162,8 @@ TEST(Replay, WhoWatchesSeesEveryValue) {
 // How many elements are not zero is known to the device alone.
 TEST(Replay, GivesWayWhereTheDeviceMustAnswer) {
   const auto model =
-      model_text::model_of(node("NonZero", {"x"}, {"places"}) + node("Neg", {"x"}, {"a"}) + node("Exp", {"a"}, {"y"}) +
-                               value("input", "x") + value("output", "places", kInt64) + value("output", "y"),
+      model_text::model_of(node("NonZero", {"x"}, {"indices"}) + node("Neg", {"x"}, {"a"}) + node("Exp", {"a"}, {"y"}) +
+                               value("input", "x") + value("output", "indices", kInt64) + value("output", "y"),
                            21);
   NullObserver nobody;
   auto session = warm_session(model, {filled({9}, 1)}, nobody);

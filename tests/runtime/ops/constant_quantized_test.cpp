@@ -14,7 +14,7 @@
 namespace parallax::runtime {
 namespace constant_quantized_test {
 
-Tensor codes(DType dtype, const Shape& shape, uint32_t seed) {
+Tensor random_quantized(DType dtype, const Shape& shape, uint32_t seed) {
   const bool is_signed = dtype == DType::int8;
   const auto numbers = random_values<double>(shape.element_count(), seed, is_signed ? -128 : 0, is_signed ? 128 : 256);
   Tensor tensor = Tensor::allocate(dtype, shape).take();
@@ -23,7 +23,7 @@ Tensor codes(DType dtype, const Shape& shape, uint32_t seed) {
   return tensor;
 }
 
-Tensor code(DType dtype, int value) {
+Tensor zero_point(DType dtype, int value) {
   Tensor tensor = Tensor::allocate(dtype, Shape{}).take();
   *tensor.storage().get() = static_cast<std::byte>(value);
   return tensor;
@@ -101,19 +101,20 @@ TEST(ConstantQuantized, ConvolutionsHaveTheBitsOfThoseThatChange) {
                            Case{70, 70, 3, {1, 2, 70}}, Case{40, 40, 5, {2, 1, 40}}, Case{32, 64, 3, {1, 1, 2}}}) {
     for (const DType dtype : kTypes) {
       const int64_t group = each.attributes.group;
-      const Tensor x = codes(dtype, Shape{2, each.channels, 13, 18}, 1);
-      const Tensor w = codes(DType::int8, Shape{each.filters, each.channels / group, each.size, each.size}, 2);
+      const Tensor x = random_quantized(dtype, Shape{2, each.channels, 13, 18}, 1);
+      const Tensor w =
+          random_quantized(DType::int8, Shape{each.filters, each.channels / group, each.size, each.size}, 2);
       Tensor bias = Tensor::allocate(DType::int32, Shape{each.filters}).take();
       for (int64_t i = 0; i < each.filters; ++i)
         reinterpret_cast<int32_t*>(bias.storage().get())[i] = static_cast<int32_t>(i * 500 - 9000);
       for (const int64_t count : {int64_t{1}, each.filters}) {
         const Tensor scale = count == 1 ? Tensor::scalar<float>(0.0013F) : scales(count);
         expect_same("QLinearConv",
-                    {x, Tensor::scalar<float>(0.02F), code(dtype, 7), w, scale, code(DType::int8, 0),
-                     Tensor::scalar<float>(0.015F), code(dtype, 30), bias},
+                    {x, Tensor::scalar<float>(0.02F), zero_point(dtype, 7), w, scale, zero_point(DType::int8, 0),
+                     Tensor::scalar<float>(0.015F), zero_point(dtype, 30), bias},
                     3, &each.attributes);
       }
-      expect_same("ConvInteger", {x, w, code(dtype, 7), code(DType::int8, 0)}, 1, &each.attributes);
+      expect_same("ConvInteger", {x, w, zero_point(dtype, 7), zero_point(DType::int8, 0)}, 1, &each.attributes);
     }
   }
 }
@@ -121,15 +122,16 @@ TEST(ConstantQuantized, ConvolutionsHaveTheBitsOfThoseThatChange) {
 TEST(ConstantQuantized, MatricesHaveTheBitsOfThoseThatChange) {
   for (const DType dtype : kTypes) {
     for (const int64_t rows : {1, 33}) {
-      const Tensor a = codes(dtype, Shape{2, rows, 75}, 3), b = codes(DType::int8, Shape{75, 90}, 4);
+      const Tensor a = random_quantized(dtype, Shape{2, rows, 75}, 3),
+                   b = random_quantized(DType::int8, Shape{75, 90}, 4);
       for (const int64_t count : {1, 90}) {
         const Tensor scale = count == 1 ? Tensor::scalar<float>(0.0013F) : scales(count);
         expect_same("QLinearMatMul",
-                    {a, Tensor::scalar<float>(0.02F), code(dtype, 7), b, scale, code(DType::int8, -4),
-                     Tensor::scalar<float>(0.02F), code(dtype, 30)},
+                    {a, Tensor::scalar<float>(0.02F), zero_point(dtype, 7), b, scale, zero_point(DType::int8, -4),
+                     Tensor::scalar<float>(0.02F), zero_point(dtype, 30)},
                     3, nullptr);
       }
-      expect_same("MatMulInteger", {a, b, code(dtype, 7), code(DType::int8, -4)}, 1, nullptr);
+      expect_same("MatMulInteger", {a, b, zero_point(dtype, 7), zero_point(DType::int8, -4)}, 1, nullptr);
     }
   }
 }
@@ -154,7 +156,8 @@ TEST(ConstantQuantized, AllValuesAreTheSameByTableAndWithout) {
       for (const auto& [x_scale, y_scale] : {std::pair{0.03F, 0.0039F}, std::pair{1.7F, 0.11F}}) {
         Queue<Cpu> queue(BufferPool::create({.poison = true}));
         const std::vector<Value> parameters = {quantized_from(dtype, 0, 256), Tensor::scalar<float>(x_scale),
-                                               code(dtype, 7), Tensor::scalar<float>(y_scale), code(dtype, 30)};
+                                               zero_point(dtype, 7), Tensor::scalar<float>(y_scale),
+                                               zero_point(dtype, 30)};
         const Tensor by_table = run(queue, node, parameters, 1, false);
         EXPECT_EQ(queue.weights().bytes(), 0);
         expect_equal(by_table, run(queue, node, parameters, 1, true), node);
@@ -176,7 +179,8 @@ TEST(ConstantQuantized, AllValuesAreTheSameByTableAndWithout) {
 TEST(ConstantQuantized, NodesThatDifferHaveTablesOfTheirOwn) {
   Queue<Cpu> queue(BufferPool::create({.poison = true}));
   const std::vector<Value> inputs = {quantized_from(DType::uint8, 0, 256), Tensor::scalar<float>(0.03F),
-                                     code(DType::uint8, 128), Tensor::scalar<float>(0.02F), code(DType::uint8, 100)};
+                                     zero_point(DType::uint8, 128), Tensor::scalar<float>(0.02F),
+                                     zero_point(DType::uint8, 100)};
   std::vector<Value> coarser = inputs;
   coarser[3] = Tensor::scalar<float>(0.05F);
   const Node sigmoid = node_of("QLinearSigmoid", 5);

@@ -127,8 +127,8 @@ void expect_grid_sample(const Grid& grid) {
     return interpolated(grid, feature_maps.data() + element / locations * plane, coordinates.data() + row * axes);
   };
   expect_everywhere<T>(call, expected, 2e-5,
-                       fmt::format("{} align {} axes {} channels {} places {}", grid.padding, grid.align_corners, axes,
-                                   channels, locations));
+                       fmt::format("{} align {} axes {} channels {} positions {}", grid.padding, grid.align_corners,
+                                   axes, channels, locations));
 }
 
 TEST(GridSample, OfPlanesAndOfGroupsOfChannels) {

@@ -44,7 +44,7 @@ TEST(DequantizeLinear, OfBlocksAndOfOtherTypes) {
   const int64_t outer = 5, length = 70, inner = 11, block = 32;
   const auto x = random_values<int64_t>(outer * length * inner, 6, -100, 100);
   const int64_t blocks = (length + block - 1) / block;
-  const auto check = [&](DType codes, DType real, bool blocked, bool along_last) {
+  const auto check = [&](DType dtype, DType real, bool blocked, bool along_last) {
     const Shape shape = along_last ? Shape{outer * inner, length} : Shape{outer, length, inner};
     const int64_t own = along_last ? 1 : inner, others = along_last ? outer * inner : outer;
     const int64_t count = blocked ? others * blocks * own : length;
@@ -52,7 +52,7 @@ TEST(DequantizeLinear, OfBlocksAndOfOtherTypes) {
     const auto scales = random_values<float>(count, 7, 0.5, 2);
     const auto zeros = random_values<int64_t>(count, 8, 0, 9);
     const Tensor scale = stored<float>(real, each, scales);
-    Call call("DequantizeLinear", 21, {stored<int64_t>(codes, shape, x), scale, stored<int64_t>(codes, each, zeros)});
+    Call call("DequantizeLinear", 21, {stored<int64_t>(dtype, shape, x), scale, stored<int64_t>(dtype, each, zeros)});
     call.set("axis", 1);
     if (blocked) call.set("block_size", block);
     const Tensor y = call.run();
@@ -60,12 +60,12 @@ TEST(DequantizeLinear, OfBlocksAndOfOtherTypes) {
     for (int64_t i = 0; i < y.element_count(); ++i) {
       const int64_t along = i / own % length;
       const int64_t at = blocked ? (i / own / length * blocks + along / block) * own + i % own : along;
-      const auto code = static_cast<double>(x[static_cast<size_t>(i)] - zeros[static_cast<size_t>(at)]);
-      const double number = code * load_element<double>(real, scale.view().data, at);
+      const auto difference = static_cast<double>(x[static_cast<size_t>(i)] - zeros[static_cast<size_t>(at)]);
+      const double number = difference * load_element<double>(real, scale.view().data, at);
       std::byte rounded[8] = {};
       store_block<double>(real, rounded, 0, 1, &number);
       ASSERT_EQ(load_element<double>(real, y.view().data, i), load_element<double>(real, rounded, 0))
-          << name_of(codes) << " " << name_of(real) << " " << blocked << along_last << ", " << i;
+          << name_of(dtype) << " " << name_of(real) << " " << blocked << along_last << ", " << i;
     }
   };
   for (const DType real : {DType::float32, DType::float16, DType::bfloat16}) {
@@ -155,29 +155,29 @@ TEST(Einsum, TransposesAndSumsOneOperand) {
 
 // ---- Quantized tensors of which one is broadcast along the other ----
 
-Tensor repeated_as(const Tensor& codes, const Shape& shape) {
-  Tensor whole = Tensor::allocate(codes.dtype(), shape).take();
+Tensor repeated_as(const Tensor& part, const Shape& shape) {
+  Tensor whole = Tensor::allocate(part.dtype(), shape).take();
   for (int64_t i = 0; i < whole.element_count(); ++i) {
     int64_t rest = i, from = 0, step = 1;
     for (int64_t axis = rank_of(shape) - 1; axis >= 0; --axis) {
-      const int64_t missing = rank_of(shape) - rank_of(codes.shape());
-      const int64_t own = axis < missing ? 1 : codes.shape()[static_cast<size_t>(axis - missing)];
+      const int64_t missing = rank_of(shape) - rank_of(part.shape());
+      const int64_t own = axis < missing ? 1 : part.shape()[static_cast<size_t>(axis - missing)];
       const int64_t dim = shape[static_cast<size_t>(axis)];
       from += (own == 1 ? 0 : rest % dim) * step;
       step *= own;
       rest /= dim;
     }
-    whole.storage().get()[i] = codes.view().data[from];
+    whole.storage().get()[i] = part.view().data[from];
   }
   return whole;
 }
 
 TEST(QLinearMul, RepeatsTheSmallerTensor) {
   const Shape shape{2, 3, 5, 18};
-  const auto codes = [](const Shape& own, uint32_t seed) {
+  const auto random_uint8 = [](const Shape& own, uint32_t seed) {
     return stored<int64_t>(DType::uint8, own, random_values<int64_t>(own.element_count(), seed, 0, 255));
   };
-  const Tensor x = codes(shape, 14);
+  const Tensor x = random_uint8(shape, 14);
   const auto parameters = [](float scale, int64_t zero) {
     return std::vector<Value>{tensor_of<float>(Shape{}, {scale}), stored<int64_t>(DType::uint8, Shape{}, {zero})};
   };
@@ -191,7 +191,7 @@ TEST(QLinearMul, RepeatsTheSmallerTensor) {
   };
   for (const Shape& own : {Shape{}, Shape{18}, Shape{3, 1, 1}, Shape{1, 3, 5, 1}, Shape{2, 1, 1, 1}, Shape{2, 1, 5, 1},
                            Shape{3, 5, 18}, Shape{1, 1, 1, 1}}) {
-    const Tensor y = codes(own, 15);
+    const Tensor y = random_uint8(own, 15);
     for (const std::string& op : {std::string("QLinearMul"), std::string("QLinearAdd")}) {
       const Tensor wanted = run(op, x, repeated_as(y, shape)), found = run(op, x, y);
       ASSERT_EQ(found.shape(), shape);

@@ -161,8 +161,8 @@ INSTANTIATE_TEST_SUITE_P(
     Pools, Readers,
     testing::Values(node("MaxPool", {"c"}, {"y"},
                          ints("kernel_shape", "3, 2") + ints("strides", "2, 2") + ints("pads", "1, 0, 1, 1")),
-                    node("MaxPool", {"c"}, {"y", "places"}, ints("kernel_shape", "3, 3")) +
-                        "output { name: \"places\" type { tensor_type { elem_type: 7 } } } ",
+                    node("MaxPool", {"c"}, {"y", "indices"}, ints("kernel_shape", "3, 3")) +
+                        "output { name: \"indices\" type { tensor_type { elem_type: 7 } } } ",
                     node("MaxPool", {"c"}, {"y"},
                          ints("kernel_shape", "2, 2") + ints("dilations", "2, 3") + integer("ceil_mode", 1)),
                     node("AveragePool", {"c"}, {"y"}, ints("kernel_shape", "3, 3") + ints("pads", "1, 1, 1, 1")),

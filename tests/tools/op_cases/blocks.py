@@ -181,7 +181,7 @@ def quantized_step(kind, mode):
     if kind != "float8":
         attributes["kv_cache_bit_width"] = 4 if kind == "nibbles" else 8
     case(f"groupqueryattention_{kind}_{mode.lower()}", "GroupQueryAttention", inputs, attributes, [like(q, y), *present], kernel=kind != "float8",
-         wrong={ORT: "leaves bytes of 0 behind a sample's last row, which are numbers of -8"} if kind == "nibbles" else {},
+         wrong={ORT: "leaves bytes of 0 after a sample's last row, which are numbers of -8"} if kind == "nibbles" else {},
          not_double="a cache of floats is carried as double as well" if kind == "float8" else "")
 
 

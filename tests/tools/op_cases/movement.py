@@ -22,7 +22,7 @@ case("transpose_strings", "Transpose", 13, [text(["a", "b", "c", "d"], [2, 2])])
 case("slice_negative_step", "Slice", 13, [f32([-0.5625, 0.25, 2.5, -2.75, 0.1875, -0.125, -0.6875, -2.1875, -0.6875, 5.1875,
      -1, -1.1875], [3, 4]), i64([3, -1]), i64([-5, 0]), i64([0, 1]), i64([-1, -2])])
 case("slice_clamps", "Slice", 13, [f32([1.375, 3.0625, -1, 2.3125, -1.1875]), i64([-100]), i64([4611686018427387904])])
-case("slice_empty", "Slice", 13, [f32([1.375, 3.0625, -1, 2.3125, -1.1875]), i64([3]), i64([1])], constant="an end before the start leaves nothing")
+case("slice_empty", "Slice", 13, [f32([1.375, 3.0625, -1, 2.3125, -1.1875]), i64([3]), i64([1])], constant="an end before the start gives an empty slice")
 case("slice_back_from_before_the_first", "Slice", 13, [f32([1.375, 3.0625, -1]), i64([-100]), i64([-200]), i64([0]), i64([-1])], outputs=[f32([1.375])],
      spec="Slice-13: with a negative step start is clamped to [0, size - 1] and end to [-1, size - 1]", wrong={"ReferenceEvaluator": "slices as Python does"})
 case("slice_1_by_attribute", "Slice", 1, [f32([-0.5625, 0.25, 2.5, -2.75, 0.1875, -0.125, -0.6875, -2.1875, -0.6875, 5.1875,

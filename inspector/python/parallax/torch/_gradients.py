@@ -94,7 +94,7 @@ def _convolution_weight(
 ) -> Tensor:
     """Correlation of source [N, G*A, *S] with filters [N, G*B, *O] in each group: [G*B, A, *K].
 
-    It is a convolution in which batch and channels have changed places, and stride and dilation, too.
+    It is a convolution in which batch and channels are exchanged, and stride and dilation, too.
     """
     rank = len(kernel)
     spatial = list(range(3, rank + 3))

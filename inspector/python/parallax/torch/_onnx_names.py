@@ -103,7 +103,7 @@ def names_of(model: onnx.ModelProto, program: ExportedProgram) -> GraphNames:
             names.renamed[spec.arg.name] = []  # under a weight's name may be what an optimizer folded into it
     for fx_name, name in zip(given, names.inputs):
         names.renamed[fx_name] = [name]
-    _place_outputs(names, {node.name for node in program.graph.nodes}, made)
+    _match_outputs(names, {node.name for node in program.graph.nodes}, made)
     return names
 
 
@@ -116,8 +116,8 @@ def _items(program: ExportedProgram, names: GraphNames) -> Iterator[tuple[str, s
                     yield node.name, name
 
 
-def _place_outputs(names: GraphNames, known: set[str], made: list[str]) -> None:
-    """Lets outputs go by position, whatever they are called."""
+def _match_outputs(names: GraphNames, known: set[str], made: list[str]) -> None:
+    """Matches outputs by position, whatever they are called."""
     for fx_name, name in zip(made, names.outputs):
         if name != fx_name and name in known and name not in names.inputs and fx_name not in names.renamed:
             names.mismatched[name] = fx_name

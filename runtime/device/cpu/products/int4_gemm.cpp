@@ -61,7 +61,7 @@ struct BlockDots {
   int64_t block_steps = 0;  // of a block
   int64_t steps = 0;
   int64_t row_bytes = 0;
-  const std::byte* codes = nullptr;
+  const std::byte* quantized = nullptr;
   const float* scales = nullptr;
   const float* zeros = nullptr;  // null: the middle
   const float* left = nullptr;
@@ -86,7 +86,7 @@ void dots_baseline(const BlockDots& dots, int64_t rows, int64_t columns) {
       float total[kWordLanes] = {};
       for (int64_t step = 0; step < dots.steps; ++step) {
         uint32_t words[kWordLanes] = {};
-        std::memcpy(words, dots.codes + column * dots.row_bytes + step * kWordBytes,
+        std::memcpy(words, dots.quantized + column * dots.row_bytes + step * kWordBytes,
                     static_cast<size_t>(dots.bytes_at(step)));
         for (int64_t lane = 0; lane < kWordLanes; ++lane) {
           const int64_t block = dots.block_at(step, lane);
@@ -124,7 +124,7 @@ PX_DOTS_INLINE __m256 of_blocks(const BlockDots& dots, const float* numbers, int
 }
 
 PX_DOTS_INLINE __m256i words_at(const BlockDots& dots, int64_t column, int64_t step) {
-  const std::byte* const from = dots.codes + column * dots.row_bytes + step * kWordBytes;
+  const std::byte* const from = dots.quantized + column * dots.row_bytes + step * kWordBytes;
   if (dots.bytes_at(step) == kWordBytes) return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   return _mm256_inserti128_si256(_mm256_setzero_si256(), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)), 0);
 }
@@ -205,7 +205,7 @@ template <int kBits, int kRows, int kColumns, bool kHasZeros>
 void dots_of_rows(BlockDots dots, int64_t columns) {
   for (; columns >= kColumns; columns -= kColumns) {
     dots_avx2<kBits, kRows, kColumns, kHasZeros>(dots);
-    dots.codes += kColumns * dots.row_bytes;
+    dots.quantized += kColumns * dots.row_bytes;
     dots.scales += kColumns * dots.blocks;
     if (kHasZeros) dots.zeros += kColumns * dots.blocks;
     dots.y += kColumns;
@@ -255,7 +255,7 @@ void multiply_rows(int64_t m, const float* a, const Int4Matrix& b, float* y) {
     for (int64_t group = begin; group < end; ++group) {
       const int64_t column = group * kColumnsAtOnce;
       BlockDots dots = all;
-      dots.codes = b.codes + column * all.row_bytes;
+      dots.quantized = b.quantized + column * all.row_bytes;
       dots.scales = b.scales + column * all.blocks;
       dots.zeros = b.zeros == nullptr ? nullptr : b.zeros + column * all.blocks;
       for (int64_t row = 0; row < m; row += kRowsAtOnce) {
@@ -272,7 +272,7 @@ void unpack_int8_columns(const Int4Matrix& b, int64_t column, int64_t columns, f
   for (int64_t i = 0; i < b.k; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       const int64_t block = (column + j) * b.blocks() + i / b.block_size;
-      const auto value = static_cast<float>(std::to_integer<int>(b.codes[(column + j) * b.row_step() + i]));
+      const auto value = static_cast<float>(std::to_integer<int>(b.quantized[(column + j) * b.row_step() + i]));
       const float zero = b.zeros == nullptr ? b.middle() : b.zeros[block];
       panel[i * kFloatPanelColumns + j] = (value - zero) * b.scales[block];
     }

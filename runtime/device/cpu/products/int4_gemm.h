@@ -13,7 +13,7 @@ namespace parallax::runtime {
 struct Int4Matrix {
   int64_t n = 0, k = 0;
   int64_t block_size = 0;  // a multiple of kInt4Unit
-  const std::byte* codes = nullptr;
+  const std::byte* quantized = nullptr;
   const float* scales = nullptr;  // [n, blocks]
   const float* zeros = nullptr;   // [n, blocks]; null: middle()
   int64_t bits = 4;               // or 8

@@ -38,12 +38,12 @@ struct UnitColumns {
 
 void load_unit(const Int4Matrix& b, int64_t column, int64_t count, int64_t k, UnitColumns& unit) {
   const int64_t blocks = b.blocks(), step = b.row_step() / 2;
-  const auto* codes = reinterpret_cast<const uint8_t*>(b.codes) + column * step + k / 2;
+  const auto* quantized = reinterpret_cast<const uint8_t*>(b.quantized) + column * step + k / 2;
   if (count == kColumnsAtOnce) {
-    transpose_block(unit.bytes[0], kColumnsAtOnce, codes, step);
+    transpose_block(unit.bytes[0], kColumnsAtOnce, quantized, step);
   } else {
     uint8_t rows[kColumnsAtOnce][kUnitBytes] = {};
-    for (int64_t i = 0; i < count; ++i) std::memcpy(rows[i], codes + i * step, kUnitBytes);
+    for (int64_t i = 0; i < count; ++i) std::memcpy(rows[i], quantized + i * step, kUnitBytes);
     transpose_block(unit.bytes[0], kColumnsAtOnce, rows[0], kUnitBytes);
   }
   for (int64_t i = 0; i < count; ++i) {
@@ -67,9 +67,9 @@ void unpack_panel(const Int4Matrix& b, int64_t column, int64_t k, int64_t depth,
           float* const high = low + kInt4PanelColumns;
           PX_INDEPENDENT_ITERATIONS
           for (int64_t i = 0; i < kColumnsAtOnce; ++i) {
-            const int32_t codes = unit.bytes[byte][i];
-            low[i] = (static_cast<float>(codes & 15) - unit.zeros[i]) * unit.scales[i];
-            high[i] = (static_cast<float>(codes >> 4) - unit.zeros[i]) * unit.scales[i];
+            const int32_t pair = unit.bytes[byte][i];
+            low[i] = (static_cast<float>(pair & 15) - unit.zeros[i]) * unit.scales[i];
+            high[i] = (static_cast<float>(pair >> 4) - unit.zeros[i]) * unit.scales[i];
           }
         }
       }

@@ -67,8 +67,8 @@ struct PanelTasks {
 
 // ---- Products of matrices ----
 
-std::shared_ptr<Int8Panels> panels_of_matrix(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& b) {
-  CacheKey key("byte panels");
+std::shared_ptr<Int8Panels> panels_of_matrix(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedValues& b) {
+  CacheKey key("int8 panels");
   key.add(b.data).add(problem.n).add(problem.k).add(b.is_signed).add(b.zero);
   return queue.weights().get_shared<Int8Panels>(key.text(), [&] {
     ByteSource source{b.data, b.is_signed, b.zero, problem.n * problem.k};
@@ -81,13 +81,13 @@ std::shared_ptr<Int8Panels> panels_of_matrix(Queue<Cpu>& queue, const GemmProble
 }
 
 // The left side as uint8 with some bytes after it; `copy` owns it where it is one.
-const uint8_t* unsigned_rows(const QuantizedRange& a, int64_t rows, int64_t k, std::unique_ptr<AlignedBytes>& copy) {
-  const auto* const codes = reinterpret_cast<const uint8_t*>(a.data);
-  if (!a.is_signed && k % 4 == 0) return codes;
+const uint8_t* unsigned_rows(const QuantizedValues& a, int64_t rows, int64_t k, std::unique_ptr<AlignedBytes>& copy) {
+  const auto* const values = reinterpret_cast<const uint8_t*>(a.data);
+  if (!a.is_signed && k % 4 == 0) return values;
   copy = std::make_unique<AlignedBytes>(rows * k + kByteSlack);
   const uint8_t flip = a.is_signed ? 0x80 : 0;
   uint8_t* const target = copy->data();
-  for (int64_t i = 0; i < rows * k; ++i) target[i] = static_cast<uint8_t>(codes[i] ^ flip);
+  for (int64_t i = 0; i < rows * k; ++i) target[i] = static_cast<uint8_t>(values[i] ^ flip);
   std::memset(target + rows * k, 0, static_cast<size_t>(kByteSlack));
   return target;
 }
@@ -137,7 +137,7 @@ std::vector<int64_t> segments_of(const ConvProblem& problem, const Int8Im2colSha
 }
 
 std::shared_ptr<ReadyInt8Conv> make_ready_conv(Queue<Cpu>& queue, const ConvProblem& problem,
-                                               const QuantizedRange& filters) {
+                                               const QuantizedValues& filters) {
   auto ready = std::make_shared<ReadyInt8Conv>(problem);
   if (is_depthwise_of_bytes(problem)) {
     ready->filters = pack_int8_filters(problem, ready->im2col, filters);
@@ -162,8 +162,8 @@ std::shared_ptr<ReadyInt8Conv> make_ready_conv(Queue<Cpu>& queue, const ConvProb
 }
 
 std::shared_ptr<ReadyInt8Conv> ready_conv(Queue<Cpu>& queue, const ConvProblem& problem,
-                                          const QuantizedRange& filters) {
-  CacheKey key("byte conv");
+                                          const QuantizedValues& filters) {
+  CacheKey key("int8 conv");
   key.add(filters.data).add(filters.is_signed).add(filters.zero);
   key.add(problem.in_channels).add(problem.out_channels).add(problem.groups);
   key.add_all(problem.in_spatial).add_all(problem.out_spatial).add_all(problem.kernel).add_all(problem.strides);
@@ -241,11 +241,11 @@ void filter_im2col(const ConvProblem& problem, const ReadyInt8Conv& ready, const
 
 }  // namespace
 
-bool suits_int8_panels(const GemmProblem& problem, const QuantizedRange& b) {
+bool suits_int8_panels(const GemmProblem& problem, const QuantizedValues& b) {
   return has_int8_panels() && b.is_constant && problem.k <= kMostPanelTerms && problem.k > 0 && problem.n > 0;
 }
 
-bool suits_int8_panels(const ConvProblem& problem, const QuantizedRange& filters) {
+bool suits_int8_panels(const ConvProblem& problem, const QuantizedValues& filters) {
   if (!has_int8_panels() || !filters.is_constant || problem.spatial_rank() < 1) return false;
   const int64_t terms = problem.in_channels / problem.groups * product(problem.kernel);
   const bool pads_fit =
@@ -256,7 +256,7 @@ bool suits_int8_panels(const ConvProblem& problem, const QuantizedRange& filters
   return problem.out_channels / problem.groups >= (problem.groups == 1 ? kLeastPanelFilters : kInt8PanelColumns);
 }
 
-Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& a, const QuantizedRange& b,
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedValues& a, const QuantizedValues& b,
             const Int8Result& c) {
   const int64_t m = problem.m, n = problem.n, k = problem.k;
   const std::vector<float> scales = scales_of_columns(c, n);
@@ -265,7 +265,7 @@ Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange&
   for (int64_t row = 0; row < m; ++row) locations[static_cast<size_t>(row)] = row * k;
   const int64_t segment = 0;
   for (int64_t i = 0; i < problem.batch(); ++i) {
-    QuantizedRange left = a, right = b;
+    QuantizedValues left = a, right = b;
     left.data += problem.a_offsets[i];
     right.data += problem.b_offsets[i];
     const auto panels = panels_of_matrix(queue, problem, right);
@@ -287,7 +287,7 @@ Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange&
   return {};
 }
 
-Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x, const QuantizedRange& filters,
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedValues& x, const QuantizedValues& filters,
             const Int8Result& y) {
   const auto ready = ready_conv(queue, problem, filters);
   const int64_t unpadded = ready->im2col.is_padded ? problem.in_channels * product(problem.in_spatial) : 0;

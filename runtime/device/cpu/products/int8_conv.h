@@ -8,13 +8,13 @@
 namespace parallax::runtime {
 
 // True where this processor has such panels, for this problem.
-bool suits_int8_panels(const GemmProblem& problem, const QuantizedRange& b);
-bool suits_int8_panels(const ConvProblem& problem, const QuantizedRange& filters);
+bool suits_int8_panels(const GemmProblem& problem, const QuantizedValues& b);
+bool suits_int8_panels(const ConvProblem& problem, const QuantizedValues& filters);
 
-Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& a, const QuantizedRange& b,
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedValues& a, const QuantizedValues& b,
             const Int8Result& c);
 // x and y may be channels last, each as the problem says.
-Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x, const QuantizedRange& filters,
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedValues& x, const QuantizedValues& filters,
             const Int8Result& y);
 
 }  // namespace parallax::runtime

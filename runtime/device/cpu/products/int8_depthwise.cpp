@@ -18,14 +18,14 @@ namespace {
 constexpr int64_t kChannelBlock = 64;                // channels
 constexpr int64_t kInterleaved = 4 * kChannelBlock;  // bytes of four lines
 
-int32_t number_of(const QuantizedRange& codes, int64_t index) {
-  const std::byte code = codes.data[index];
-  return (codes.is_signed ? static_cast<int8_t>(code) : static_cast<uint8_t>(code)) - codes.zero;
+int32_t number_of(const QuantizedValues& quantized, int64_t index) {
+  const std::byte element = quantized.data[index];
+  return (quantized.is_signed ? static_cast<int8_t>(element) : static_cast<uint8_t>(element)) - quantized.zero;
 }
 
 }  // namespace
 
-bool suits_int8_filters(const ConvProblem& problem, const QuantizedRange& filters) {
+bool suits_int8_filters(const ConvProblem& problem, const QuantizedValues& filters) {
   if (problem.spatial_rank() > 2) return false;
   if (filters.is_signed && filters.zero == 0) return true;
   for (int64_t i = 0; i < problem.out_channels * product(problem.kernel); ++i) {
@@ -36,7 +36,7 @@ bool suits_int8_filters(const ConvProblem& problem, const QuantizedRange& filter
 }
 
 std::shared_ptr<Int8Filters> pack_int8_filters(const ConvProblem& problem, const Int8Im2colShape& im2col,
-                                               const QuantizedRange& filters) {
+                                               const QuantizedValues& filters) {
   auto made = std::make_shared<Int8Filters>(Int8Filters{problem.out_channels, 1, 1, 0, 0, 1, 1, AlignedBytes(0), {}});
   const int64_t last = problem.spatial_rank() - 1;
   made->columns = problem.kernel[last];

@@ -21,9 +21,9 @@ struct Int8Filters {
 };
 
 // True where all filter values less their zero point are int8 numbers.
-bool suits_int8_filters(const ConvProblem& problem, const QuantizedRange& filters);
+bool suits_int8_filters(const ConvProblem& problem, const QuantizedValues& filters);
 std::shared_ptr<Int8Filters> pack_int8_filters(const ConvProblem& problem, const Int8Im2colShape& im2col,
-                                               const QuantizedRange& filters);
+                                               const QuantizedValues& filters);
 // The initial values of each channel's sums; filled up to whole blocks.
 std::vector<int32_t> int8_filter_starts(const Int8Filters& filters, int32_t zero, const int64_t* bias);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The left side as uint8, the right one as int8, which is what the product takes: the sign bit of each code is flipped
+// The left side as uint8, the right one as int8, which is what the product takes: the sign bit of each value is flipped
 // where it is the other way round, and the zero point goes along. Convolutions are products with the patches of x.
 #include "runtime/device/cpu/products/int8_gemm.h"
 
@@ -62,20 +62,20 @@ struct Side {
   std::shared_ptr<std::byte> memory;
 };
 
-Result<Side> side_of(Queue<Cpu>& queue, const QuantizedRange& codes, int64_t count, bool is_signed) {
-  if (codes.is_signed == is_signed) return Side{codes.data, codes.zero, {}};
-  const int32_t zero = is_signed ? codes.zero - kSignBit : codes.zero + kSignBit;
+Result<Side> side_of(Queue<Cpu>& queue, const QuantizedValues& quantized, int64_t count, bool is_signed) {
+  if (quantized.is_signed == is_signed) return Side{quantized.data, quantized.zero, {}};
+  const int32_t zero = is_signed ? quantized.zero - kSignBit : quantized.zero + kSignBit;
   Status status;
   const auto make = [&]() -> std::shared_ptr<std::byte> {
     auto memory = queue.pool().allocate(static_cast<size_t>(count));
     if (!memory.ok()) return status = std::move(memory).error(), nullptr;
-    flip(codes.data, count, memory->get());
+    flip(quantized.data, count, memory->get());
     return memory.take();
   };
   std::shared_ptr<std::byte> memory;
-  if (codes.is_constant) {
+  if (quantized.is_constant) {
     CacheKey key("flipped");
-    memory = queue.weights().get<std::byte>(key.add(codes.data).add(count).text(), make);
+    memory = queue.weights().get<std::byte>(key.add(quantized.data).add(count).text(), make);
   } else {
     memory = make();
   }
@@ -101,48 +101,51 @@ using Numbers = std::shared_ptr<int16_t>;
 
 // The output of `pack(numbers)`; kept with constant weights.
 template <class Pack>
-Result<Numbers> packed(Queue<Cpu>& queue, const QuantizedRange& codes, const char* prefix, int64_t rows,
+Result<Numbers> packed(Queue<Cpu>& queue, const QuantizedValues& quantized, const char* prefix, int64_t rows,
                        int64_t columns, int64_t count, const Pack& pack) {
   Status status;
   const auto make = [&]() -> Numbers {
     auto memory = queue.pool().allocate(static_cast<size_t>(count) * sizeof(int16_t));
     if (!memory.ok()) return status = std::move(memory).error(), nullptr;
     pack(reinterpret_cast<int16_t*>(memory->get()));
-    if (codes.is_constant) queue.weights().add_bytes(count * static_cast<int64_t>(sizeof(int16_t)));
+    if (quantized.is_constant) queue.weights().add_bytes(count * static_cast<int64_t>(sizeof(int16_t)));
     return Numbers(*memory, reinterpret_cast<int16_t*>(memory->get()));
   };
-  if (!codes.is_constant) {
+  if (!quantized.is_constant) {
     Numbers made = make();
     PX_TRY(std::move(status));
     return made;
   }
   CacheKey key(prefix);
-  key.add(codes.data).add(rows).add(columns).add(codes.is_signed).add(codes.zero);
+  key.add(quantized.data).add(rows).add(columns).add(quantized.is_signed).add(quantized.zero);
   Numbers kept = queue.weights().get<int16_t>(key.text(), make);
   PX_TRY(std::move(status));
   if (kept == nullptr) return out_of_memory("the quantized values of a weight could not be kept");
   return kept;
 }
 
-QuantizedMatrix matrix_of(const QuantizedRange& codes) { return {codes.data, codes.is_signed, codes.zero}; }
-
-Result<Numbers> packed_rows(Queue<Cpu>& queue, const QuantizedRange& codes, int64_t m, int64_t k) {
-  return packed(queue, codes, "code rows", m, k, quantized_row_numbers(m, k),
-                [&](int16_t* numbers) { pack_quantized_rows(m, k, matrix_of(codes), numbers); });
+QuantizedMatrix matrix_of(const QuantizedValues& quantized) {
+  return {quantized.data, quantized.is_signed, quantized.zero};
 }
 
-Result<Numbers> packed_panels(Queue<Cpu>& queue, const QuantizedRange& codes, int64_t n, int64_t k) {
-  return packed(queue, codes, "code panels", k, n, quantized_panel_numbers(n, k),
-                [&](int16_t* numbers) { pack_quantized_panels(n, k, matrix_of(codes), numbers); });
+Result<Numbers> packed_rows(Queue<Cpu>& queue, const QuantizedValues& quantized, int64_t m, int64_t k) {
+  return packed(queue, quantized, "quantized rows", m, k, quantized_row_numbers(m, k),
+                [&](int16_t* numbers) { pack_quantized_rows(m, k, matrix_of(quantized), numbers); });
 }
 
-std::shared_ptr<WeightPanels> kept_weight_panels(Queue<Cpu>& queue, const QuantizedRange& codes, int64_t n, int64_t k) {
+Result<Numbers> packed_panels(Queue<Cpu>& queue, const QuantizedValues& quantized, int64_t n, int64_t k) {
+  return packed(queue, quantized, "quantized panels", k, n, quantized_panel_numbers(n, k),
+                [&](int16_t* numbers) { pack_quantized_panels(n, k, matrix_of(quantized), numbers); });
+}
+
+std::shared_ptr<WeightPanels> kept_weight_panels(Queue<Cpu>& queue, const QuantizedValues& quantized, int64_t n,
+                                                 int64_t k) {
   CacheKey key("weight panels");
-  key.add(codes.data).add(n).add(k).add(codes.is_signed).add(codes.zero);
+  key.add(quantized.data).add(n).add(k).add(quantized.is_signed).add(quantized.zero);
   return queue.weights().get_shared<WeightPanels>(key.text(), [&] {
     queue.weights().add_bytes(n * k);
-    auto made = std::make_shared<WeightPanels>(pack_weight_panels(n, k, matrix_of(codes)));
-    release_if_mapped(codes.data, static_cast<size_t>(n * k));
+    auto made = std::make_shared<WeightPanels>(pack_weight_panels(n, k, matrix_of(quantized)));
+    release_if_mapped(quantized.data, static_cast<size_t>(n * k));
     return made;
   });
 }
@@ -150,8 +153,8 @@ std::shared_ptr<WeightPanels> kept_weight_panels(Queue<Cpu>& queue, const Quanti
 // ---- Products ----
 
 // c [m, n] = a [m, k] b [k, n] of quantized values, all dense.
-Status quantized_product(Queue<Cpu>& queue, int64_t m, int64_t n, int64_t k, const QuantizedRange& a,
-                         const QuantizedRange& b, int32_t* c) {
+Status quantized_product(Queue<Cpu>& queue, int64_t m, int64_t n, int64_t k, const QuantizedValues& a,
+                         const QuantizedValues& b, int32_t* c) {
   if (!has_exact_bytes()) {
     const Numbers rows = PX_TRY(packed_rows(queue, a, m, k));
     if (m <= kMostWeightRows && b.is_constant) {
@@ -304,11 +307,11 @@ bool suits_int8_gemm(const ConvProblem& problem) {
   return are_worth_it(sums * static_cast<double>(terms), terms);
 }
 
-Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& a, const QuantizedRange& b,
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedValues& a, const QuantizedValues& b,
             int32_t* c) {
   const int64_t m = problem.m, n = problem.n, k = problem.k;
   for (int64_t i = 0; i < problem.batch(); ++i) {
-    QuantizedRange left = a, right = b;
+    QuantizedValues left = a, right = b;
     left.data += problem.a_offsets[i];
     right.data += problem.b_offsets[i];
     PX_TRY(quantized_product(queue, m, n, k, left, right, c + i * m * n));
@@ -316,7 +319,7 @@ Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange&
   return {};
 }
 
-Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x, const QuantizedRange& filters,
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedValues& x, const QuantizedValues& filters,
             int32_t* y) {
   const int64_t terms = terms_of(problem), locations = product(problem.out_spatial);
   const int64_t rows = problem.out_channels / problem.groups;
@@ -324,7 +327,7 @@ Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange&
   // Flipped once, before it is multiplied into patches.
   const bool is_signed = has_exact_bytes() || x.is_signed;
   const Side source = PX_TRY(side_of(queue, x, problem.batch * problem.groups * group_size, is_signed));
-  QuantizedRange patches{source.data, is_signed, source.zero, false};
+  QuantizedValues patches{source.data, is_signed, source.zero, false};
   std::shared_ptr<std::byte> memory;
   const bool is_itself = is_pointwise(problem);
   if (!is_itself) memory = PX_TRY(queue.pool().allocate(static_cast<size_t>(terms * locations)));
@@ -334,7 +337,7 @@ Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange&
       write_patches(problem, source.zero, patches.data, memory.get());
       patches.data = memory.get();
     }
-    QuantizedRange its_filters = filters;
+    QuantizedValues its_filters = filters;
     its_filters.data += part % problem.groups * rows * terms;
     PX_TRY(quantized_product(queue, rows, locations, terms, its_filters, patches, y + part * rows * locations));
   }

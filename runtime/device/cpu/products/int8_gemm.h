@@ -13,10 +13,10 @@
 namespace parallax::runtime {
 
 // Quantized values of int8 or uint8, dense, that represent value - zero.
-struct QuantizedRange {
+struct QuantizedValues {
   const std::byte* data = nullptr;
   bool is_signed = false;
-  int32_t zero = 0;          // a number that a code can be
+  int32_t zero = 0;          // a number of the type
   bool is_constant = false;  // the payload outlives the queue and never changes: what is made of it is kept
 };
 
@@ -25,10 +25,10 @@ bool suits_int8_gemm(const GemmProblem& problem);
 bool suits_int8_gemm(const ConvProblem& problem);
 
 // c = a * b for each matrix of the batch; no transposition, alpha and beta as they are by default.
-Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedRange& a, const QuantizedRange& b,
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const QuantizedValues& a, const QuantizedValues& b,
             int32_t* c);
 // y = the sums without bias; padding counts as 0.
-Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedRange& x, const QuantizedRange& filters,
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const QuantizedValues& x, const QuantizedValues& filters,
             int32_t* y);
 
 // The destination and type of sums: int32, or quantized values as of requantize_lines.

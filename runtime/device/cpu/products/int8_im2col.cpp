@@ -15,9 +15,9 @@ namespace {
 
 constexpr int64_t kPositionsAtOnce = 64;
 
-void move_up(uint8_t* codes, int64_t count) {
+void move_up(uint8_t* values, int64_t count) {
   vectorized(0, count, [=](int64_t first, int64_t last) {
-    uint8_t* const target = codes;
+    uint8_t* const target = values;
     PX_INDEPENDENT_ITERATIONS
     for (int64_t i = first; i < last; ++i) target[i] = static_cast<uint8_t>(target[i] ^ 0x80U);
   });
@@ -67,8 +67,8 @@ Int8Im2colShape::Int8Im2colShape(const ConvProblem& problem) {
   }
 }
 
-void fill_int8_im2col(const ConvProblem& problem, const Int8Im2colShape& shape, const QuantizedRange& x, int64_t sample,
-                      uint8_t* scratch, uint8_t* to) {
+void fill_int8_im2col(const ConvProblem& problem, const Int8Im2colShape& shape, const QuantizedValues& x,
+                      int64_t sample, uint8_t* scratch, uint8_t* to) {
   const int64_t size = problem.in_channels * product(problem.in_spatial);
   const auto* const source = reinterpret_cast<const uint8_t*>(x.data) + sample * size;
   if (!shape.is_padded) return transpose_activations(problem, source, x.is_signed, to);

@@ -21,7 +21,7 @@ struct Int8Im2colShape {
 
 // Number `sample` of x, to `to`, which has `shape.bytes`; signed values are moved up by 128, and so is their zero.
 // `scratch` has the bytes of a sample without padding.
-void fill_int8_im2col(const ConvProblem& problem, const Int8Im2colShape& shape, const QuantizedRange& x, int64_t sample,
-                      uint8_t* scratch, uint8_t* to);
+void fill_int8_im2col(const ConvProblem& problem, const Int8Im2colShape& shape, const QuantizedValues& x,
+                      int64_t sample, uint8_t* scratch, uint8_t* to);
 
 }  // namespace parallax::runtime

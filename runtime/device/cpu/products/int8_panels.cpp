@@ -27,7 +27,8 @@ constexpr int64_t kTileColumns = kInt8PanelColumns;
 int32_t taken_from(const ByteSource& b) {
   if (b.is_signed && b.zero == 0) return 0;
   const auto number = [&](int64_t i) {
-    return b.is_signed ? static_cast<int32_t>(static_cast<int8_t>(b.codes[i])) : static_cast<int32_t>(b.codes[i]);
+    return b.is_signed ? static_cast<int32_t>(static_cast<int8_t>(b.quantized[i]))
+                       : static_cast<int32_t>(b.quantized[i]);
   };
   int32_t least = b.zero, most = b.zero;
   for (int64_t i = 0; i < b.count; ++i) {
@@ -44,12 +45,12 @@ void pack_int8_panel(const Int8Panels& panels, const ByteSource& b, int32_t take
   const int64_t column = panel * kTileColumns, columns = std::min(kTileColumns, panels.n - column);
   for (int64_t segment = 0; segment < panels.segments; ++segment) {
     for (int64_t row = 0; row < panels.depth; ++row) {
-      const std::byte* const codes = b.codes + segment * b.segment_step + row / b.fine * b.row_step +
-                                     row % b.fine * b.fine_step + column * b.column_step;
+      const std::byte* const row_begin = b.quantized + segment * b.segment_step + row / b.fine * b.row_step +
+                                         row % b.fine * b.fine_step + column * b.column_step;
       int8_t* const target = to + row / 4 * 4 * kTileColumns + row % 4;
       for (int64_t i = 0; i < columns; ++i) {
-        const std::byte code = codes[i * b.column_step];
-        const int32_t number = b.is_signed ? static_cast<int8_t>(code) : static_cast<uint8_t>(code);
+        const std::byte element = row_begin[i * b.column_step];
+        const int32_t number = b.is_signed ? static_cast<int8_t>(element) : static_cast<uint8_t>(element);
         target[4 * i] = static_cast<int8_t>(number - taken);
         sums[i] += number - taken;
       }

@@ -20,7 +20,7 @@ constexpr int64_t kInt8PanelColumns = 16;
 constexpr int64_t kByteSlack = 64;  // that can be read after the left side's last byte
 
 // The right side b [segments * depth, n] of int8 numbers: for each panel, segment and every four rows of it the
-// columns' fours, filled up with zeros. What a code stands for is number - zero.
+// columns' fours, filled up with zeros. A quantized value represents number - zero.
 struct Int8Panels {
   int64_t n = 0, segments = 1, depth = 0;
   int32_t zero = 0;
@@ -34,7 +34,7 @@ struct Int8Panels {
 // Quantized values of int8 or uint8, and their zero point. The value of row `row` of segment `segment` in column
 // `column` is at segment * segment_step + row * row_step + column * column_step, all of b within `count` values.
 struct ByteSource {
-  const std::byte* codes = nullptr;
+  const std::byte* quantized = nullptr;
   bool is_signed = false;
   int32_t zero = 0;
   int64_t count = 0;
@@ -43,7 +43,8 @@ struct ByteSource {
 };
 std::shared_ptr<Int8Panels> pack_int8_panels(int64_t n, int64_t segments, int64_t depth, const ByteSource& b);
 
-// Rows of the left side, uint8 that represents number - zero: row i is the segments at base + places[i] + segments[s].
+// Rows of the left side, uint8 that represents number - zero: row i is the segments at
+// base + locations[i] + segments[s].
 struct Int8Rows {
   const uint8_t* base = nullptr;
   int32_t zero = 0;

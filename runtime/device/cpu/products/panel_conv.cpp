@@ -80,7 +80,7 @@ std::vector<int32_t> offsets_of(const ConvProblem& problem) {
 }
 
 // True where row i is the channels at position i of x.
-bool are_places(const ConvProblem& problem) {
+bool rows_are_positions(const ConvProblem& problem) {
   const auto all_are = [](const Ints& values, int64_t wanted) {
     return std::all_of(values.begin(), values.end(), [=](int64_t value) { return value == wanted; });
   };
@@ -163,7 +163,7 @@ void lay_segments(PanelConv& conv) {
   conv.rows.depth = depth_of(problem);
   conv.rows.groups = problem.groups;
   conv.rows.step = problem.in_channels;
-  if (are_places(problem)) return;
+  if (rows_are_positions(problem)) return;
   conv.offsets = offsets_of(problem);
   const bool pads = std::any_of(conv.offsets.begin(), conv.offsets.end(), [](int32_t offset) { return offset < 0; });
   if (pads) conv.zeros.resize(static_cast<size_t>(problem.in_channels));

@@ -56,14 +56,14 @@ struct Requantize {
 };
 struct Dequantize {
   template <class T>
-  float operator()(T code, float scale, float zero) const {
-    return (static_cast<float>(code) - zero) * scale;
+  float operator()(T x, float scale, float zero) const {
+    return (static_cast<float>(x) - zero) * scale;
   }
 };
 
 struct DequantizeWide {  // the difference and the product are exact in double, or nearly so
-  float operator()(int32_t code, float scale, float zero) const {
-    return static_cast<float>((static_cast<double>(code) - static_cast<double>(zero)) * static_cast<double>(scale));
+  float operator()(int32_t x, float scale, float zero) const {
+    return static_cast<float>((static_cast<double>(x) - static_cast<double>(zero)) * static_cast<double>(scale));
   }
 };
 
@@ -113,8 +113,8 @@ void run(const QuantizedLines& lines, const F& f, const From* x, To* y) {
 }
 
 template <class Sum>
-void requantize_sums(const QuantizedLines& lines, const Sum* sums, DType codes, std::byte* y) {
-  visit_quantized(codes, [&](auto type) {
+void requantize_sums(const QuantizedLines& lines, const Sum* sums, DType dtype, std::byte* y) {
+  visit_quantized(dtype, [&](auto type) {
     using T = decltype(type);
     run(lines, Requantize<T>{}, sums, reinterpret_cast<T*>(y));
   });
@@ -128,7 +128,7 @@ void requantize_rows(const QuantizedColumns& columns, const int32_t* sums, T* y)
     const float zero = columns.zero;
     for (int64_t row = first; row < last; ++row) {
       const int32_t* const from = sums + row * columns.sum_step;
-      T* const target = y + row * columns.quantization_step;
+      T* const target = y + row * columns.quantized_step;
       PX_INDEPENDENT_ITERATIONS
       for (int64_t i = 0; i < count; ++i) target[i] = Requantize<T, kFinite>{}(from[i], scales[i], zero);
     }
@@ -137,42 +137,42 @@ void requantize_rows(const QuantizedColumns& columns, const int32_t* sums, T* y)
 
 }  // namespace
 
-bool suits_lines(DType codes, const QuantizedLines& lines) {
-  const bool is_known = codes == DType::uint8 || codes == DType::int8 || codes == DType::uint16 ||
-                        codes == DType::int16 || codes == DType::int32;
+bool suits_lines(DType dtype, const QuantizedLines& lines) {
+  const bool is_known = dtype == DType::uint8 || dtype == DType::int8 || dtype == DType::uint16 ||
+                        dtype == DType::int16 || dtype == DType::int32;
   const auto dim = static_cast<int64_t>(lines.scales.size());
   const bool is_long = dim == 1 || (lines.inner == 1 ? dim : lines.inner) >= kLeastLine;
   return is_known && is_long && lines.count > 0;
 }
 
-void quantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const float* x, DType codes, std::byte* y) {
-  visit_quantized(codes, [&](auto type) {
+void quantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const float* x, DType dtype, std::byte* y) {
+  visit_quantized(dtype, [&](auto type) {
     using T = decltype(type);
     run(lines, Quantize<T>{}, x, reinterpret_cast<T*>(y));
   });
 }
 
-void requantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const int64_t* sums, DType codes,
+void requantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const int64_t* sums, DType dtype,
                       std::byte* y) {
-  requantize_sums(lines, sums, codes, y);
+  requantize_sums(lines, sums, dtype, y);
 }
 
-void requantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const int32_t* sums, DType codes,
+void requantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const int32_t* sums, DType dtype,
                       std::byte* y) {
-  requantize_sums(lines, sums, codes, y);
+  requantize_sums(lines, sums, dtype, y);
 }
 
-void requantize_columns(const QuantizedColumns& columns, const int32_t* sums, DType codes, std::byte* y) {
-  visit_quantized(codes, [&](auto type) {
+void requantize_columns(const QuantizedColumns& columns, const int32_t* sums, DType dtype, std::byte* y) {
+  visit_quantized(dtype, [&](auto type) {
     using T = decltype(type);
     if (columns.are_finite) return requantize_rows<T, true>(columns, sums, reinterpret_cast<T*>(y));
     requantize_rows<T, false>(columns, sums, reinterpret_cast<T*>(y));
   });
 }
 
-void dequantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, DType codes, const std::byte* x, float* y) {
-  if (codes == DType::int32) return run(lines, DequantizeWide{}, reinterpret_cast<const int32_t*>(x), y);
-  visit_quantized(codes, [&](auto type) { run(lines, Dequantize{}, reinterpret_cast<const decltype(type)*>(x), y); });
+void dequantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, DType dtype, const std::byte* x, float* y) {
+  if (dtype == DType::int32) return run(lines, DequantizeWide{}, reinterpret_cast<const int32_t*>(x), y);
+  visit_quantized(dtype, [&](auto type) { run(lines, Dequantize{}, reinterpret_cast<const decltype(type)*>(x), y); });
 }
 
 }  // namespace parallax::runtime

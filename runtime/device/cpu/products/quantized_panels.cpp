@@ -39,17 +39,17 @@ bool has_quantized_panels() { return vector_level() != VectorLevel::baseline; }
 
 namespace {
 
-PX_AVX2 inline __m256i sixteen_numbers(const std::byte* codes, bool is_signed, __m256i zero) {
-  const __m128i loaded = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+PX_AVX2 inline __m256i sixteen_numbers(const std::byte* values, bool is_signed, __m256i zero) {
+  const __m128i loaded = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
   return _mm256_sub_epi16(is_signed ? _mm256_cvtepi8_epi16(loaded) : _mm256_cvtepu8_epi16(loaded), zero);
 }
 
 // The quantized values, followed by zeros.
 class FilledQuantized {
  public:
-  FilledQuantized(const std::byte* codes, int64_t count, int32_t zero) {
+  FilledQuantized(const std::byte* values, int64_t count, int32_t zero) {
     filled_.fill(static_cast<std::byte>(zero));
-    std::copy_n(codes, std::min<int64_t>(count, kQuantizedColumns), filled_.begin());
+    std::copy_n(values, std::min<int64_t>(count, kQuantizedColumns), filled_.begin());
   }
   const std::byte* data() const { return filled_.data(); }
 
@@ -57,15 +57,15 @@ class FilledQuantized {
   std::array<std::byte, kQuantizedColumns> filled_;
 };
 
-PX_AVX2 void pack_row(int64_t k, const QuantizedMatrix& a, const std::byte* codes, int16_t* row) {
+PX_AVX2 void pack_row(int64_t k, const QuantizedMatrix& a, const std::byte* values, int16_t* row) {
   const __m256i zero = _mm256_set1_epi16(static_cast<int16_t>(a.zero));
   int64_t i = 0;
   for (; i + kQuantizedColumns <= k; i += kQuantizedColumns) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + i), sixteen_numbers(codes + i, a.is_signed, zero));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + i), sixteen_numbers(values + i, a.is_signed, zero));
   }
   if (i == k) return;
   alignas(32) int16_t rest[kQuantizedColumns];
-  const FilledQuantized filled(codes + i, k - i, a.zero);
+  const FilledQuantized filled(values + i, k - i, a.zero);
   _mm256_store_si256(reinterpret_cast<__m256i*>(rest), sixteen_numbers(filled.data(), a.is_signed, zero));
   std::copy_n(rest, 2 * pairs_of(k) - i, row + i);
 }
@@ -74,9 +74,9 @@ PX_AVX2 void pack_panel(int64_t n, int64_t k, const QuantizedMatrix& b, int64_t 
   const __m256i zero = _mm256_set1_epi16(static_cast<int16_t>(b.zero));
   const int64_t count = std::min(kQuantizedColumns, n - column);
   const auto numbers_at = [&](int64_t row) PX_AVX2 {
-    const std::byte* const codes = b.codes + row * n + column;
-    if (count == kQuantizedColumns) return sixteen_numbers(codes, b.is_signed, zero);
-    return sixteen_numbers(FilledQuantized(codes, count, b.zero).data(), b.is_signed, zero);
+    const std::byte* const values = b.quantized + row * n + column;
+    if (count == kQuantizedColumns) return sixteen_numbers(values, b.is_signed, zero);
+    return sixteen_numbers(FilledQuantized(values, count, b.zero).data(), b.is_signed, zero);
   };
   for (int64_t row = 0; row < k; row += 2) {
     const __m256i even = numbers_at(row);
@@ -147,7 +147,7 @@ void multiply_rows(int64_t count, const QuantizedTile& tile) {
 
 void pack_quantized_rows(int64_t m, int64_t k, const QuantizedMatrix& a, int16_t* rows) {
   parallel_for(m, k / 16 + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) pack_row(k, a, a.codes + row * k, rows + row * 2 * pairs_of(k));
+    for (int64_t row = begin; row < end; ++row) pack_row(k, a, a.quantized + row * k, rows + row * 2 * pairs_of(k));
   });
 }
 

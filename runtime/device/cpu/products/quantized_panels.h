@@ -13,7 +13,7 @@ bool has_quantized_panels();
 
 // A matrix of quantized values, int8 or uint8, dense, and its zero point.
 struct QuantizedMatrix {
-  const std::byte* codes = nullptr;
+  const std::byte* quantized = nullptr;
   bool is_signed = false;
   int32_t zero = 0;
 };

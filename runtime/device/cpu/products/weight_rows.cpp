@@ -34,7 +34,7 @@ WeightPanels pack_weight_panels(int64_t n, int64_t k, const QuantizedMatrix& b) 
   const int64_t panel_bytes = pair_count(k) * kPairBytes;
   WeightPanels made{n, k, b.is_signed ? b.zero : b.zero - 128, AlignedBytes::of_weights(pair_panels(n) * panel_bytes)};
   const auto flipped = static_cast<uint8_t>(b.is_signed ? 0 : 0x80);
-  const auto* const codes = reinterpret_cast<const uint8_t*>(b.codes);
+  const auto* const quantized = reinterpret_cast<const uint8_t*>(b.quantized);
   uint8_t* const target = made.pairs.data();
   parallel_for(pair_panels(n), panel_bytes, [=](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
@@ -42,7 +42,7 @@ WeightPanels pack_weight_panels(int64_t n, int64_t k, const QuantizedMatrix& b) 
       std::fill_n(to, panel_bytes, uint8_t{0});
       const int64_t column = panel * kPairColumns, columns = std::min(kPairColumns, n - column);
       for (int64_t i = 0; i < k; ++i) {
-        const uint8_t* const from = codes + i * n + column;
+        const uint8_t* const from = quantized + i * n + column;
         uint8_t* const pairs = to + i / 2 * kPairBytes + i % 2;
         for (int64_t j = 0; j < columns; ++j) pairs[2 * j] = static_cast<uint8_t>(from[j] ^ flipped);
       }

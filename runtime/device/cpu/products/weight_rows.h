@@ -22,7 +22,7 @@ struct WeightPanels {
 
 WeightPanels pack_weight_panels(int64_t n, int64_t k, const QuantizedMatrix& b);
 
-// c [m, n] = rows of pack_code_rows() times the weight; has_code_panels() holds, and sums fit int32.
+// c [m, n] = rows of pack_quantized_rows() times the weight; has_quantized_panels() holds, and sums fit int32.
 void multiply_weight_rows(int64_t m, const int16_t* rows, const WeightPanels& b, int32_t* c);
 
 }  // namespace parallax::runtime

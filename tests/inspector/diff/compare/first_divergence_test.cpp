@@ -26,7 +26,7 @@ FirstDivergence first_of(std::vector<ValueComparison> values) {
   const FirstDivergence first = comparison.first_divergence.value_or(FirstDivergence{});
   const auto entry = std::ranges::find(comparison.values, first.path, &ValueComparison::path);
   if (entry != comparison.values.end()) {
-    EXPECT_EQ(entry->node, first.node) << "the document's two places are to agree";
+    EXPECT_EQ(entry->node, first.node) << "the document's two entries are to agree";
     EXPECT_EQ(entry->op, first.op);
   }
   return comparison.first_divergence.value_or(FirstDivergence{});

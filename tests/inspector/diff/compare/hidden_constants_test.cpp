@@ -182,21 +182,23 @@ TEST_F(HiddenConstants, AnIndexMayBeCountedFromTheOtherEnd) {
 
 // Quantized values and their zero point are shifted together: the results are the same whatever the inputs.
 TEST_F(HiddenConstants, WeightsOfOtherQuantizedValuesAreTheSame) {
-  const auto quantized = [](const auto& codes, auto zero_point) {
+  const auto quantized = [](const auto& values, auto zero_point) {
     GraphBuilder builder(18);
-    builder.input("x", "float32[4,4]").initializer("codes", list(codes)).initializer("scale", Tensor::scalar(0.1F));
+    builder.input("x", "float32[4,4]")
+        .initializer("quantized", list(values))
+        .initializer("scale", Tensor::scalar(0.1F));
     builder.initializer("zero_point", Tensor::scalar(zero_point)).numbers("square", {4, 4});
-    builder.node("DequantizeLinear", {"codes", "scale", "zero_point"}, {"numbers"});
+    builder.node("DequantizeLinear", {"quantized", "scale", "zero_point"}, {"numbers"});
     builder.node("Reshape", {"numbers", "square"}, {"w"}).node("MatMul", {"x", "w"}, {"y"}).output("y");
     return builder;
   };
   std::vector<int8_t> plain;
   std::vector<uint8_t> raised, higher, wrong;
   for (int index = 0; index < 16; ++index) {
-    const int code = (index * 37) % 90 - 40;
-    plain.push_back(static_cast<int8_t>(code));
-    raised.push_back(static_cast<uint8_t>(code + 128));
-    higher.push_back(static_cast<uint8_t>(code + 129));
+    const int value = (index * 37) % 90 - 40;
+    plain.push_back(static_cast<int8_t>(value));
+    raised.push_back(static_cast<uint8_t>(value + 128));
+    higher.push_back(static_cast<uint8_t>(value + 129));
   }
   wrong = higher;
   ++wrong[5];
@@ -206,32 +208,32 @@ TEST_F(HiddenConstants, WeightsOfOtherQuantizedValuesAreTheSame) {
   EXPECT_EQ(blame(of_bytes, quantized(wrong, uint8_t{129})).verdict, OverallVerdict::diverged);
 }
 
-// ---- Operators before a quantizer that holds what they make at its least code ----
+// ---- Operators before a quantizer that holds what they make at its least quantized value ----
 
-GraphBuilder held_at_least(const char* op, DType codes, const std::string& prefix) {
+GraphBuilder held_at_least(const char* op, DType dtype, const std::string& prefix) {
   GraphBuilder builder(18);
   const auto in_model = [&](const char* name) { return prefix + name; };
-  const bool is_signed = codes == DType::int8;
+  const bool is_signed = dtype == DType::int8;
   builder.input("x", "float32[4,4]")
       .initializer("w", sines({4, 4}, 0.5, 1.3))
       .initializer("v", sines({4, 4}, 0.7, 2.9));
   builder.initializer("scale", Tensor::scalar(0.01F));
   builder.initializer("zero_point", is_signed ? Tensor::scalar(int8_t{-128}) : Tensor::scalar(uint8_t{0}));
   builder.node("MatMul", {"x", "w"}, {in_model("product")}).node(op, {in_model("product")}, {in_model("bent")});
-  builder.node("QuantizeLinear", {in_model("bent"), "scale", "zero_point"}, {in_model("codes")});
-  builder.node("DequantizeLinear", {in_model("codes"), "scale", "zero_point"}, {in_model("held")});
+  builder.node("QuantizeLinear", {in_model("bent"), "scale", "zero_point"}, {in_model("quantized")});
+  builder.node("DequantizeLinear", {in_model("quantized"), "scale", "zero_point"}, {in_model("held")});
   builder.node("MatMul", {in_model("held"), "v"}, {in_model("sum")});
   return builder.node("Tanh", {in_model("sum")}, {"y"}).output("y"), builder;
 }
 
-TEST_F(HiddenConstants, ACodeOfAnotherTypeHidesNoOperator) {
-  for (const DType codes : {DType::uint8, DType::int8}) {
+TEST_F(HiddenConstants, AnotherQuantizedTypeHidesNoOperator) {
+  for (const DType dtype : {DType::uint8, DType::int8}) {
     for (const std::string prefix : {"", "other_"}) {
       const GraphBuilder right = held_at_least("Relu", DType::uint8, "");
-      EXPECT_EQ(blame(right, held_at_least("Relu", codes, prefix)).verdict, OverallVerdict::pass) << prefix;
-      const Comparison comparison = blame(right, held_at_least("LeakyRelu", codes, prefix));
-      EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << name_of(codes) << prefix;
-      ASSERT_TRUE(comparison.first_divergence.has_value()) << name_of(codes) << prefix;
+      EXPECT_EQ(blame(right, held_at_least("Relu", dtype, prefix)).verdict, OverallVerdict::pass) << prefix;
+      const Comparison comparison = blame(right, held_at_least("LeakyRelu", dtype, prefix));
+      EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << name_of(dtype) << prefix;
+      ASSERT_TRUE(comparison.first_divergence.has_value()) << name_of(dtype) << prefix;
       EXPECT_EQ(comparison.first_divergence->path, "bent");
       ASSERT_EQ(comparison.causes.size(), 1U) << comparison.causes.back().why;
       EXPECT_EQ(comparison.causes.front().op, "Relu");
@@ -241,11 +243,11 @@ TEST_F(HiddenConstants, ACodeOfAnotherTypeHidesNoOperator) {
 
 // Nothing but its reader says that what an Identity hands on stands for what the operator made.
 TEST_F(HiddenConstants, WhatOneNodeReadsInBothModelsIsAPair) {
-  for (const DType codes : {DType::uint8, DType::int8}) {
+  for (const DType dtype : {DType::uint8, DType::int8}) {
     const Comparison comparison =
-        blame(held_at_least("LeakyRelu", DType::uint8, ""), held_at_least("Identity", codes, "other_"));
-    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << name_of(codes);
-    ASSERT_EQ(comparison.causes.size(), 1U) << name_of(codes);
+        blame(held_at_least("LeakyRelu", DType::uint8, ""), held_at_least("Identity", dtype, "other_"));
+    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << name_of(dtype);
+    ASSERT_EQ(comparison.causes.size(), 1U) << name_of(dtype);
     EXPECT_EQ(comparison.causes.front().path, "bent");
     EXPECT_EQ(comparison.causes.front().op, "LeakyRelu");
   }
@@ -254,15 +256,15 @@ TEST_F(HiddenConstants, WhatOneNodeReadsInBothModelsIsAPair) {
 // Quantized values of another type are compared as the numbers that they represent: later nodes are not blamed for an
 // operator before them.
 TEST_F(HiddenConstants, AnOperatorThatIsLeftOutIsTheOnlyCause) {
-  const auto without = [](const char* op, DType codes) {
-    const bool is_signed = codes == DType::int8;
+  const auto without = [](const char* op, DType dtype) {
+    const bool is_signed = dtype == DType::int8;
     GraphBuilder builder(18);
     builder.input("x", "float32[4,4]").initializer("scale", Tensor::scalar(0.01F));
     builder.initializer("zero_point", is_signed ? Tensor::scalar(int8_t{-128}) : Tensor::scalar(uint8_t{0}));
     builder.node("Exp", {"x"}, {"grown"});
     if (*op != 0) builder.node(op, {"grown"}, {"bent"});
-    builder.node("QuantizeLinear", {*op != 0 ? "bent" : "grown", "scale", "zero_point"}, {"codes"});
-    builder.node("DequantizeLinear", {"codes", "scale", "zero_point"}, {"held"}).node("Neg", {"held"}, {"y"});
+    builder.node("QuantizeLinear", {*op != 0 ? "bent" : "grown", "scale", "zero_point"}, {"quantized"});
+    builder.node("DequantizeLinear", {"quantized", "scale", "zero_point"}, {"held"}).node("Neg", {"held"}, {"y"});
     return builder.output("y"), builder;
   };
   const Comparison comparison = blame(without("Tanh", DType::uint8), without("", DType::int8));

@@ -223,9 +223,9 @@ TEST_F(HiddenDifferences, ManyTiesAreNoFault) {
   const Tensor x = sines(Shape{1, 8, 32, 32}, 1.5, 0.91);
   const auto a = run(model, "a.plx", x), b = run(model, "b.plx", x, "cpu");
   const Comparison before = compare_dumps(*a, *b, {}, {}).take();
-  const auto codes = std::ranges::find(before.values, "again", &ValueComparison::path);
-  ASSERT_NE(codes, before.values.end());
-  ASSERT_EQ(codes->verdict, Verdict::diverged) << "nothing is between two steps: the test proves nothing";
+  const auto again = std::ranges::find(before.values, "again", &ValueComparison::path);
+  ASSERT_NE(again, before.values.end());
+  ASSERT_EQ(again->verdict, Verdict::diverged) << "nothing is between two steps: the test proves nothing";
   const Comparison comparison = concluded(model, a, model, b);
   EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
   EXPECT_TRUE(comparison.causes.empty());

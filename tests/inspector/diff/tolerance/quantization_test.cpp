@@ -87,21 +87,21 @@ struct Quantized {
     for (int64_t index = 0; index < floats.element_count(); ++index)
       largest = std::max(largest, std::abs(element_as_double(floats, index)));
     const double scale = largest / 127;
-    Tensor codes = Tensor::allocate(DType::int8, floats.shape()).take();
+    Tensor quantized = Tensor::allocate(DType::int8, floats.shape()).take();
     for (int64_t index = 0; index < floats.element_count(); ++index)
-      codes.mutable_as<int8_t>()[static_cast<size_t>(index)] =
+      quantized.mutable_as<int8_t>()[static_cast<size_t>(index)] =
           static_cast<int8_t>(std::lround(element_as_double(floats, index) / scale));
-    builder.initializer(name + "_codes", codes);
+    builder.initializer(name + "_quantized", quantized);
     builder.initializer(name + "_scale", Tensor::scalar(static_cast<float>(scale * scale_factor)));
     builder.initializer(name + "_zero", Tensor::scalar(int8_t{0}));
-    builder.node("DequantizeLinear", {name + "_codes", name + "_scale", name + "_zero"}, {name + "_floats"});
+    builder.node("DequantizeLinear", {name + "_quantized", name + "_scale", name + "_zero"}, {name + "_floats"});
   }
   static void add_quantized(GraphBuilder& builder, const std::string& name, double scale, uint8_t zero,
                             uint8_t zero_back) {
     builder.initializer(name + "_scale", Tensor::scalar(static_cast<float>(scale)));
     builder.initializer(name + "_zero", Tensor::scalar(zero)).initializer(name + "_back", Tensor::scalar(zero_back));
-    builder.node("QuantizeLinear", {name, name + "_scale", name + "_zero"}, {name + "_codes"});
-    builder.node("DequantizeLinear", {name + "_codes", name + "_scale", name + "_back"}, {name + "_floats"});
+    builder.node("QuantizeLinear", {name, name + "_scale", name + "_zero"}, {name + "_quantized"});
+    builder.node("DequantizeLinear", {name + "_quantized", name + "_scale", name + "_back"}, {name + "_floats"});
   }
 };
 
@@ -203,7 +203,7 @@ TEST_F(QuantizedModels, QuantizedValuesAreNotComparedWithFloats) {
     builder.node("Gather", {"table", "ids"}, {"rows"}).node("Add", {"x", "rows"}, {"y"});
     return builder.output("y"), finished_model(builder);
   }();
-  const auto codes = [] {
+  const auto quantized = [] {
     Tensor table = Tensor::allocate(DType::int8, weight(1).shape()).take();
     for (int64_t index = 0; index < table.element_count(); ++index)
       table.mutable_as<int8_t>()[static_cast<size_t>(index)] =
@@ -211,11 +211,12 @@ TEST_F(QuantizedModels, QuantizedValuesAreNotComparedWithFloats) {
     GraphBuilder builder(17);
     builder.input("x", "float32[6,16]").initializer("table", table).numbers("ids", {3, 1, 4, 1, 5, 9});
     builder.initializer("scale", Tensor::scalar(0.004F));
-    builder.node("Gather", {"table", "ids"}, {"codes"}).node("Cast", {"codes"}, {"floats"}, {{"to", int64_t{1}}});
+    builder.node("Gather", {"table", "ids"}, {"quantized"})
+        .node("Cast", {"quantized"}, {"floats"}, {{"to", int64_t{1}}});
     builder.node("Mul", {"floats", "scale"}, {"rows"}).node("Add", {"x", "rows"}, {"y"});
     return builder.output("y"), finished_model(builder);
   }();
-  const Comparison comparison = compare(floats, codes);
+  const Comparison comparison = compare(floats, quantized);
   ASSERT_FALSE(comparison.causes.empty());
   for (const Cause& cause : comparison.causes) EXPECT_EQ(cause.why.find("element ["), std::string::npos) << cause.why;
 }

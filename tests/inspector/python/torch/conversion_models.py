@@ -111,10 +111,10 @@ class RmsNorm(nn.Module):
 class Embedded(nn.Module):
     def __init__(self):
         super().__init__()
-        self.words, self.places, self.norm = nn.Embedding(20, DIM), nn.Embedding(8, DIM), nn.LayerNorm(DIM)
+        self.words, self.positions, self.norm = nn.Embedding(20, DIM), nn.Embedding(8, DIM), nn.LayerNorm(DIM)
 
     def forward(self, ids):
-        return self.norm(self.words(ids) + self.places(torch.arange(ids.shape[1], device=ids.device)))
+        return self.norm(self.words(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device)))
 
 
 class Recurrent(nn.Module):
@@ -135,13 +135,13 @@ class Vit(nn.Module):
     def __init__(self):
         super().__init__()
         self.patches = nn.Conv2d(3, DIM, 4, stride=4)
-        self.token, self.places = nn.Parameter(torch.randn(1, 1, DIM)), nn.Parameter(torch.randn(1, 5, DIM))
+        self.token, self.positions = nn.Parameter(torch.randn(1, 1, DIM)), nn.Parameter(torch.randn(1, 5, DIM))
         self.layer = nn.TransformerEncoderLayer(DIM, HEADS, 32, activation="gelu", batch_first=True, norm_first=True)
         self.head = nn.Linear(DIM, 3)
 
     def forward(self, image):
         x = self.patches(image).flatten(2).transpose(1, 2)
-        x = torch.cat((self.token.expand(x.shape[0], -1, -1), x), 1) + self.places
+        x = torch.cat((self.token.expand(x.shape[0], -1, -1), x), 1) + self.positions
         return self.head(self.layer(x)[:, 0])
 
 
@@ -150,12 +150,12 @@ class Mixed(nn.Module):
 
     def forward(self, x, ids):
         low, high = torch.split(x, 3, dim=1)
-        values, places = torch.topk(x, 2, dim=-1)
+        values, indices = torch.topk(x, 2, dim=-1)
         picked = torch.index_select(x, 1, ids)
         rounded = torch.round(x * 4)
         quotient = (low - high) / (high.abs() + 1.5)
         clipped = torch.clamp(x, -0.5, 0.75)
-        return values, places, picked, rounded.to(torch.int64), quotient, clipped.sum(1), x.cumsum(1)
+        return values, indices, picked, rounded.to(torch.int64), quotient, clipped.sum(1), x.cumsum(1)
 
 
 class Branching(nn.Module):

@@ -94,9 +94,9 @@ def test_capture_holds_several_outputs_integers_and_bodies(tmp_path):
     mixed, branching = exported("mixed"), exported("branching")
     pt.export_capture(mixed.program, mixed.args, tmp_path / "m.plx")
     with parallax.open(tmp_path / "m.plx") as dump:
-        values, places = torch.topk(mixed.args[0], 2, dim=-1)
+        values, indices = torch.topk(mixed.args[0], 2, dim=-1)
         assert np.array_equal(dump["getitem_2"].numpy(), values.numpy())
-        assert np.array_equal(dump["getitem_3"].numpy(), places.numpy()) and dump["getitem_3"].dtype == "int64"
+        assert np.array_equal(dump["getitem_3"].numpy(), indices.numpy()) and dump["getitem_3"].dtype == "int64"
         assert dump["split_split_1"].shape == (3, 3, 4)
     pt.export_capture(branching.program, branching.args, tmp_path / "b.plx")
     with parallax.open(tmp_path / "b.plx") as dump:

@@ -83,7 +83,7 @@ def test_a_memory_limit_makes_several_runs_of_the_same_values(tmp_path: Path) ->
 
 
 def test_a_wrong_value_is_named(tmp_path: Path) -> None:
-    """A model whose BatchNormalization has another epsilon is run in the place of the right one."""
+    """A model whose BatchNormalization has another epsilon is run instead of the right one."""
     expected = reference(SAMPLES / "fault_pair" / "A.onnx", SAMPLES / "fault_pair" / "test_data_set_0", tmp_path / "a.plx")
     ort.capture(SAMPLES / "fault_pair" / "B.onnx", SAMPLES / "fault_pair" / "test_data_set_0", tmp_path / "b.plx", optimization="none")
     comparison = parallax.diff(expected, tmp_path / "b.plx")
@@ -119,7 +119,7 @@ def test_types_that_numpy_lacks(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_captured_is_reported(tmp_path: Path) -> None:
-    """A Loop of opset 12 stacks its iterations: an If in it has no place there."""
+    """A Loop of opset 12 stacks its iterations: an If in it is not captured."""
     body = helper.make_graph(
         [
             helper.make_node("Add", ["state", "state"], ["doubled"], name="double"),

@@ -14,8 +14,8 @@ namespace quantized_pairs_test {
 
 constexpr int64_t kAll = 256 * 256;
 
-int64_t number_of(std::byte code, bool is_signed) {
-  return is_signed ? static_cast<int64_t>(static_cast<int8_t>(code)) : static_cast<int64_t>(code);
+int64_t number_of(std::byte value, bool is_signed) {
+  return is_signed ? static_cast<int64_t>(static_cast<int8_t>(value)) : static_cast<int64_t>(value);
 }
 
 int64_t expected_of(const QuantizedPairs& pairs, int64_t a, int64_t b, double low) {
@@ -67,7 +67,7 @@ TEST(QuantizedPairs, LeaveScalesToOthersThatFloatDoesNotHold) {
 
 TEST(Int8LookupTable, IsLookedUpForEveryQuantizedValue) {
   Int8LookupTable table;
-  for (size_t code = 0; code < table.size(); ++code) table[code] = static_cast<uint8_t>(code * 7 + 5);
+  for (size_t value = 0; value < table.size(); ++value) table[value] = static_cast<uint8_t>(value * 7 + 5);
   std::vector<std::byte> x(1000), y(x.size());
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::byte>(i * 3);
   look_up_bytes(table, static_cast<int64_t>(x.size()), x.data(), y.data());

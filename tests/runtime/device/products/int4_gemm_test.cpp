@@ -17,7 +17,7 @@ namespace parallax::runtime {
 namespace int4_gemm_test {
 
 struct Weights {
-  std::vector<std::byte> codes;
+  std::vector<std::byte> quantized;
   std::vector<float> scales, zeros;
   Int4Matrix matrix;
 
@@ -25,10 +25,10 @@ struct Weights {
     matrix = {n, k, block_size, nullptr, nullptr, nullptr, bits};
     const int64_t blocks = n * matrix.blocks();
     for (const int64_t byte : random_values<int64_t>(blocks * block_size * bits / 8, 1, 0, 255))
-      codes.push_back(static_cast<std::byte>(byte));
+      quantized.push_back(static_cast<std::byte>(byte));
     scales = random_values<float>(blocks, 2, -1, 1);
     zeros = random_values<float>(blocks, 3, 0, bits == 4 ? 15 : 255);
-    matrix.codes = codes.data();
+    matrix.quantized = quantized.data();
     matrix.scales = scales.data();
     if (has_zeros) matrix.zeros = zeros.data();
   }
@@ -40,7 +40,7 @@ struct Weights {
     return (value_at(location) - zero) * static_cast<double>(scales[static_cast<size_t>(block)]);
   }
   double value_at(int64_t location) const {
-    const auto byte = std::to_integer<unsigned>(codes[static_cast<size_t>(location * matrix.bits / 8)]);
+    const auto byte = std::to_integer<unsigned>(quantized[static_cast<size_t>(location * matrix.bits / 8)]);
     if (matrix.bits == 8) return byte;
     return location % 2 == 0 ? byte & 15U : byte >> 4U;
   }

@@ -20,15 +20,15 @@ namespace int8_conv_test {
 struct Numbers {
   std::vector<std::byte> bytes;
   std::vector<int64_t> numbers;
-  QuantizedRange codes;
+  QuantizedValues quantized;
   Numbers(int64_t count, bool is_signed, int32_t zero, unsigned seed)
-      : bytes(static_cast<size_t>(count)), codes{bytes.data(), is_signed, zero, true} {
+      : bytes(static_cast<size_t>(count)), quantized{bytes.data(), is_signed, zero, true} {
     std::mt19937 engine(seed);
     const int lowest = is_signed ? -128 : 0;
     for (std::byte& byte : bytes) {
-      const int code = lowest + static_cast<int>(engine() % 256);
-      byte = static_cast<std::byte>(code);
-      numbers.push_back(code - zero);
+      const int value = lowest + static_cast<int>(engine() % 256);
+      byte = static_cast<std::byte>(value);
+      numbers.push_back(value - zero);
     }
   }
 };
@@ -40,7 +40,7 @@ std::vector<float> scales_of(int64_t count) {
 }
 
 // The definition, for one sum.
-int64_t code_of(int64_t sum, float scale, float zero, bool is_signed) {
+int64_t quantized_sum(int64_t sum, float scale, float zero, bool is_signed) {
   const double low = is_signed ? -128 : 0;
   const double value = std::nearbyint(static_cast<double>(static_cast<float>(sum) * scale)) + static_cast<double>(zero);
   return static_cast<int64_t>(std::min(std::max(value, low), low + 255));
@@ -68,9 +68,9 @@ void expect_results(const std::vector<std::byte>& got, const Int8Result& result,
                     int64_t inner, int64_t columns) {
   for (size_t i = 0; i < expected.size(); ++i) {
     const size_t column = i / static_cast<size_t>(inner) % static_cast<size_t>(columns);
-    const int64_t wanted = result.dtype == DType::int32
-                               ? expected[i]
-                               : code_of(expected[i], result.scales[column], result.zero, result.dtype == DType::int8);
+    const int64_t wanted = result.dtype == DType::int32 ? expected[i]
+                                                        : quantized_sum(expected[i], result.scales[column], result.zero,
+                                                                        result.dtype == DType::int8);
     ASSERT_EQ(read(got.data(), result.dtype, static_cast<int64_t>(i)), wanted) << "element " << i;
   }
 }
@@ -90,7 +90,7 @@ TEST(Int8Conv, MatricesEqualTheLoops) {
         problem.k = k;
         problem.a_offsets = {0, int64_t{m} * k};
         problem.b_offsets = {0, 0};
-        ASSERT_TRUE(suits_int8_panels(problem, b.codes));
+        ASSERT_TRUE(suits_int8_panels(problem, b.quantized));
         std::vector<int64_t> expected(static_cast<size_t>(2 * m * n));
         for (int64_t i = 0; i < 2; ++i)
           gemm_integers(m, n, k, a.numbers.data() + i * m * k, b.numbers.data(), expected.data() + i * m * n);
@@ -98,7 +98,7 @@ TEST(Int8Conv, MatricesEqualTheLoops) {
         for (const DType dtype : kResults) {
           std::vector<std::byte> got;
           const Int8Result result = result_of(got, dtype, int64_t{2} * m * n, n, bias.data());
-          ASSERT_TRUE(gemm(queue, problem, a.codes, b.codes, result).ok());
+          ASSERT_TRUE(gemm(queue, problem, a.quantized, b.quantized, result).ok());
           expect_results(got, result, expected, 1, n);
         }
       }
@@ -140,7 +140,7 @@ void expect_conv(const ConvProblem& given, bool x_signed, bool filters_signed, i
   const int64_t taps = problem.in_channels / problem.groups * product(problem.kernel);
   Numbers x(problem.batch * problem.in_channels * in, x_signed, x_signed ? -5 : 77, 3);
   const Numbers filters(problem.out_channels * taps, filters_signed, filters_zero, 4);
-  if (!suits_int8_panels(problem, filters.codes)) {
+  if (!suits_int8_panels(problem, filters.quantized)) {
     EXPECT_EQ(problem.groups, problem.in_channels);  // one filter a channel, whose numbers leave int8
     return;
   }
@@ -152,13 +152,13 @@ void expect_conv(const ConvProblem& given, bool x_signed, bool filters_signed, i
     problem.x_channels_last = problem.y_channels_last = last;
     const std::vector<std::byte> bytes =
         last ? permuted(x.bytes, 1, problem.batch, problem.in_channels, in) : std::vector<std::byte>(x.bytes);
-    QuantizedRange codes = x.codes;
-    codes.data = bytes.data();
+    QuantizedValues quantized = x.quantized;
+    quantized.data = bytes.data();
     for (const DType dtype : kResults) {
       std::vector<std::byte> got;
       const auto count = static_cast<int64_t>(expected.size());
       const Int8Result result = result_of(got, dtype, count, problem.out_channels, bias.data());
-      ASSERT_TRUE(conv(queue, problem, codes, filters.codes, result).ok());
+      ASSERT_TRUE(conv(queue, problem, quantized, filters.quantized, result).ok());
       const int64_t size = dtype == DType::int32 ? 4 : 1;
       got.resize(static_cast<size_t>(count * size));
       expect_results(last ? permuted(got, size, problem.batch, locations, problem.out_channels) : got, result, expected,

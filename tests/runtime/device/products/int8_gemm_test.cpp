@@ -19,16 +19,18 @@ namespace int8_gemm_test {
 struct Drawn {
   std::vector<std::byte> bytes;
   std::vector<int64_t> numbers;
-  QuantizedRange codes;
+  QuantizedValues quantized;
   Drawn(int64_t count, bool is_signed, int32_t zero, bool is_extreme, unsigned seed)
-      : bytes(static_cast<size_t>(count)), numbers(static_cast<size_t>(count)), codes{bytes.data(), is_signed, zero} {
+      : bytes(static_cast<size_t>(count)),
+        numbers(static_cast<size_t>(count)),
+        quantized{bytes.data(), is_signed, zero} {
     std::mt19937 engine(seed);
     const int lowest = is_signed ? -128 : 0;
     const int far = zero - lowest > lowest + 255 - zero ? lowest : lowest + 255;
     for (size_t i = 0; i < bytes.size(); ++i) {
-      const int code = is_extreme ? far : lowest + static_cast<int>(engine() % 256);
-      bytes[i] = static_cast<std::byte>(code);
-      numbers[i] = code - zero;
+      const int value = is_extreme ? far : lowest + static_cast<int>(engine() % 256);
+      bytes[i] = static_cast<std::byte>(value);
+      numbers[i] = value - zero;
     }
   }
 };
@@ -58,7 +60,7 @@ TEST(Int8Gemm, MatricesEqualTheLoops) {
           const Drawn b(k * 19, right_signed, right_signed ? -zero : zero, is_extreme, 2);
           std::vector<int32_t> c(2 * 7 * 19, -1);
           std::vector<int64_t> expected(c.size());
-          const Status done = gemm(queue, problem, a.codes, b.codes, c.data());
+          const Status done = gemm(queue, problem, a.quantized, b.quantized, c.data());
           ASSERT_TRUE(done.ok()) << done.error().message;
           for (int64_t i = 0; i < 2; ++i)
             gemm_integers(7, 19, k, a.numbers.data() + i * 7 * k, b.numbers.data(), expected.data() + i * 7 * 19);
@@ -77,13 +79,13 @@ TEST(Int8Gemm, FewRowsOfWeightsEqualTheLoops) {
       Queue<Cpu> queue(BufferPool::create({}));
       const Drawn a(m * kDepth, right_signed, right_signed ? -128 : 255, true, 1);
       const Drawn b(kDepth * kColumns, right_signed, 5, true, 2);
-      QuantizedRange weight = b.codes;
+      QuantizedValues weight = b.quantized;
       weight.is_constant = true;
       std::vector<int64_t> expected(static_cast<size_t>(m * kColumns));
       gemm_integers(m, kColumns, kDepth, a.numbers.data(), b.numbers.data(), expected.data());
       for (int run = 0; run < 2; ++run) {
         std::vector<int32_t> c(expected.size(), -1);
-        ASSERT_TRUE(gemm(queue, matrices(m, kColumns, kDepth), a.codes, weight, c.data()).ok());
+        ASSERT_TRUE(gemm(queue, matrices(m, kColumns, kDepth), a.quantized, weight, c.data()).ok());
         EXPECT_EQ(widened(c), expected) << m << " rows, " << right_signed;
       }
     }
@@ -114,7 +116,7 @@ TEST(Int8Gemm, ConvolutionsEqualTheLoops) {
                             4);
         std::vector<int32_t> y(static_cast<size_t>(2 * 16 * product(problem.out_spatial)), -1);
         std::vector<int64_t> expected(y.size());
-        const Status done = conv(queue, problem, x.codes, filters.codes, y.data());
+        const Status done = conv(queue, problem, x.quantized, filters.quantized, y.data());
         ASSERT_TRUE(done.ok()) << done.error().message;
         conv_loops(problem, x.numbers.data(), filters.numbers.data(), static_cast<const int64_t*>(nullptr),
                    expected.data());

@@ -220,7 +220,7 @@ TEST(Gemm, WhereWeightsLieDoesNotChangeABit) {
         EXPECT_EQ(queue.weights().bytes() > 0, has_float_panels() ? run > 0 : location != 0)
             << "with AVX2 copied from the second run on, else where vectors cross lines";
         if (first.empty()) first = c;
-        EXPECT_EQ(c, first) << "k " << k << ", n " << n << ", place " << location << ", run " << run;
+        EXPECT_EQ(c, first) << "k " << k << ", n " << n << ", byte offset " << location << ", run " << run;
       }
     }
     const auto expected = plain_product(p, a, b, first);

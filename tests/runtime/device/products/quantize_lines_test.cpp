@@ -42,10 +42,10 @@ void check(DType dtype, int64_t inner, size_t lines) {
     parameters.zeros.push_back(std::is_signed_v<T> ? static_cast<float>(line) - 7 : static_cast<float>(line) * 3);
   }
   ASSERT_TRUE(suits_lines(dtype, parameters));
-  std::vector<T> codes(kCount);
+  std::vector<T> quantized(kCount);
   std::vector<float> back(kCount);
-  quantize_lines(queue, parameters, x.data(), dtype, reinterpret_cast<std::byte*>(codes.data()));
-  dequantize_lines(queue, parameters, dtype, reinterpret_cast<const std::byte*>(codes.data()), back.data());
+  quantize_lines(queue, parameters, x.data(), dtype, reinterpret_cast<std::byte*>(quantized.data()));
+  dequantize_lines(queue, parameters, dtype, reinterpret_cast<const std::byte*>(quantized.data()), back.data());
   std::vector<int64_t> sums(kCount);
   std::vector<T> again(kCount);
   for (size_t i = 0; i < kCount; ++i) sums[i] = static_cast<int64_t>(i * i) - 300000;
@@ -55,7 +55,7 @@ void check(DType dtype, int64_t inner, size_t lines) {
     const float scale = parameters.scales[line], zero = parameters.zeros[line];
     const double number = x[i] != x[i] ? 0.0 : static_cast<double>(x[i] / scale);
     const T expected = clamped<T>(number, static_cast<double>(zero));
-    EXPECT_EQ(codes[i], expected) << x[i] << " by " << scale << " + " << zero;
+    EXPECT_EQ(quantized[i], expected) << x[i] << " by " << scale << " + " << zero;
     EXPECT_EQ(back[i], (static_cast<float>(expected) - zero) * scale) << i;
     EXPECT_EQ(again[i], clamped<T>(static_cast<double>(static_cast<float>(sums[i]) * scale), static_cast<double>(zero)))
         << sums[i];

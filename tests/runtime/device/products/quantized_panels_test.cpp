@@ -13,16 +13,18 @@ namespace parallax::runtime {
 namespace quantized_panels_test {
 
 struct Matrix {
-  std::vector<std::byte> codes;
+  std::vector<std::byte> quantized;
   std::vector<int64_t> numbers;  // that the quantized values represent
   QuantizedMatrix matrix;
   Matrix(int64_t count, bool is_signed, int32_t zero, unsigned seed)
-      : codes(static_cast<size_t>(count)), numbers(static_cast<size_t>(count)), matrix{codes.data(), is_signed, zero} {
+      : quantized(static_cast<size_t>(count)),
+        numbers(static_cast<size_t>(count)),
+        matrix{quantized.data(), is_signed, zero} {
     std::mt19937 engine(seed);
-    for (size_t i = 0; i < codes.size(); ++i) {
-      const int code = static_cast<int>(engine() % 256) - (is_signed ? 128 : 0);
-      codes[i] = static_cast<std::byte>(code);
-      numbers[i] = code - zero;
+    for (size_t i = 0; i < quantized.size(); ++i) {
+      const int value = static_cast<int>(engine() % 256) - (is_signed ? 128 : 0);
+      quantized[i] = static_cast<std::byte>(value);
+      numbers[i] = value - zero;
     }
   }
 };
