@@ -125,7 +125,7 @@ ModelDifferences::Both ModelDifferences::as_held_by_both(Both both, std::string_
 }
 
 DType ModelDifferences::type_that_rounds(DType carried) const {
-  return is_half(carried) && !b_.is_in_half() ? DType::float32 : carried;
+  return is_half(carried) && !b_.rounds_to_half() ? DType::float32 : carried;
 }
 
 DType ModelDifferences::type_in(const Types& narrowed, const Held& value) {

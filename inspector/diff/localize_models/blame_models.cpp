@@ -56,7 +56,7 @@ class ModelBlame {
         values_(*a_, view_, diagnosis),
         effects_(*a_, [this](int32_t id) { return values_.difference_of(id); }),
         unmatching_(*a_, *b_, matching_, values_, effects_),
-        are_of_two_types_(a_->main_type() != b_->main_type()),
+        are_of_two_types_(diff::are_of_two_types(*a_, *b_)),
         is_one_quantized_(diff::is_quantized(a_->value_infos()) != diff::is_quantized(b_->value_infos())) {
     for (const PathMatch& match : matched_paths(a_->value_infos(), b_->value_infos(), matching_)) links_.link(match);
     for (const NodeMatch& match : matching_.nodes) {
@@ -73,6 +73,8 @@ class ModelBlame {
 
  private:
   Result<std::vector<Cause>> find() {
+    unmatching_.unmatch_counted_from_end(links_);
+    if (values_.is_any_unmatched() && values_.outcome() == OverallVerdict::pass) return std::vector<Cause>{};
     if (!is_any_output_diverged(view_) && unmatching_.unmatch_wrong_pairs()) return std::vector<Cause>{};
     find_swapped_branches();
     for (const ValueMatch& match : matching_.values) {
@@ -131,6 +133,7 @@ class ModelBlame {
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
+  void unmatch_compensated(const ValueMatch& match, const Instance& instance);
   bool may_be_no_pair(const ValueMatch& match, const Region& region) const;
   bool agrees_past(const ValueMatch& match, const Instance& instance) const;
   void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
@@ -336,8 +339,10 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   const Limit limit = limit_at(path);
   const bool is_known = !value_a.is_absent() && !value_b.is_absent();
   if (is_known && !may_agree_by_chance(match, value_a) &&
-      diff::relative_distance(value_a, value_b, limit).severity == 0)
+      diff::relative_distance(value_a, value_b, limit).severity == 0) {
+    unmatch_compensated(match, diff::instance_of(path));
     return false;
+  }
   const Instance instance = diff::instance_of(path);
   if (holds_root(a_->producer(match.a))) {
     PX_TRY(look_at_inputs(match, path));
@@ -356,6 +361,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   same_.erase(match.a);
   if (!(introduced.relative_rms > thresholds::kSameDefinition)) {
     same_.insert(match.a);
+    unmatching_.unmatch_compensated(regions_, match, instance, region);
     return false;
   }
   if (diff::quantize_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
@@ -377,6 +383,14 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   root.size = introduced.relative_rms;
   add_roots(match, region, path, std::move(root), plain.has_value() ? plain->runner : regions_);
   return true;
+}
+
+// Equal to the last bit by another constant: another node may compensate it.
+void ModelBlame::unmatch_compensated(const ValueMatch& match, const Instance& instance) {
+  const LocatedNode a = a_->producer(match.a);
+  if (a.id == kNoNode || !reads_another_constant(a)) return;
+  const auto region = regions_.run(match.a, match.b, instance);
+  if (region.ok()) unmatching_.unmatch_compensated(regions_, match, instance, *region);
 }
 
 // True where the two may be no pair, since elements are moved at once here and in two steps there: exact values of one
@@ -488,7 +502,7 @@ Status blame_models(const BlameRequest& request, const Comparison& comparison, D
   auto a = PX_TRY(ModelSide::create(request.a, request.oracle));
   auto b = PX_TRY(ModelSide::create(request.b, request.oracle));
   // One model in two types: where it is taken to the narrower one, no definition changes.
-  if (a->main_type() != b->main_type()) {
+  if (diff::are_of_two_types(*a, *b)) {
     a->ignore_casts();
     b->ignore_casts();
   }

@@ -22,7 +22,7 @@ class Interventions {
   bool brings_near(const RegionRunner::Constants& constants) const;
   // A's result for the value whose counterpart is B's `in_b`; absent where it is not available.
   Value made_in_a(int32_t in_a, int32_t in_b) const;
-  // True where both compute the same when this node, of A or of B, returns its input.
+  // True where both compute the same when this node, of A or of B, returns one of its inputs.
   bool agrees_without(const LocatedNode& node, bool in_a) const;
   // True where the node's own model computes the same when the node returns its input.
   bool changes_nothing(const LocatedNode& node, bool in_a) const;

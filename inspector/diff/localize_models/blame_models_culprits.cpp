@@ -15,6 +15,7 @@
 #include "inspector/diff/localize_models/blame_models_counterfactuals.h"
 #include "inspector/diff/localize_models/blame_models_explain.h"
 #include "inspector/diff/localize_models/blame_models_parts.h"
+#include "inspector/diff/localize_models/blame_models_shrink.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
 #include "inspector/diff/tolerance/thresholds.h"
@@ -85,21 +86,31 @@ std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::ve
   return sources;
 }
 
-// Tells whether two nodes read counterparts of each other, apart from nodes that only one side has.
+// Tells where two nodes read counterparts of each other, apart from nodes that only one side has.
 class Wiring {
  public:
   Wiring(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Parts& parts)
       : a_(a), b_(b), matching_(matching), parts_(parts) {}
 
-  bool is_same(const LocatedNode& a, const LocatedNode& b) const {
+  // The operands of A's node in whose position B's reads no counterpart; of operands that may change places, in the
+  // order in which more agree.
+  std::vector<int32_t> other_operands(const LocatedNode& a, const LocatedNode& b) const {
     const std::vector<ValueId>& in_a = a.node().inputs;
     std::vector<ValueId> in_b = b.node().inputs;
-    const auto agree = [&](ValueId x, ValueId y) {
-      return agrees(ModelSide::value_info_read(*a.location, x), ModelSide::value_info_read(*b.location, y));
+    if (in_a.size() != in_b.size()) return {};
+    const auto differing = [&] {
+      std::vector<int32_t> operands;
+      for (size_t port = 0; port < in_a.size(); ++port) {
+        const int32_t x = ModelSide::value_info_read(*a.location, in_a[port]);
+        if (!agrees(x, ModelSide::value_info_read(*b.location, in_b[port]))) operands.push_back(x);
+      }
+      return operands;
     };
-    if (in_a.size() != in_b.size() || std::ranges::equal(in_a, in_b, agree)) return true;
+    std::vector<int32_t> straight = differing();
+    if (straight.empty() || !commutes(a.node())) return straight;
     std::ranges::reverse(in_b);
-    return commutes(a.node()) && std::ranges::equal(in_a, in_b, agree);
+    std::vector<int32_t> crossed = differing();
+    return crossed.size() < straight.size() ? crossed : straight;
   }
 
  private:
@@ -190,12 +201,8 @@ class Explanation {
   std::vector<Culprit> find() {
     const LocatedNode made_a = a_.producer(target_.a), made_b = b_.producer(target_.b);
     if (made_a.id == kNoNode || made_b.id == kNoNode) return {held_instead(made_a, made_b)};
-    const Parts parts = take_apart(a_, b_, matching_, target_, region_);
-    const Wiring wiring(a_, b_, matching_, parts);
-    const auto is_rewired = [&](const auto& pair) { return !wiring.is_same(pair.first, pair.second); };
-    for (const auto& pair : parts.paired) {
-      if (is_rewired(pair)) rewired_.push_back(pair);
-    }
+    Parts parts = take_apart(a_, b_, matching_, target_, region_);
+    find_rewired(parts);
     if (std::vector<Culprit> folded = folded_differently(parts); !folded.empty()) return folded;
     const size_t differences =
         parts.changed.size() + parts.replaced.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
@@ -218,6 +225,22 @@ class Explanation {
   }
 
  private:
+  // The pairs whose operands are other values. What A's read and B's does not is gone from B as a consequence.
+  void find_rewired(Parts& parts) {
+    const Wiring wiring(a_, b_, matching_, parts);
+    std::vector<LocatedNode> unread;
+    for (const auto& pair : parts.paired) {
+      const std::vector<int32_t> operands = wiring.other_operands(pair.first, pair.second);
+      if (operands.empty()) continue;
+      rewired_.push_back(pair);
+      for (const int32_t operand : operands) {
+        for (const int32_t source : operand < 0 ? std::vector<int32_t>{} : sources_of(a_, operand, parts.only_a))
+          if (source >= 0) unread.push_back(a_.producer(source));
+      }
+    }
+    std::erase_if(parts.only_a, [&](const LocatedNode& node) { return has(unread, node); });
+  }
+
   // The culprit where one side computes from constants a value that the other stores.
   Culprit held_instead(const LocatedNode& made_a, const LocatedNode& made_b) const {
     const bool is_held_in_b = made_b.id == kNoNode;
@@ -310,8 +333,8 @@ class Explanation {
     for (const auto& [node_a, node_b] : parts.replaced)
       culprits.push_back({node_a, definition_difference(a_, node_a, b_, node_b)});
     const bool is_explained = !culprits.empty() && !differs_besides_constants(a_, b_, parts, interventions_);
-    add_unpaired(parts, is_explained, culprits);
     for (const auto& [node_a, node_b] : rewired_) culprits.push_back(reads_differently(node_a, node_b));
+    add_unpaired(parts, is_explained, culprits);
     return culprits;
   }
 
@@ -401,7 +424,13 @@ class Explanation {
 
 std::vector<Culprit> culprit_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                    const ValueMatch& target, const Region& region, const Interventions& interventions) {
-  std::vector<Culprit> culprits = Explanation(a, b, matching, target, region, interventions).find();
+  Region smaller = region;
+  ModelMatching known = matching;
+  for (const auto& [in_a, in_b] : shrink(a, b, target, smaller)) {
+    int32_t &of_a = known.b_of_a[static_cast<size_t>(in_a)], &of_b = known.a_of_b[static_cast<size_t>(in_b)];
+    if (of_a < 0 && of_b < 0) of_a = in_b, of_b = in_a;
+  }
+  std::vector<Culprit> culprits = Explanation(a, b, known, target, smaller, interventions).find();
   for (Culprit& one : culprits) {
     if (!one.why.empty()) continue;
     one.is_draw = one.is_draw || draws_without_seed(one.node.node());

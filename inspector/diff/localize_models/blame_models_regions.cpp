@@ -107,9 +107,11 @@ Result<Region> RegionRunner::run_both(int32_t target_a, int32_t target_b, const 
   region.found = PX_TRY(compute(target_b, in_b));
   region.given_b = given(target_b, in_b);
   region.nodes_b = std::move(in_b.nodes);
+  region.made_b = std::move(in_b.values);
   region.expected = PX_TRY(compute(target_a, in_a));
   region.given_a = given(target_a, in_a);
   region.nodes_a = std::move(in_a.nodes);
+  region.made_a = std::move(in_a.values);
   return region;
 }
 
@@ -122,13 +124,14 @@ Result<Value> RegionRunner::run_with(int32_t target_a, int32_t target_b, const I
 }
 
 Result<Value> RegionRunner::run_without(int32_t target_a, int32_t target_b, const Instance& instance,
-                                        const LocatedNode& node, bool in_a) const {
+                                        const LocatedNode& node, bool in_a, size_t operand) const {
   Walk filler{.instance = instance, .fills = true};
   Walk walk{.instance = instance,
             .in_a = in_a,
             .target = in_a ? target_a : target_b,
             .other_target = in_a ? target_b : target_a,
             .left_out = node,
+            .passed_operand = operand,
             .filler = &filler};
   return compute(walk.target, walk);
 }
@@ -178,14 +181,15 @@ Result<std::vector<Value>> RegionRunner::run_replacement(const LocatedNode& plac
 Result<Value> RegionRunner::pass_on(const LocatedNode& placed, Walk& walk) const {
   const ModelSide& side = walk.in_a ? a_ : b_;
   if (placed.node().outputs.size() != 1) return usage_error("only a node with one output can be left out");
+  size_t operand = 0;
   for (const ValueId input : placed.node().inputs) {
     const int32_t read = ModelSide::value_info_read(*placed.location, input);
-    if (read < 0 || side.follows_from_constants(read)) continue;
+    if (read < 0 || side.follows_from_constants(read) || operand++ < walk.passed_operand) continue;
     const Value value = PX_TRY(value_of(read, walk));
     const ValueDef& made = placed.location->graph->values[static_cast<size_t>(placed.node().outputs.front())];
     return placed.node().op_type == "Cast" ? in_type(value, made.type.dtype) : value;
   }
-  return usage_error("a node without inputs cannot be left out");
+  return usage_error("a node without such an input cannot be left out");
 }
 
 // The output of a DequantizeLinear before it was quantized.

@@ -18,7 +18,8 @@ struct Region {
   std::vector<LocatedNode>
       nodes_a;  // that were run, inputs before readers; of those that make constants the target's only
   std::vector<LocatedNode> nodes_b;
-  std::vector<Value> given_a, given_b;  // what the nodes that make the two values read
+  std::vector<Value> given_a, given_b;                // what the nodes that make the two values read
+  std::unordered_map<int32_t, Value> made_a, made_b;  // all values on the way, by value id of their side
 };
 
 // Not rounded: the oracle takes doubles for any type of floats.
@@ -44,9 +45,10 @@ class RegionRunner {
   Result<Value> run_with(int32_t target_a, int32_t target_b, const Instance& instance,
                          const Constants& constants) const;
 
-  // The results of one side's nodes on A's values when one of them returns its input.
+  // The results of one side's nodes on A's values when one of them returns an input: the `operand`-th of those that it
+  // computes with. Errors, besides those of `run`: usage, where it has no such operand.
   Result<Value> run_without(int32_t target_a, int32_t target_b, const Instance& instance, const LocatedNode& node,
-                            bool in_a) const;
+                            bool in_a, size_t operand = 0) const;
 
   // The results of one side's nodes on A's values when one of them is defined as its counterpart is: by that one's
   // operator and attributes, and by its constants unless each keeps its own.
@@ -82,6 +84,7 @@ class RegionRunner {
     int32_t target = -1;
     int32_t other_target = -1;  // of the other side
     LocatedNode left_out = {};
+    size_t passed_operand = 0;                    // of that node
     LocatedNode replaced = {}, replacement = {};  // a node of this side, and the other side's that is run instead
     bool keeps_constants = false;                 // of this side, where the other's node is run
     int32_t no_pair = -1;                         // a value of A that counts as having no counterpart

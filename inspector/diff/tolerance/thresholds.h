@@ -180,7 +180,13 @@ inline constexpr size_t kMostModelInstances = 24;
 inline constexpr size_t kMostUncaptured = 1024;
 // Nodes of a region in which single differences are tried.
 inline constexpr size_t kMostTriedNodes = 48;
+// Nodes that compute in half precision within a model of floats: fewer are a fault and no mixed precision.
+inline constexpr int64_t kFewestOfMixed = 4;
 // Nodes of a region.
 inline constexpr int kLargestRegion = 96;
+// Elements of a value inside a region that is compared with all of the other side: fewer agree by chance; more are too
+// many for a search.
+inline constexpr size_t kFewestTellingElements = 4;
+inline constexpr int64_t kMostComparedElements = int64_t{1} << 22;
 
 }  // namespace parallax::thresholds

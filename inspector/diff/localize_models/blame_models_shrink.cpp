@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares what the nodes of a region make on both sides, and walks back from its target to what is equal.
+#include "inspector/diff/localize_models/blame_models_shrink.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "inspector/diff/localize_models/blame_models_constants.h"
+#include "inspector/diff/localize_models/blame_models_parts.h"
+#include "inspector/diff/tolerance/thresholds.h"
+#include "inspector/model/link.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+struct Intermediate {
+  int32_t id = -1;
+  std::vector<double> elements;
+  double rms = 0;
+};
+
+bool tells_apart(const std::vector<double>& elements) {
+  return elements.size() >= thresholds::kFewestTellingElements &&
+         std::ranges::any_of(elements, [&](double element) { return element != elements.front(); }) &&
+         std::ranges::all_of(elements, [](double element) { return std::isfinite(element); });
+}
+
+double rms_of(const std::vector<double>& elements) {
+  double sum = 0;
+  for (const double element : elements) sum += element * element;
+  return std::sqrt(sum / static_cast<double>(elements.size()));
+}
+
+// The floats that the nodes make and no view of another value is, in order; the target is none of them.
+std::vector<Intermediate> intermediates_of(const std::vector<LocatedNode>& nodes, int32_t target,
+                                           const std::unordered_map<int32_t, Value>& made) {
+  std::vector<Intermediate> found;
+  for (const LocatedNode& node : nodes) {
+    if (only_moves(node)) continue;
+    for (const ValueId output : node.node().outputs) {
+      const int32_t id = output == kNoValue ? -1 : ModelSide::value_info_read(*node.location, output);
+      const auto value = made.find(id);
+      if (id < 0 || id == target || value == made.end() || !value->second.is_tensor()) continue;
+      const Tensor& tensor = value->second.tensor();
+      if (!is_floating(tensor.dtype()) || tensor.element_count() > thresholds::kMostComparedElements) continue;
+      Intermediate one{id, std::vector<double>(static_cast<size_t>(tensor.element_count())), 0};
+      load_doubles(tensor, 0, one.elements);
+      if (!tells_apart(one.elements)) continue;
+      one.rms = rms_of(one.elements);
+      found.push_back(std::move(one));
+    }
+  }
+  return found;
+}
+
+bool are_equal(const Intermediate& a, const Intermediate& b) {
+  if (a.elements.size() != b.elements.size()) return false;
+  if (std::abs(a.rms - b.rms) > thresholds::kSameDefinition * a.rms) return false;
+  double sum = 0;
+  for (size_t index = 0; index < a.elements.size(); ++index) {
+    const double difference = a.elements[index] - b.elements[index];
+    sum += difference * difference;
+  }
+  return std::sqrt(sum / static_cast<double>(a.elements.size())) <= thresholds::kSameDefinition * a.rms;
+}
+
+// Those of the nodes that stand between `ends` to the target.
+std::vector<LocatedNode> nodes_after(const ModelSide& side, const std::vector<LocatedNode>& nodes, int32_t target,
+                                     const std::unordered_set<int32_t>& ends) {
+  std::vector<LocatedNode> reached;
+  std::vector<int32_t> walked = {target};
+  for (size_t index = 0; index < walked.size(); ++index) {
+    if (ends.contains(walked[index])) continue;
+    const LocatedNode node = side.producer(walked[index]);
+    if (node.id == kNoNode || !has(nodes, node)) continue;
+    if (!has(reached, node)) reached.push_back(node);
+    for (const ValueId input : node.node().inputs) {
+      const int32_t read = input == kNoValue ? -1 : ModelSide::value_info_read(*node.location, input);
+      if (read >= 0 && std::ranges::find(walked, read) == walked.end()) walked.push_back(read);
+    }
+  }
+  std::vector<LocatedNode> kept = nodes;
+  std::erase_if(kept, [&](const LocatedNode& node) { return !has(reached, node); });
+  return kept;
+}
+
+// True where the walk of nodes_after sees all that it starts from: it does not follow values into bodies and calls.
+bool is_plain(const std::vector<LocatedNode>& nodes) {
+  return std::ranges::all_of(nodes, [&](const LocatedNode& node) {
+    return node.location == nodes.front().location && bodies_of(node.node()).empty() && node.node().function == nullptr;
+  });
+}
+
+}  // namespace
+
+EqualValues shrink(const ModelSide& a, const ModelSide& b, const ValueMatch& target, Region& region) {
+  EqualValues equal;
+  if (region.nodes_a.size() + region.nodes_b.size() < 3 || region.nodes_a.empty() || region.nodes_b.empty())
+    return equal;
+  if (!is_plain(region.nodes_a) || !is_plain(region.nodes_b)) return equal;
+  const std::vector<Intermediate> of_a = intermediates_of(region.nodes_a, target.a, region.made_a),
+                                  of_b = intermediates_of(region.nodes_b, target.b, region.made_b);
+  std::unordered_set<int32_t> ends_a, ends_b;
+  for (const Intermediate& in_a : of_a) {
+    for (const Intermediate& in_b : of_b) {
+      if (ends_b.contains(in_b.id) || !are_equal(in_a, in_b)) continue;
+      equal.emplace_back(in_a.id, in_b.id);
+      ends_a.insert(in_a.id);
+      ends_b.insert(in_b.id);
+      break;
+    }
+  }
+  if (equal.empty()) return equal;
+  region.nodes_a = nodes_after(a, region.nodes_a, target.a, ends_a);
+  region.nodes_b = nodes_after(b, region.nodes_b, target.b, ends_b);
+  return equal;
+}
+
+}  // namespace parallax::diff
