@@ -318,7 +318,8 @@ class Matcher {
     names_are_sure_ =
         all >= kFewNames && thresholds::kSureNameShare * static_cast<double>(all) <= static_cast<double>(equal + 1);
     if (all >= kFewNames) return 2 * equal >= all;
-    return judge_names_by_operators() || judge_names_by_constants();
+    const bool do_constants_agree = judge_names_by_constants();
+    return do_constants_agree || judge_names_by_operators();
   }
 
   static bool is_computed(const FlatValue& value) { return value.producer >= 0 && !value.is_constant; }
@@ -381,7 +382,7 @@ class Matcher {
   }
 
   // Where an optimizer has fused nearly all nodes: half of the smaller model's names are known in the other, and most
-  // of these values are made with the same weights since the last of them.
+  // of these values are made with the same weights since the last of them, or one with some of the other's.
   bool judge_names_by_constants() {
     constexpr size_t kFewWeighted = 2;
     const auto pairs = namesakes();
@@ -396,12 +397,13 @@ class Matcher {
     for (const auto& [a, b] : pairs) {
       const std::vector<HashKey> in_a = weights_since(a_, a_.value(a).root, ends_a);
       const std::vector<HashKey> in_b = weights_since(b_, b_.value(b).root, ends_b);
-      if (in_a.empty() && in_b.empty()) continue;
+      if (in_a.empty() || in_b.empty()) continue;
       ++weighted;
-      same += in_a == in_b ? 1 : 0;
+      same += std::ranges::includes(in_a, in_b) || std::ranges::includes(in_b, in_a) ? 1 : 0;
     }
     const bool do_agree = weighted >= kFewWeighted && 2 * pairs.size() >= producers && 4 * same >= 3 * weighted;
-    names_are_sure_ = names_are_sure_ || (do_agree && same == weighted);
+    names_are_sure_ =
+        do_agree && thresholds::kSureNameShare * static_cast<double>(weighted) <= static_cast<double>(same + 1);
     return do_agree;
   }
 
