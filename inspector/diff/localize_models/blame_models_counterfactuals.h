@@ -16,6 +16,13 @@ class Interventions {
                 const Limit& limit)
       : runner_(runner), target_(target), instance_(instance), region_(region), limit_(limit) {}
 
+  // The same search for another pair of values, whose region this is.
+  Interventions at(const ValueMatch& target, const Region& region) const {
+    return {runner_, target, instance_, region, limit_};
+  }
+  // The region of another pair of values, on the same values of A.
+  Result<Region> region_of(const ValueMatch& target) const { return runner_.run(target.a, target.b, instance_); }
+
   // True where B computes A's results on A's values when it reads these constants instead of its own.
   bool agrees_with(const RegionRunner::Constants& constants) const;
   // True where that leaves a small part of the difference.

@@ -420,17 +420,28 @@ class Explanation {
   ChangedNodes rewired_;
 };
 
-}  // namespace
-
-std::vector<Culprit> culprit_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                   const ValueMatch& target, const Region& region, const Interventions& interventions) {
+// In the region of the first pair of values that makes all of the difference.
+std::vector<Culprit> culprits_of_region(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                        const ValueMatch& target, const Region& region,
+                                        const Interventions& interventions) {
   Region smaller = region;
   ModelMatching known = matching;
   for (const auto& [in_a, in_b] : shrink(a, b, target, smaller)) {
     int32_t &of_a = known.b_of_a[static_cast<size_t>(in_a)], &of_b = known.a_of_b[static_cast<size_t>(in_b)];
     if (of_a < 0 && of_b < 0) of_a = in_b, of_b = in_a;
   }
-  std::vector<Culprit> culprits = Explanation(a, b, known, target, smaller, interventions).find();
+  if (const auto earlier = find_earlier_target(target, smaller, interventions); earlier.has_value()) {
+    const auto before = interventions.region_of(*earlier);
+    if (before.ok()) return culprits_of_region(a, b, matching, *earlier, *before, interventions.at(*earlier, *before));
+  }
+  return Explanation(a, b, known, target, smaller, interventions).find();
+}
+
+}  // namespace
+
+std::vector<Culprit> culprit_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                   const ValueMatch& target, const Region& region, const Interventions& interventions) {
+  std::vector<Culprit> culprits = culprits_of_region(a, b, matching, target, region, interventions);
   for (Culprit& one : culprits) {
     if (!one.why.empty()) continue;
     one.is_draw = one.is_draw || draws_without_seed(one.node.node());

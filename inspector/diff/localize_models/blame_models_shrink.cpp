@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "inspector/diff/localize_models/blame_models_constants.h"
+#include "inspector/diff/localize_models/blame_models_counterfactuals.h"
 #include "inspector/diff/localize_models/blame_models_parts.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/link.h"
@@ -55,15 +56,26 @@ std::vector<Intermediate> intermediates_of(const std::vector<LocatedNode>& nodes
   return found;
 }
 
-bool are_equal(const Intermediate& a, const Intermediate& b) {
-  if (a.elements.size() != b.elements.size()) return false;
-  if (std::abs(a.rms - b.rms) > thresholds::kSameDefinition * a.rms) return false;
+// The root mean square of the difference in relation to A's. As many elements in both.
+double relative_difference(const Intermediate& a, const Intermediate& b) {
   double sum = 0;
   for (size_t index = 0; index < a.elements.size(); ++index) {
     const double difference = a.elements[index] - b.elements[index];
     sum += difference * difference;
   }
-  return std::sqrt(sum / static_cast<double>(a.elements.size())) <= thresholds::kSameDefinition * a.rms;
+  return std::sqrt(sum / static_cast<double>(a.elements.size())) / a.rms;
+}
+
+bool are_equal(const Intermediate& a, const Intermediate& b) {
+  if (a.elements.size() != b.elements.size()) return false;
+  if (std::abs(a.rms - b.rms) > thresholds::kSameDefinition * a.rms) return false;
+  return relative_difference(a, b) <= thresholds::kSameDefinition;
+}
+
+// A's value as B holds its own: in B's shape.
+Value in_shape_of(const Value& held, const Value& other) {
+  const Value wide = as_double(held);
+  return wide.is_tensor() ? Value(wide.tensor().reshaped(other.tensor().shape())) : Value();
 }
 
 // Those of the nodes that stand between `ends` to the target.
@@ -116,6 +128,37 @@ EqualValues shrink(const ModelSide& a, const ModelSide& b, const ValueMatch& tar
   region.nodes_a = nodes_after(a, region.nodes_a, target.a, ends_a);
   region.nodes_b = nodes_after(b, region.nodes_b, target.b, ends_b);
   return equal;
+}
+
+std::optional<ValueMatch> find_earlier_target(const ValueMatch& target, const Region& region,
+                                              const Interventions& interventions) {
+  if (region.nodes_a.size() + region.nodes_b.size() < 3 || region.nodes_a.empty() || region.nodes_b.empty())
+    return std::nullopt;
+  if (!is_plain(region.nodes_a) || !is_plain(region.nodes_b)) return std::nullopt;
+  const std::vector<Intermediate> of_a = intermediates_of(region.nodes_a, target.a, region.made_a),
+                                  of_b = intermediates_of(region.nodes_b, target.b, region.made_b);
+  struct Candidate {
+    double difference;
+    int32_t in_a, in_b;
+  };
+  std::vector<Candidate> candidates;
+  for (const Intermediate& in_a : of_a) {
+    for (const Intermediate& in_b : of_b) {
+      if (in_a.elements.size() == in_b.elements.size())
+        candidates.push_back({relative_difference(in_a, in_b), in_a.id, in_b.id});
+    }
+  }
+  std::ranges::stable_sort(candidates, {}, &Candidate::difference);
+  if (candidates.size() > thresholds::kMostTriedPairs) candidates.resize(thresholds::kMostTriedPairs);
+  for (const Candidate& candidate : candidates) {
+    const Value& held = region.made_b.at(candidate.in_b);
+    if (!interventions.agrees_with({{candidate.in_b, in_shape_of(region.made_a.at(candidate.in_a), held)}})) continue;
+    ValueMatch earlier = target;
+    earlier.a = candidate.in_a;
+    earlier.b = candidate.in_b;
+    return earlier;
+  }
+  return std::nullopt;
 }
 
 }  // namespace parallax::diff
