@@ -66,6 +66,7 @@ class ModelBlame {
   }
 
   Status run() {
+    PX_TRY(find_layouts());
     diagnosis_.causes = PX_TRY(find());
     split_matches();
     return {};
@@ -80,7 +81,7 @@ class ModelBlame {
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
         return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
-      if (match.is_extra || is_settled(match) || values_.is_unmatched(match.a)) continue;
+      if (match.is_extra || is_settled(match) || values_.is_unmatched(match.a) || regions_.is_parted(match.a)) continue;
       if (is_suspect(match) && may_look_at(match)) PX_TRY(look_at(match));
       if (is_held_in_body(match)) add_held(match);
     }
@@ -126,6 +127,7 @@ class ModelBlame {
   bool is_held_in_body(const ValueMatch& match) const;
   void add_held(const ValueMatch& match);
   bool reads_another_constant(const LocatedNode& node) const;
+  bool reads_parted(const LocatedNode& node) const;
   bool may_look_at(const ValueMatch& match);
   Status look_at_unseen();
   bool is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const;
@@ -133,6 +135,7 @@ class ModelBlame {
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
+  Status find_layouts();
   void unmatch_compensated(const ValueMatch& match, const Instance& instance);
   bool may_be_no_pair(const ValueMatch& match, const Region& region) const;
   bool agrees_past(const ValueMatch& match, const Instance& instance) const;
@@ -173,6 +176,13 @@ bool ModelBlame::reads_another_constant(const LocatedNode& node) const {
   return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
     const int32_t read = ModelSide::value_info_read(*node.location, input);
     return read >= 0 && a_->follows_from_constants(read) && has_diverged(read);
+  });
+}
+
+bool ModelBlame::reads_parted(const LocatedNode& node) const {
+  return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
+    const int32_t read = input == kNoValue ? -1 : ModelSide::value_info_read(*node.location, input);
+    return read >= 0 && regions_.is_parted(read);
   });
 }
 
@@ -232,7 +242,7 @@ bool ModelBlame::is_suspect(const ValueMatch& match) const {
   if (in_a && in_b) return is_output(match.a) && has_diverged(match) && !are_held(match);
   if (a.id == kNoNode || b.id == kNoNode) return !in_a && !in_b && a.id != b.id;
   if (in_a != in_b) return has_diverged(match.a);  // else a value that one side has folded
-  if (reads_another_constant(a)) return true;
+  if (reads_another_constant(a) || reads_parted(a)) return true;
   const auto partner = partners_.find(&a.node());
   if (partner == partners_.end()) return true;
   if (a_->value_info(match.a).output_index != b_->value_info(match.b).output_index) return true;
@@ -335,7 +345,7 @@ Status ModelBlame::look_at(const ValueMatch& match) {
 
 Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& path) {
   const Value value_a = PX_TRY(a_->captured(path));
-  const Value value_b = PX_TRY(b_->captured(links_.b_path_of(path)));
+  const Value value_b = regions_.as_a_has_it(match.a, PX_TRY(b_->captured(links_.b_path_of(path))));
   const Limit limit = limit_at(path);
   const bool is_known = !value_a.is_absent() && !value_b.is_absent();
   if (is_known && !may_agree_by_chance(match, value_a) &&
@@ -383,6 +393,27 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   root.size = introduced.relative_rms;
   add_roots(match, region, path, std::move(root), plain.has_value() ? plain->runner : regions_);
   return true;
+}
+
+// Pairs with another order of axes, made where an optimizer has moved a Transpose. What only moves elements is no part
+// of a pair: it is judged together with what reads it.
+Status ModelBlame::find_layouts() {
+  for (const ValueMatch& match : matching_.values) {
+    const LocatedNode a = a_->producer(match.a), b = b_->producer(match.b);
+    if (match.is_extra || a.id == kNoNode || b.id == kNoNode || effects_.is_handed_out(match.a)) continue;
+    const std::vector<std::string>& paths = a_->captured_paths(match.a);
+    const ValueComparison* const value = paths.empty() ? nullptr : values_.find(paths.front());
+    if (value == nullptr || value->reason != "shape differs") continue;
+    const Value in_a = PX_TRY(a_->captured(paths.front()));
+    auto layout = diff::layout_between(in_a, PX_TRY(b_->captured(links_.b_path_of(paths.front()))));
+    if (!layout.has_value()) continue;
+    if (diff::only_moves(a) || diff::only_moves(b)) {
+      regions_.part(match.a);
+    } else {
+      regions_.lay_out(match.a, *std::move(layout));
+    }
+  }
+  return {};
 }
 
 // Equal to the last bit by another constant: another node may compensate it.

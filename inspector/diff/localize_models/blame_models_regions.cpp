@@ -104,11 +104,11 @@ Result<Region> RegionRunner::run_both(int32_t target_a, int32_t target_b, const 
   in_a.filler = in_b.filler = &filler;
   in_a.target = in_b.other_target = target_a;
   in_b.target = in_a.other_target = target_b;
-  region.found = PX_TRY(compute(target_b, in_b));
+  region.found = PX_TRY(compute_target(in_b));
   region.given_b = given(target_b, in_b);
   region.nodes_b = std::move(in_b.nodes);
   region.made_b = std::move(in_b.values);
-  region.expected = PX_TRY(compute(target_a, in_a));
+  region.expected = PX_TRY(compute_target(in_a));
   region.given_a = given(target_a, in_a);
   region.nodes_a = std::move(in_a.nodes);
   region.made_a = std::move(in_a.values);
@@ -120,7 +120,7 @@ Result<Value> RegionRunner::run_with(int32_t target_a, int32_t target_b, const I
   Walk filler{.instance = instance, .fills = true};
   Walk walk{.instance = instance, .in_a = false, .target = target_b, .other_target = target_a, .filler = &filler};
   walk.values = constants;
-  return compute(target_b, walk);
+  return compute_target(walk);
 }
 
 Result<Value> RegionRunner::run_without(int32_t target_a, int32_t target_b, const Instance& instance,
@@ -133,7 +133,7 @@ Result<Value> RegionRunner::run_without(int32_t target_a, int32_t target_b, cons
             .left_out = node,
             .passed_operand = operand,
             .filler = &filler};
-  return compute(walk.target, walk);
+  return compute_target(walk);
 }
 
 Result<Value> RegionRunner::run_as_other(int32_t target_a, int32_t target_b, const Instance& instance,
@@ -148,7 +148,7 @@ Result<Value> RegionRunner::run_as_other(int32_t target_a, int32_t target_b, con
             .replacement = in_a ? replaced.node_b : replaced.node_a,
             .keeps_constants = replaced.keeps_constants,
             .filler = &filler};
-  return compute(walk.target, walk);
+  return compute_target(walk);
 }
 
 // The other side's node on what this side's reads, port by port, but on its own constants unless this side keeps its
@@ -267,7 +267,9 @@ Result<Value> RegionRunner::known(int32_t id, Walk& walk) const {
     const bool are_floats = is_floating(mine) && is_floating(theirs);
     const bool are_quantized = is_byte(mine) && is_byte(theirs);
     if (is_same_type || are_floats || are_quantized) {
-      const Value value = PX_TRY(value_of_a(in_a, walk));
+      Value value = PX_TRY(value_of_a(in_a, walk));
+      const auto layout = walk.in_a ? layouts_.end() : layouts_.find(in_a);
+      if (layout != layouts_.end()) value = as_b_lays_it_out(layout->second, value);
       return is_same_type ? value : are_quantized ? as_quantized_of(value, mine) : as_double(value);
     }
   }
@@ -305,6 +307,11 @@ Result<Value> RegionRunner::value_of(int32_t id, Walk& walk) const {
   if (value.is_absent()) value = PX_TRY(compute(id, walk));
   walk.values[id] = value;
   return value;
+}
+
+Result<Value> RegionRunner::compute_target(Walk& walk) const {
+  Value value = PX_TRY(compute(walk.target, walk));
+  return walk.in_a ? value : as_a_has_it(walk.other_target, value);
 }
 
 Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "inspector/diff/localize_models/blame_models_layouts.h"
 #include "inspector/diff/localize_models/blame_models_side.h"
 #include "inspector/diff/matching/matching.h"
 
@@ -65,6 +66,16 @@ class RegionRunner {
 
   // From here on, a value of A counts as having no counterpart.
   void part(int32_t id) { parted_.insert(id); }
+  bool is_parted(int32_t id) const { return parted_.contains(id); }
+
+  // From here on, nodes of B are given A's value as B lays it out, and what they make of this value is given back as A
+  // does.
+  void lay_out(int32_t id, Layout layout) { layouts_.emplace(id, std::move(layout)); }
+  // A value of B's counterpart as A lays it out.
+  Value as_a_has_it(int32_t id, const Value& in_b) const {
+    const auto layout = layouts_.find(id);
+    return layout == layouts_.end() ? in_b : as_a_lays_it_out(layout->second, in_b);
+  }
 
   // From here on these DequantizeLinear nodes, of either model, hand on what their codes were made of: the float that
   // was quantized, or the constant that stands for theirs in the other model. With `clamps`, codes that begin at zero
@@ -100,6 +111,7 @@ class RegionRunner {
   Result<Region> run_both(int32_t target_a, int32_t target_b, const Walk& how) const;
   Result<Value> value_of(int32_t id, Walk& walk) const;
   Result<Value> compute(int32_t id, Walk& walk) const;
+  Result<Value> compute_target(Walk& walk) const;
   Result<Value> pass_on(const LocatedNode& placed, Walk& walk) const;
   Result<Value> before_quantization(int32_t id, const LocatedNode& placed, Walk& walk) const;
   Result<std::vector<Value>> run_replacement(const LocatedNode& placed, Walk& walk) const;
@@ -112,6 +124,7 @@ class RegionRunner {
   const ModelSide &a_, &b_;
   const ModelMatching& matching_;
   std::unordered_set<int32_t> parted_;
+  std::unordered_map<int32_t, Layout> layouts_;  // by A's value
   std::vector<LocatedNode> without_quantization_;
   bool clamps_ = false;
 };

@@ -8,6 +8,7 @@
 
 #include "inspector/diff/localize_models/blame_models_constants.h"
 #include "inspector/diff/localize_models/blame_models_counterfactuals.h"
+#include "inspector/diff/localize_models/blame_models_layouts.h"
 #include "inspector/diff/localize_models/blame_models_parts.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/link.h"
@@ -18,17 +19,17 @@ namespace {
 
 struct Intermediate {
   int32_t id = -1;
-  std::vector<double> elements;
+  Tensor doubles;
   double rms = 0;
 };
 
-bool tells_apart(const std::vector<double>& elements) {
+bool tells_apart(std::span<const double> elements) {
   return elements.size() >= thresholds::kFewestTellingElements &&
          std::ranges::any_of(elements, [&](double element) { return element != elements.front(); }) &&
          std::ranges::all_of(elements, [](double element) { return std::isfinite(element); });
 }
 
-double rms_of(const std::vector<double>& elements) {
+double rms_of(std::span<const double> elements) {
   double sum = 0;
   for (const double element : elements) sum += element * element;
   return std::sqrt(sum / static_cast<double>(elements.size()));
@@ -46,36 +47,48 @@ std::vector<Intermediate> intermediates_of(const std::vector<LocatedNode>& nodes
       if (id < 0 || id == target || value == made.end() || !value->second.is_tensor()) continue;
       const Tensor& tensor = value->second.tensor();
       if (!is_floating(tensor.dtype()) || tensor.element_count() > thresholds::kMostComparedElements) continue;
-      Intermediate one{id, std::vector<double>(static_cast<size_t>(tensor.element_count())), 0};
-      load_doubles(tensor, 0, one.elements);
-      if (!tells_apart(one.elements)) continue;
-      one.rms = rms_of(one.elements);
+      const Value wide = as_double(value->second);
+      if (!wide.is_tensor() || !tells_apart(wide.tensor().as<double>())) continue;
+      Intermediate one{id, wide.tensor(), rms_of(wide.tensor().as<double>())};
       found.push_back(std::move(one));
     }
   }
   return found;
 }
 
-// The root mean square of the difference in relation to A's. As many elements in both.
-double relative_difference(const Intermediate& a, const Intermediate& b) {
+// True where one of the two transposes more often: then values of one shape may be in another order of axes, too.
+bool moves_axes(const Region& region) {
+  const auto transposes = [](const std::vector<LocatedNode>& nodes) {
+    return std::ranges::count_if(nodes, [](const LocatedNode& node) { return node.node().op_type == "Transpose"; });
+  };
+  return transposes(region.nodes_a) != transposes(region.nodes_b);
+}
+
+// A's value in B's shape, with the order of axes in which it is nearest to B's. As many elements in both.
+Tensor laid_out(const Intermediate& a, const Intermediate& b, bool moves_axes) {
+  const bool is_same_shape = a.doubles.shape() == b.doubles.shape();
+  if (is_same_shape && !moves_axes) return a.doubles;
+  const std::optional<Layout> layout = layout_between(a.doubles, b.doubles);
+  if (!layout.has_value()) return a.doubles.reshaped(b.doubles.shape());
+  const Value moved = as_b_lays_it_out(*layout, a.doubles);
+  return moved.is_tensor() ? moved.tensor() : a.doubles.reshaped(b.doubles.shape());
+}
+
+// The root mean square of the difference in relation to the first. As many elements in both.
+double relative_difference(const Tensor& a, const Intermediate& b) {
+  const std::span<const double> x = a.as<double>(), y = b.doubles.as<double>();
   double sum = 0;
-  for (size_t index = 0; index < a.elements.size(); ++index) {
-    const double difference = a.elements[index] - b.elements[index];
-    sum += difference * difference;
-  }
-  return std::sqrt(sum / static_cast<double>(a.elements.size())) / a.rms;
+  for (size_t index = 0; index < x.size(); ++index) sum += (x[index] - y[index]) * (x[index] - y[index]);
+  return std::sqrt(sum / static_cast<double>(x.size())) / rms_of(x);
 }
 
-bool are_equal(const Intermediate& a, const Intermediate& b) {
-  if (a.elements.size() != b.elements.size()) return false;
-  if (std::abs(a.rms - b.rms) > thresholds::kSameDefinition * a.rms) return false;
-  return relative_difference(a, b) <= thresholds::kSameDefinition;
+bool are_as_many(const Intermediate& a, const Intermediate& b) {
+  return a.doubles.element_count() == b.doubles.element_count();
 }
 
-// A's value as B holds its own: in B's shape.
-Value in_shape_of(const Value& held, const Value& other) {
-  const Value wide = as_double(held);
-  return wide.is_tensor() ? Value(wide.tensor().reshaped(other.tensor().shape())) : Value();
+bool are_equal(const Intermediate& a, const Intermediate& b, bool moves_axes) {
+  if (!are_as_many(a, b) || std::abs(a.rms - b.rms) > thresholds::kSameDefinition * a.rms) return false;
+  return relative_difference(laid_out(a, b, moves_axes), b) <= thresholds::kSameDefinition;
 }
 
 // Those of the nodes that stand between `ends` to the target.
@@ -114,10 +127,11 @@ EqualValues shrink(const ModelSide& a, const ModelSide& b, const ValueMatch& tar
   if (!is_plain(region.nodes_a) || !is_plain(region.nodes_b)) return equal;
   const std::vector<Intermediate> of_a = intermediates_of(region.nodes_a, target.a, region.made_a),
                                   of_b = intermediates_of(region.nodes_b, target.b, region.made_b);
+  const bool are_axes_moved = moves_axes(region);
   std::unordered_set<int32_t> ends_a, ends_b;
   for (const Intermediate& in_a : of_a) {
     for (const Intermediate& in_b : of_b) {
-      if (ends_b.contains(in_b.id) || !are_equal(in_a, in_b)) continue;
+      if (ends_b.contains(in_b.id) || !are_equal(in_a, in_b, are_axes_moved)) continue;
       equal.emplace_back(in_a.id, in_b.id);
       ends_a.insert(in_a.id);
       ends_b.insert(in_b.id);
@@ -140,19 +154,21 @@ std::optional<ValueMatch> find_earlier_target(const ValueMatch& target, const Re
   struct Candidate {
     double difference;
     int32_t in_a, in_b;
+    Tensor as_in_b;
   };
+  const bool are_axes_moved = moves_axes(region);
   std::vector<Candidate> candidates;
   for (const Intermediate& in_a : of_a) {
     for (const Intermediate& in_b : of_b) {
-      if (in_a.elements.size() == in_b.elements.size())
-        candidates.push_back({relative_difference(in_a, in_b), in_a.id, in_b.id});
+      if (!are_as_many(in_a, in_b)) continue;
+      const Tensor as_in_b = laid_out(in_a, in_b, are_axes_moved);
+      candidates.push_back({relative_difference(as_in_b, in_b), in_a.id, in_b.id, as_in_b});
     }
   }
   std::ranges::stable_sort(candidates, {}, &Candidate::difference);
   if (candidates.size() > thresholds::kMostTriedPairs) candidates.resize(thresholds::kMostTriedPairs);
   for (const Candidate& candidate : candidates) {
-    const Value& held = region.made_b.at(candidate.in_b);
-    if (!interventions.agrees_with({{candidate.in_b, in_shape_of(region.made_a.at(candidate.in_a), held)}})) continue;
+    if (!interventions.agrees_with({{candidate.in_b, candidate.as_in_b}})) continue;
     ValueMatch earlier = target;
     earlier.a = candidate.in_a;
     earlier.b = candidate.in_b;
