@@ -16,6 +16,7 @@
 #include "inspector/diff/localize_models/blame_models_explain.h"
 #include "inspector/diff/localize_models/blame_models_parts.h"
 #include "inspector/diff/localize_models/blame_models_shrink.h"
+#include "inspector/diff/localize_models/blame_models_wiring.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
 #include "inspector/diff/tolerance/thresholds.h"
@@ -68,69 +69,6 @@ LocatedNode by_name(const ModelMatching& matching, const LocatedNode& inserted) 
   }
   return inserted;
 }
-
-// The values from which a value is computed by way of `nodes`, itself included.
-std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::vector<LocatedNode>& nodes) {
-  std::vector<int32_t> sources = {id};
-  constexpr size_t kMost = 256;
-  for (size_t index = 0; index < sources.size() && sources.size() < kMost; ++index) {
-    const LocatedNode placed = sources[index] < 0 ? LocatedNode{} : side.producer(sources[index]);
-    if (placed.id == kNoNode) continue;
-    const bool is_between = has(nodes, placed) || is_identity(placed);
-    if (!is_between) continue;
-    for (const ValueId input : placed.node().inputs) {
-      const int32_t read = ModelSide::value_info_read(*placed.location, input);
-      if (std::ranges::find(sources, read) == sources.end()) sources.push_back(read);
-    }
-  }
-  return sources;
-}
-
-// Tells where two nodes read counterparts of each other, apart from nodes that only one side has.
-class Wiring {
- public:
-  Wiring(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Parts& parts)
-      : a_(a), b_(b), matching_(matching), parts_(parts) {}
-
-  // The operands of A's node in whose position B's reads no counterpart; of operands that may change places, in the
-  // order in which more agree.
-  std::vector<int32_t> other_operands(const LocatedNode& a, const LocatedNode& b) const {
-    const std::vector<ValueId>& in_a = a.node().inputs;
-    std::vector<ValueId> in_b = b.node().inputs;
-    if (in_a.size() != in_b.size()) return {};
-    const auto differing = [&] {
-      std::vector<int32_t> operands;
-      for (size_t port = 0; port < in_a.size(); ++port) {
-        const int32_t x = ModelSide::value_info_read(*a.location, in_a[port]);
-        if (!agrees(x, ModelSide::value_info_read(*b.location, in_b[port]))) operands.push_back(x);
-      }
-      return operands;
-    };
-    std::vector<int32_t> straight = differing();
-    if (straight.empty() || !commutes(a.node())) return straight;
-    std::ranges::reverse(in_b);
-    std::vector<int32_t> crossed = differing();
-    return crossed.size() < straight.size() ? crossed : straight;
-  }
-
- private:
-  bool agrees(int32_t x, int32_t y) const {
-    if (x < 0 || y < 0) return x == y;
-    if (a_.follows_from_constants(x) || b_.follows_from_constants(y)) return true;
-    const std::pair made_by{a_.producer(x), b_.producer(y)};
-    if (made_by.first.id != kNoNode && std::ranges::find(parts_.paired, made_by) != parts_.paired.end())
-      return a_.value_info(x).output_index == b_.value_info(y).output_index;  // what differs, differs there
-    const std::vector<int32_t> from_a = sources_of(a_, x, parts_.only_a), from_b = sources_of(b_, y, parts_.only_b);
-    return std::ranges::any_of(from_a, [&](int32_t source) {
-      const int32_t other = source < 0 ? -1 : matching_.b_of_a[static_cast<size_t>(source)];
-      return other >= 0 && std::ranges::find(from_b, other) != from_b.end();
-    });
-  }
-
-  const ModelSide &a_, &b_;
-  const ModelMatching& matching_;
-  const Parts& parts_;
-};
 
 // True where nodes that only move elements make a difference, too: one that remains where B reads A's constants.
 bool differs_besides_constants(const ModelSide& a, const ModelSide& b, const Parts& parts,
@@ -211,6 +149,8 @@ class Explanation {
       std::vector<Culprit> tried = culprits_by_intervention(
           a_, b_, matching_, region_, {parts.only_a, parts.only_b, parts.changed, parts.replaced}, interventions_);
       if (!tried.empty()) return tried;
+      if (auto other = reads_another_value(a_, b_, matching_, region_, parts, interventions_); other.has_value())
+        return {*std::move(other)};
       std::vector<Culprit> observable = among(without_unobservable(parts, interventions_));
       if (!observable.empty()) return observable;
     }
