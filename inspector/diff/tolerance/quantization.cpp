@@ -3,6 +3,7 @@
 #include "inspector/diff/tolerance/quantization.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -57,6 +58,12 @@ const Tensor* constant_tensor(const Graph& graph, ValueId id) {
 
 bool is_quantize(const Node& node) { return is_operator(node, "QuantizeLinear"); }
 bool is_dequantize(const Node& node) { return is_operator(node, "DequantizeLinear"); }
+
+bool moves_elements(const Node& node) {
+  constexpr std::array<std::string_view, 7> kMoving = {"Identity", "Cast",    "Reshape",  "Transpose",
+                                                       "Squeeze",  "Flatten", "Unsqueeze"};
+  return std::ranges::find(kMoving, node.op_type) != kMoving.end();
+}
 
 bool clamps_at_zero(const Graph& graph, const Node& node) {
   if (is_operator(node, "Relu")) return true;

@@ -17,6 +17,9 @@ const Tensor* constant_tensor(const Graph& graph, ValueId id);
 bool is_quantize(const Node& node);    // QuantizeLinear
 bool is_dequantize(const Node& node);  // DequantizeLinear
 
+// True for Reshape, Transpose and their like, and Cast: they hand on what they read, in another order, shape or type.
+bool moves_elements(const Node& node);
+
 // A Relu, or a Clip whose least number is zero: quantized values that begin at zero do the same.
 bool clamps_at_zero(const Graph& graph, const Node& node);
 

@@ -35,6 +35,11 @@ inline constexpr double kUnknownError = 2;
 // The rounding of a sum, in epsilons: this share of the square root of the number of terms, since blocked sums round
 // less often than a plain loop (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2).
 inline constexpr double kSummingShare = 1.0 / 8;
+// The difference to an expected output of a quantized model in relation to that of two executors: near ties flip other
+// elements in each pair of programs.
+inline constexpr double kMeasuredRoom = 2;
+// As a share of a quantization step: the rounding of the two numbers that are one step from each other.
+inline constexpr double kStepRounding = 1e-3;
 // Standard deviations that a quantized value may be off: sums of uniform errors have no tails, and their estimates are
 // close. Set on the quantized pairs of tests/diagnosis.
 inline constexpr double kQuantizedMargin = 6;
