@@ -59,15 +59,15 @@ bool is_quantized(const Graph& graph) {
                              [](const Node& node) { return diff::is_quantize(node) || diff::is_dequantize(node); });
 }
 
-// The acceptance of the pair of outputs that this one belongs to, where A's is as expected.
+// An output of B that is A's, or accepted as that, where A's is as expected, or accepted as that.
 std::optional<Acceptance> accepted_with_a(const ValueComparison& value, const Comparison& comparison) {
   if (value.held != Side::b) return std::nullopt;
   for (const ValueComparison& pair : comparison.values) {
-    if (!pair.is_graph_output || pair.b != value.path || !pair.accepted.has_value()) continue;
-    const bool is_as_expected = std::ranges::any_of(comparison.expected, [&](const ValueComparison& other) {
-      return other.held == Side::a && other.path == pair.a && other.verdict == Verdict::pass;
-    });
-    if (is_as_expected) return pair.accepted;
+    if (!pair.is_graph_output || pair.b != value.path || pair.verdict != Verdict::pass) continue;
+    const auto is_of_a = [&](const ValueComparison& other) { return other.held == Side::a && other.path == pair.a; };
+    const auto in_a = std::ranges::find_if(comparison.expected, is_of_a);
+    if (in_a == comparison.expected.end() || in_a->verdict != Verdict::pass) continue;
+    return in_a->accepted.has_value() ? in_a->accepted : pair.accepted;
   }
   return std::nullopt;
 }
@@ -102,6 +102,36 @@ std::optional<Comparison> measure_rounding(const RunRequest& request, const RunS
   StreamComparer comparer({}, {});
   if (!run_side_by_side(*other, *again, comparer, {}).ok()) return std::nullopt;
   return comparer.finish();
+}
+
+// How far rounding takes the outputs where nothing is known of the values before them, as of another program's: the
+// limits of a comparison of outputs alone. Empty where the executor fails.
+LimitsByPath limits_of_outputs_alone(const RunRequest& request, const RunSide& side,
+                                     const ExecutorFactory& make_executor) {
+  const std::string name(side.executor->name());
+  auto one = prepare_side(request, name, side.model, side.inputs, make_executor);
+  auto again = prepare_side(request, name, side.model, side.inputs, make_executor);
+  StreamOptions options;
+  options.only = {""};  // outputs are always compared
+  options.follows_rest = false;
+  StreamComparer comparer({}, std::move(options));
+  if (!one.ok() || !again.ok() || !run_side_by_side(*one, *again, comparer, {}).ok()) return {};
+  return output_limits(comparer.finish());
+}
+
+void widen(LimitsByPath& limits, const LimitsByPath& others) {
+  for (const auto& [path, limit] : others) {
+    Limit& known = limits.try_emplace(path, limit).first->second;
+    known.rtol = std::max(known.rtol, limit.rtol);
+    known.atol = std::max(known.atol, limit.atol);
+  }
+}
+
+// True where any node computes in half precision: programs differ in where they round to it.
+bool computes_in_half(const Graph& graph) {
+  return std::ranges::any_of(graph.values, [](const ValueDef& value) {
+    return value.producer != kNoNode && (value.type.dtype == DType::float16 || value.type.dtype == DType::bfloat16);
+  });
 }
 
 // Diverged by limits of the table, in numbers.
@@ -145,7 +175,8 @@ void add_expected(const Policy& policy, const std::vector<NamedValue>& expected,
 void look_into_expected(const RunRequest& request, const std::vector<NamedValue>& expected,
                         const std::vector<const RunSide*>& sides, const ExecutorFactory& make_executor,
                         Comparison& comparison) {
-  if (!is_any_left(comparison) || are_mismatched(comparison)) return;
+  const auto has_diverged = [](const ValueComparison& value) { return value.verdict == Verdict::diverged; };
+  if (!is_any_left(comparison) || std::ranges::any_of(comparison.values, has_diverged)) return;
   Diagnosis diagnosis;
   const auto accept_where = [&](auto&& acceptance_of) {
     for (const ValueComparison& value : comparison.expected) {
@@ -155,20 +186,24 @@ void look_into_expected(const RunRequest& request, const std::vector<NamedValue>
     diagnosis.causes = comparison.causes;
     apply(diagnosis, comparison);
   };
-  accept_where([&](const ValueComparison& value) { return accepted_with_a(value, comparison); });
+  const auto accept_as_a = [&] {
+    accept_where([&](const ValueComparison& value) { return accepted_with_a(value, comparison); });
+  };
+  accept_as_a();
   accept_where([&](const ValueComparison& value) { return accepted_as_step(value, side_of(value, sides)); });
+  LimitsByPath carried = sides.size() > 1 ? output_limits(comparison) : LimitsByPath{};
   for (const RunSide* side : sides) {
-    if (!is_any_left(comparison)) return;
+    if (!is_any_left(comparison)) break;
     const std::optional<Comparison> measured = measure_rounding(request, *side, make_executor);
-    if (!measured.has_value()) continue;
-    if (sides.size() == 1) {
-      add_expected(request.policy, expected, sides, output_limits(*measured), comparison);
-      apply(diagnosis, comparison);
-    }
-    if (!is_quantized(side->model->graph)) continue;
+    if (measured.has_value() && sides.size() == 1) widen(carried, output_limits(*measured));
+    if (computes_in_half(side->model->graph)) widen(carried, limits_of_outputs_alone(request, *side, make_executor));
+    add_expected(request.policy, expected, sides, carried, comparison);
+    apply(diagnosis, comparison);
+    if (!measured.has_value() || !is_quantized(side->model->graph)) continue;
     accept_where([&](const ValueComparison& value) {
       return &side_of(value, sides) == side ? accepted_as_measured(value, *measured) : std::nullopt;
     });
+    accept_as_a();
   }
 }
 

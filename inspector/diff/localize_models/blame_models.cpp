@@ -42,6 +42,11 @@ using diff::ModelRoot;
 using diff::ModelSide;
 using diff::Region;
 
+bool quantizes_dynamically(const Region& region) {
+  const auto does = [](const LocatedNode& node) { return diff::is_dynamic_quantization(node.node()); };
+  return std::ranges::any_of(region.nodes_a, does) || std::ranges::any_of(region.nodes_b, does);
+}
+
 class ModelBlame {
  public:
   ModelBlame(const BlameRequest& request, const Comparison& comparison, std::unique_ptr<ModelSide> a,
@@ -57,7 +62,9 @@ class ModelBlame {
         effects_(*a_, [this](int32_t id) { return values_.difference_of(id); }),
         unmatching_(*a_, *b_, matching_, values_, effects_),
         are_of_two_types_(diff::are_of_two_types(*a_, *b_)),
-        is_one_quantized_(diff::is_quantized(a_->value_infos()) != diff::is_quantized(b_->value_infos())) {
+        is_one_quantized_(diff::is_quantized(a_->value_infos()) != diff::is_quantized(b_->value_infos())),
+        is_one_dynamic_(diff::quantizes_dynamically(a_->value_infos()) !=
+                        diff::quantizes_dynamically(b_->value_infos())) {
     for (const PathMatch& match : matched_paths(a_->value_infos(), b_->value_infos(), matching_)) links_.link(match);
     for (const NodeMatch& match : matching_.nodes) {
       partners_[&LocatedNode{match.location_a, match.a}.node()] = &match;
@@ -168,7 +175,8 @@ class ModelBlame {
   std::string unjudged_;
   bool are_of_two_types_ = false;  // one model in half precision, the other not
   bool is_one_quantized_ = false;
-  size_t uncaptured_ = 0;  // values looked at that were not captured
+  bool is_one_dynamic_ = false;  // quantized while it runs
+  size_t uncaptured_ = 0;        // values looked at that were not captured
 };
 
 // A dump's graph has no large weights to tell definitions apart by: these are values like others.
@@ -369,6 +377,8 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   if (!(introduced.relative_rms > thresholds::kSameDefinition) && introduced.severity > 1)
     introduced.relative_rms = diff::diverged_in_some_elements(regions_, match, instance, region, limit);
   same_.erase(match.a);
+  // The steps that such a region rounds to are in the limit.
+  if (is_one_dynamic_ && introduced.severity <= 1 && quantizes_dynamically(region)) return false;
   if (!(introduced.relative_rms > thresholds::kSameDefinition)) {
     same_.insert(match.a);
     unmatching_.unmatch_compensated(regions_, match, instance, region);

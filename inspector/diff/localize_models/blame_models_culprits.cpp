@@ -14,6 +14,7 @@
 #include "inspector/diff/localize_models/blame_models_constants.h"
 #include "inspector/diff/localize_models/blame_models_counterfactuals.h"
 #include "inspector/diff/localize_models/blame_models_explain.h"
+#include "inspector/diff/localize_models/blame_models_packed.h"
 #include "inspector/diff/localize_models/blame_models_parts.h"
 #include "inspector/diff/localize_models/blame_models_shrink.h"
 #include "inspector/diff/localize_models/blame_models_wiring.h"
@@ -142,6 +143,8 @@ class Explanation {
     Parts parts = take_apart(a_, b_, matching_, target_, region_);
     find_rewired(parts);
     if (std::vector<Culprit> folded = folded_differently(parts); !folded.empty()) return folded;
+    if (auto packed = find_wrongly_packed(a_, b_, parts, interventions_); packed.has_value())
+      return {*std::move(packed)};
     const size_t differences =
         parts.changed.size() + parts.replaced.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
     const size_t nodes = region_.nodes_a.size() + region_.nodes_b.size();

@@ -42,6 +42,21 @@ struct QuantizedRange {
 // Nothing where the scale is not held by the graph itself.
 std::optional<QuantizedRange> quantized_range_of(const Graph& graph, const Node& node);
 
+// True for DynamicQuantizeLinear and the products of quantized values that are integers: MatMulInteger, ConvInteger.
+bool is_dynamic_quantization(const Node& node);
+// True where any node of the main graph or a body is one.
+bool quantizes_dynamically(const ValueTable& table);
+
+// A product of quantized values as it is taken back to floats: Mul(Cast(MatMulInteger(DynamicQuantizeLinear(floats),
+// weights)), scale * scale of the weights), or ConvInteger's.
+struct DynamicProduct {
+  ValueId floats = kNoValue, scale = kNoValue;  // what is quantized while the model runs, and by which scale
+  double weight_rms = 0;                        // of the weights as floats
+  double weight_step = 0;                       // their step, root mean square over the channels
+};
+// Nothing where `node` is no such Mul, or the graph does not hold weights and scales.
+std::optional<DynamicProduct> dynamic_product_of(const Graph& graph, const Node& node);
+
 // The approximate size of the floats that stored quantized values represent, as their root mean square; 0 where these
 // are not available.
 double size_of_held_quantized(const Graph& graph, const Node& dequantize);

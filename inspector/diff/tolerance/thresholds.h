@@ -46,6 +46,9 @@ inline constexpr double kQuantizedMargin = 6;
 // As a share of a value's size: the largest error of 8-bit quantization that is believed; coarser steps, and values
 // that were not compared, are not. A uniform step of 1/5 of the size has this deviation (step / sqrt(12)).
 inline constexpr double kMostQuantizationError = 0.06;
+// The largest error of quantization that a limit allows at any depth, as a share of the value's size. Set on
+// tests/diagnosis.
+inline constexpr double kDeepestQuantizationError = 0.1;
 // As a share of a value's size, where the source of the quantized values is not known: half of the largest that is
 // believed.
 inline constexpr double kUnknownQuantizationError = 0.03;
