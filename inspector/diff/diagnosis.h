@@ -34,12 +34,20 @@ struct RecheckedValue {
   Limit limit;
 };
 
+// An output that is not what a data set expects, by rounding alone.
+struct AcceptedExpected {
+  std::string path;
+  Side side = Side::a;  // whose output it is
+  Acceptance acceptance;
+};
+
 // Paths are those of ValueComparison::path.
 struct Diagnosis {
   std::vector<Cause> causes;  // by rank
   std::vector<AcceptedRounding> accepted_as_rounding;
   std::vector<UnmatchedValue> unmatched;
   std::vector<RecheckedValue> rechecked;
+  std::vector<AcceptedExpected> expected;
 };
 
 }  // namespace parallax

@@ -19,6 +19,7 @@
 #include "inspector/render/report_text.h"
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/dump_size.h"
+#include "inspector/workbench/expected_outputs.h"
 #include "inspector/workbench/open.h"
 #include "inspector/workbench/run_side.h"
 #include "inspector/workbench/side_by_side.h"
@@ -74,67 +75,6 @@ Status make_folder(const std::string& folder) {
   return {};
 }
 
-// The node that makes an output, where one does.
-void name_producer(const Graph& graph, ValueComparison& output) {
-  const auto made = std::ranges::find_if(
-      graph.outputs, [&](ValueId id) { return escape_name(value_at(graph, id).name) == output.path; });
-  const NodeId producer = made == graph.outputs.end() ? kNoNode : value_at(graph, *made).producer;
-  if (producer == kNoNode) return;
-  const Node& node = graph.nodes[static_cast<size_t>(producer)];
-  output.node = node.display_name;
-  output.op = node.op_type;
-}
-
-// Adds the comparison with a test_data_set's outputs, and lets it weigh in the verdict. `carried`: how far rounding may
-// have taken the outputs.
-void add_expected(const RunRequest& request, const Prepared& prepared, const std::vector<const RunSide*>& sides,
-                  const LimitsByPath& carried, Comparison& comparison) {
-  if (prepared.inputs.expected.empty()) return;
-  comparison.has_expected = true;
-  comparison.expected.clear();
-  for (const RunSide* side : sides) {
-    const std::string_view letter = side == sides.front() ? "A" : "B";
-    const std::string title = sides.size() > 1 ? fmt::format("{} {}", letter, side->executor->name()) : "";
-    auto values = compare_expected(prepared.inputs.expected,
-                                   named_outputs(side->model->graph, side->outputs, carries_doubles(*side->executor)),
-                                   title, request.policy, carried);
-    for (ValueComparison& value : values) {
-      value.held = side == sides.front() ? Side::a : Side::b;
-      name_producer(side->model->graph, value);
-    }
-    std::move(values.begin(), values.end(), std::back_inserter(comparison.expected));
-  }
-  conclude(comparison);
-}
-
-// The limits of each output in the comparison of two sides. Empty when they diverged: the limit of a value after a
-// fault includes the fault's own size, which is no rounding.
-LimitsByPath output_limits(const Comparison& comparison) {
-  LimitsByPath limits;
-  if (comparison.verdict == OverallVerdict::diverged) return limits;
-  for (const ValueComparison& value : comparison.values) {
-    if (value.is_graph_output && value.verdict != Verdict::not_compared) limits[value.path] = value.limit;
-  }
-  return limits;
-}
-
-// How far rounding takes the outputs of this model on these inputs: the executor once more, compared with another that
-// rounds in its own way. Only worth its time when an output is not as expected; nothing where the two diverge, or one
-// fails.
-LimitsByPath limits_by_rounding(const RunRequest& request, const Prepared& prepared,
-                                const ExecutorFactory& make_executor) {
-  const auto prepare = [&](const std::string& executor) {
-    return prepare_side(request, executor, prepared.model_a, prepared.inputs.values, make_executor);
-  };
-  const std::string& name = request.executors.front();
-  auto other = prepare(name == "reference" ? "cpu" : "reference");
-  auto again = prepare(name);
-  if (!other.ok() || !again.ok()) return {};
-  StreamComparer comparer({}, {});
-  if (!run_side_by_side(*other, *again, comparer, {}).ok()) return {};
-  return output_limits(comparer.finish());
-}
-
 StreamOptions stream_options(const RunRequest& request) {
   StreamOptions options;
   options.only = request.only;
@@ -170,11 +110,8 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   result.output_values = named_outputs(side.model->graph, side.outputs, false);
   if (!prepared.inputs.expected.empty()) {
     result.comparison.emplace();
-    add_expected(request, prepared, {&side}, {}, *result.comparison);
-    if (result.comparison->verdict == OverallVerdict::diverged) {
-      add_expected(request, prepared, {&side}, limits_by_rounding(request, prepared, make_executor),
-                   *result.comparison);
-    }
+    add_expected(request.policy, prepared.inputs.expected, {&side}, {}, *result.comparison);
+    look_into_expected(request, prepared.inputs.expected, {&side}, make_executor, *result.comparison);
   }
   return result;
 }
@@ -239,10 +176,12 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   result.comparison = comparer.finish();
   result.comparison->executions = {describe_side(a, Side::a), describe_side(b, Side::b)};
   for (const ComparedExecution& execution : result.comparison->executions) add_capture_note(execution, result.notes);
-  add_expected(request, prepared, {&a, &b}, output_limits(*result.comparison), *result.comparison);
+  add_expected(request.policy, prepared.inputs.expected, {&a, &b}, output_limits(*result.comparison),
+               *result.comparison);
   if (request.repeat == 0) {
     const Status blamed = blame_sides(request, make_executor, a, b, *result.comparison);
     if (!blamed.ok()) result.notes.push_back("the causes could not be found: " + blamed.error().message);
+    look_into_expected(request, prepared.inputs.expected, {&a, &b}, make_executor, *result.comparison);
   }
   return result;
 }

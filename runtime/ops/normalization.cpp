@@ -13,6 +13,8 @@
 namespace parallax::runtime {
 namespace {
 
+constexpr int64_t kBfloat16 = 16;  // as TensorProto numbers element types
+
 template <class C>
 struct AbsoluteSum {
   template <class T>
@@ -70,6 +72,8 @@ Status layer_norm(OpContext<Device>& op, bool centered, int64_t mean_output, int
 
 template <class Device>
 Status layer_normalization(OpContext<Device>& op) {
+  if (op.integer("stash_type") == kBfloat16)
+    return unsupported("attribute 'stash_type' is 16, bfloat16; only float32, 1, has a kernel here");
   return layer_norm(op, true, 1, 2, op.input(0).dtype());
 }
 

@@ -60,6 +60,12 @@ void apply(const Diagnosis& diagnosis, Comparison& comparison) {
     if (const auto found = rechecked.find(value.path); value.verdict == Verdict::pass && found != rechecked.end())
       recheck_value(*found->second, value);
   }
+  for (const AcceptedExpected& found : diagnosis.expected) {
+    for (ValueComparison& value : comparison.expected) {
+      if (value.verdict == Verdict::diverged && value.path == found.path && value.held == found.side)
+        accept_value(found.acceptance, value);
+    }
+  }
   split_matches(diagnosis.unmatched, comparison.values);
   comparison.causes = diagnosis.causes;
   conclude(comparison);

@@ -84,8 +84,8 @@ void ModelDifferences::add(bool is_a, const ValueInfo& value_info) {
     precision.is_cast_to_half = type_between_casts(*value_info.graph) != DType::undefined;
   equivalent_constants_.add(is_a, value_info);
   const std::string path = value_info.scope + value_info.escaped_name;
-  precision.is_quantized =
-      precision.is_quantized || value_info.op == "QuantizeLinear" || value_info.op == "DequantizeLinear";
+  precision.is_quantized = precision.is_quantized || value_info.op == "QuantizeLinear" ||
+                           value_info.op == "DequantizeLinear" || value_info.op == "DynamicQuantizeLinear";
   if (value_info.role == ValueInfo::Role::node_output && is_floating(definition.type.dtype))
     add_quantized(is_a, value_info);
   if (value_info.follows_from_constants && is_floating(definition.type.dtype)) {
@@ -125,7 +125,7 @@ ModelDifferences::Both ModelDifferences::as_held_by_both(Both both, std::string_
 }
 
 DType ModelDifferences::type_that_rounds(DType carried) const {
-  return is_half(carried) && !b_.is_in_half() ? DType::float32 : carried;
+  return is_half(carried) && !b_.rounds_to_half() ? DType::float32 : carried;
 }
 
 DType ModelDifferences::type_in(const Types& narrowed, const Held& value) {

@@ -11,6 +11,7 @@
 #include "inspector/diff/compare/equivalent_constants.h"
 #include "inspector/diff/comparison.h"
 #include "inspector/diff/tolerance/quantization.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/observer.h"
 
 namespace parallax::diff {
@@ -27,12 +28,15 @@ class ModelDifferences {
   // A value of either model; all of them are added before any other call.
   void add(bool is_a, const ValueInfo& value_info);
 
-  // The type whose rounding counts for a value of B: a model in half precision may round like one; single nodes in half
-  // within a model of floats may not.
+  // The type whose rounding counts for a value of B: a model in half or mixed precision may round like one; single
+  // nodes in half within a model of floats may not.
   DType type_that_rounds(DType carried) const;
 
-  // One of the two is in half precision, the other is not: a cast to half precision is no difference, and rounds.
-  bool are_of_two_types() const { return a_.is_in_half() != b_.is_in_half(); }
+  // One of the two is in half precision or mixes it in, the other does not: a cast to half precision is no difference,
+  // and rounds.
+  bool are_of_two_types() const {
+    return a_.is_in_half() != b_.is_in_half() || a_.rounds_to_half() != b_.rounds_to_half();
+  }
 
   // One of the two is quantized, the other is not: the steps of its quantized values round.
   bool is_one_quantized() const { return a_.is_quantized != b_.is_quantized; }
@@ -81,6 +85,8 @@ class ModelDifferences {
       const bool computes = half + wide > 0;
       return (computes ? half > wide : half_data > wide_data) || is_cast_to_half;
     }
+    // In half precision, or in both, as autocast and lists of operators to keep make it.
+    bool rounds_to_half() const { return is_in_half() || half >= thresholds::kFewestOfMixed; }
     bool is_in_double() const {
       const bool computes = half + wide + twice > 0;
       return computes ? twice > half + wide : twice_data > half_data + wide_data;

@@ -42,6 +42,11 @@ using diff::ModelRoot;
 using diff::ModelSide;
 using diff::Region;
 
+bool quantizes_dynamically(const Region& region) {
+  const auto does = [](const LocatedNode& node) { return diff::is_dynamic_quantization(node.node()); };
+  return std::ranges::any_of(region.nodes_a, does) || std::ranges::any_of(region.nodes_b, does);
+}
+
 class ModelBlame {
  public:
   ModelBlame(const BlameRequest& request, const Comparison& comparison, std::unique_ptr<ModelSide> a,
@@ -56,8 +61,10 @@ class ModelBlame {
         values_(*a_, view_, diagnosis),
         effects_(*a_, [this](int32_t id) { return values_.difference_of(id); }),
         unmatching_(*a_, *b_, matching_, values_, effects_),
-        are_of_two_types_(a_->main_type() != b_->main_type()),
-        is_one_quantized_(diff::is_quantized(a_->value_infos()) != diff::is_quantized(b_->value_infos())) {
+        are_of_two_types_(diff::are_of_two_types(*a_, *b_)),
+        is_one_quantized_(diff::is_quantized(a_->value_infos()) != diff::is_quantized(b_->value_infos())),
+        is_one_dynamic_(diff::quantizes_dynamically(a_->value_infos()) !=
+                        diff::quantizes_dynamically(b_->value_infos())) {
     for (const PathMatch& match : matched_paths(a_->value_infos(), b_->value_infos(), matching_)) links_.link(match);
     for (const NodeMatch& match : matching_.nodes) {
       partners_[&LocatedNode{match.location_a, match.a}.node()] = &match;
@@ -66,6 +73,7 @@ class ModelBlame {
   }
 
   Status run() {
+    PX_TRY(find_layouts());
     diagnosis_.causes = PX_TRY(find());
     split_matches();
     return {};
@@ -73,12 +81,14 @@ class ModelBlame {
 
  private:
   Result<std::vector<Cause>> find() {
+    unmatching_.unmatch_counted_from_end(links_);
+    if (values_.is_any_unmatched() && values_.outcome() == OverallVerdict::pass) return std::vector<Cause>{};
     if (!is_any_output_diverged(view_) && unmatching_.unmatch_wrong_pairs()) return std::vector<Cause>{};
     find_swapped_branches();
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
         return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
-      if (match.is_extra || is_settled(match) || values_.is_unmatched(match.a)) continue;
+      if (match.is_extra || is_settled(match) || values_.is_unmatched(match.a) || regions_.is_parted(match.a)) continue;
       if (is_suspect(match) && may_look_at(match)) PX_TRY(look_at(match));
       if (is_held_in_body(match)) add_held(match);
     }
@@ -124,6 +134,7 @@ class ModelBlame {
   bool is_held_in_body(const ValueMatch& match) const;
   void add_held(const ValueMatch& match);
   bool reads_another_constant(const LocatedNode& node) const;
+  bool reads_parted(const LocatedNode& node) const;
   bool may_look_at(const ValueMatch& match);
   Status look_at_unseen();
   bool is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const;
@@ -131,6 +142,8 @@ class ModelBlame {
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
+  Status find_layouts();
+  void unmatch_compensated(const ValueMatch& match, const Instance& instance);
   bool may_be_no_pair(const ValueMatch& match, const Region& region) const;
   bool agrees_past(const ValueMatch& match, const Instance& instance) const;
   void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
@@ -163,7 +176,8 @@ class ModelBlame {
   std::string unjudged_;
   bool are_of_two_types_ = false;  // one model in half precision, the other not
   bool is_one_quantized_ = false;
-  size_t uncaptured_ = 0;  // values looked at that were not captured
+  bool is_one_dynamic_ = false;  // quantized while it runs
+  size_t uncaptured_ = 0;        // values looked at that were not captured
 };
 
 // A dump's graph has no large weights to tell definitions apart by: these are values like others.
@@ -171,6 +185,13 @@ bool ModelBlame::reads_another_constant(const LocatedNode& node) const {
   return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
     const int32_t read = ModelSide::value_info_read(*node.location, input);
     return read >= 0 && a_->follows_from_constants(read) && has_diverged(read);
+  });
+}
+
+bool ModelBlame::reads_parted(const LocatedNode& node) const {
+  return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
+    const int32_t read = input == kNoValue ? -1 : ModelSide::value_info_read(*node.location, input);
+    return read >= 0 && regions_.is_parted(read);
   });
 }
 
@@ -230,7 +251,7 @@ bool ModelBlame::is_suspect(const ValueMatch& match) const {
   if (in_a && in_b) return is_output(match.a) && has_diverged(match) && !are_held(match);
   if (a.id == kNoNode || b.id == kNoNode) return !in_a && !in_b && a.id != b.id;
   if (in_a != in_b) return has_diverged(match.a);  // else a value that one side has folded
-  if (reads_another_constant(a)) return true;
+  if (reads_another_constant(a) || reads_parted(a)) return true;
   const auto partner = partners_.find(&a.node());
   if (partner == partners_.end()) return true;
   if (a_->value_info(match.a).output_index != b_->value_info(match.b).output_index) return true;
@@ -333,12 +354,14 @@ Status ModelBlame::look_at(const ValueMatch& match) {
 
 Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& path) {
   const Value value_a = PX_TRY(a_->captured(path));
-  const Value value_b = PX_TRY(b_->captured(links_.b_path_of(path)));
+  const Value value_b = regions_.as_a_has_it(match.a, PX_TRY(b_->captured(links_.b_path_of(path))));
   const Limit limit = limit_at(path);
   const bool is_known = !value_a.is_absent() && !value_b.is_absent();
   if (is_known && !may_agree_by_chance(match, value_a) &&
-      diff::relative_distance(value_a, value_b, limit).severity == 0)
+      diff::relative_distance(value_a, value_b, limit).severity == 0) {
+    unmatch_compensated(match, diff::instance_of(path));
     return false;
+  }
   const Instance instance = diff::instance_of(path);
   if (holds_root(a_->producer(match.a))) {
     PX_TRY(look_at_inputs(match, path));
@@ -355,8 +378,11 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   if (!(introduced.relative_rms > thresholds::kSameDefinition) && introduced.severity > 1)
     introduced.relative_rms = diff::diverged_in_some_elements(regions_, match, instance, region, limit);
   same_.erase(match.a);
+  // The steps that such a region rounds to are in the limit.
+  if (is_one_dynamic_ && introduced.severity <= 1 && quantizes_dynamically(region)) return false;
   if (!(introduced.relative_rms > thresholds::kSameDefinition)) {
     same_.insert(match.a);
+    unmatching_.unmatch_compensated(regions_, match, instance, region);
     return false;
   }
   if (diff::quantize_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
@@ -378,6 +404,35 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   root.size = introduced.relative_rms;
   add_roots(match, region, path, std::move(root), plain.has_value() ? plain->runner : regions_);
   return true;
+}
+
+// Pairs with another order of axes, made where an optimizer has moved a Transpose. What only moves elements is no part
+// of a pair: it is judged together with what reads it.
+Status ModelBlame::find_layouts() {
+  for (const ValueMatch& match : matching_.values) {
+    const LocatedNode a = a_->producer(match.a), b = b_->producer(match.b);
+    if (match.is_extra || a.id == kNoNode || b.id == kNoNode || effects_.is_handed_out(match.a)) continue;
+    const std::vector<std::string>& paths = a_->captured_paths(match.a);
+    const ValueComparison* const value = paths.empty() ? nullptr : values_.find(paths.front());
+    if (value == nullptr || value->reason != "shape differs") continue;
+    const Value in_a = PX_TRY(a_->captured(paths.front()));
+    auto layout = diff::layout_between(in_a, PX_TRY(b_->captured(links_.b_path_of(paths.front()))));
+    if (!layout.has_value()) continue;
+    if (diff::only_moves(a) || diff::only_moves(b)) {
+      regions_.part(match.a);
+    } else {
+      regions_.lay_out(match.a, *std::move(layout));
+    }
+  }
+  return {};
+}
+
+// Equal to the last bit by another constant: another node may compensate it.
+void ModelBlame::unmatch_compensated(const ValueMatch& match, const Instance& instance) {
+  const LocatedNode a = a_->producer(match.a);
+  if (a.id == kNoNode || !reads_another_constant(a)) return;
+  const auto region = regions_.run(match.a, match.b, instance);
+  if (region.ok()) unmatching_.unmatch_compensated(regions_, match, instance, *region);
 }
 
 // True where the two may be no pair, since elements are moved at once here and in two steps there: exact values of one
@@ -489,7 +544,7 @@ Status blame_models(const BlameRequest& request, const Comparison& comparison, D
   auto a = PX_TRY(ModelSide::create(request.a, request.oracle));
   auto b = PX_TRY(ModelSide::create(request.b, request.oracle));
   // One model in two types: where it is taken to the narrower one, no definition changes.
-  if (a->main_type() != b->main_type()) {
+  if (diff::are_of_two_types(*a, *b)) {
     a->ignore_casts();
     b->ignore_casts();
   }

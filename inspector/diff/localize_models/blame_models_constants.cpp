@@ -317,11 +317,7 @@ bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match
   return !std::ranges::equal(in_order(x.tensor()), in_order(y.tensor()), is_same);
 }
 
-bool only_moves(const LocatedNode& node) {
-  constexpr std::array<std::string_view, 7> kMoving = {"Identity", "Cast",    "Reshape",  "Transpose",
-                                                       "Squeeze",  "Flatten", "Unsqueeze"};
-  return std::ranges::find(kMoving, node.node().op_type) != kMoving.end();
-}
+bool only_moves(const LocatedNode& node) { return moves_elements(node.node()); }
 
 std::vector<Culprit> after_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                      const LocatedNode& node_a, const LocatedNode& node_b, Attributes attributes) {

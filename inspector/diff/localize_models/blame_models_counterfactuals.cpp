@@ -133,8 +133,11 @@ Value Interventions::made_in_a(int32_t in_a, int32_t in_b) const {
 }
 
 bool Interventions::agrees_without(const LocatedNode& node, bool in_a) const {
-  return is_same(in_a ? region_.found : region_.expected,
-                 runner_.run_without(target_.a, target_.b, instance_, node, in_a));
+  for (size_t operand = 0; operand < node.node().inputs.size(); ++operand) {
+    const auto found = runner_.run_without(target_.a, target_.b, instance_, node, in_a, operand);
+    if (is_same(in_a ? region_.found : region_.expected, found)) return true;
+  }
+  return false;
 }
 
 bool Interventions::changes_nothing(const LocatedNode& node, bool in_a) const {

@@ -16,13 +16,20 @@ class Interventions {
                 const Limit& limit)
       : runner_(runner), target_(target), instance_(instance), region_(region), limit_(limit) {}
 
+  // The same search for another pair of values, whose region this is.
+  Interventions at(const ValueMatch& target, const Region& region) const {
+    return {runner_, target, instance_, region, limit_};
+  }
+  // The region of another pair of values, on the same values of A.
+  Result<Region> region_of(const ValueMatch& target) const { return runner_.run(target.a, target.b, instance_); }
+
   // True where B computes A's results on A's values when it reads these constants instead of its own.
   bool agrees_with(const RegionRunner::Constants& constants) const;
   // True where that leaves a small part of the difference.
   bool brings_near(const RegionRunner::Constants& constants) const;
   // A's result for the value whose counterpart is B's `in_b`; absent where it is not available.
   Value made_in_a(int32_t in_a, int32_t in_b) const;
-  // True where both compute the same when this node, of A or of B, returns its input.
+  // True where both compute the same when this node, of A or of B, returns one of its inputs.
   bool agrees_without(const LocatedNode& node, bool in_a) const;
   // True where the node's own model computes the same when the node returns its input.
   bool changes_nothing(const LocatedNode& node, bool in_a) const;

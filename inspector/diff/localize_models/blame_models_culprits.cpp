@@ -14,7 +14,10 @@
 #include "inspector/diff/localize_models/blame_models_constants.h"
 #include "inspector/diff/localize_models/blame_models_counterfactuals.h"
 #include "inspector/diff/localize_models/blame_models_explain.h"
+#include "inspector/diff/localize_models/blame_models_packed.h"
 #include "inspector/diff/localize_models/blame_models_parts.h"
+#include "inspector/diff/localize_models/blame_models_shrink.h"
+#include "inspector/diff/localize_models/blame_models_wiring.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
 #include "inspector/diff/tolerance/thresholds.h"
@@ -67,59 +70,6 @@ LocatedNode by_name(const ModelMatching& matching, const LocatedNode& inserted) 
   }
   return inserted;
 }
-
-// The values from which a value is computed by way of `nodes`, itself included.
-std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::vector<LocatedNode>& nodes) {
-  std::vector<int32_t> sources = {id};
-  constexpr size_t kMost = 256;
-  for (size_t index = 0; index < sources.size() && sources.size() < kMost; ++index) {
-    const LocatedNode placed = sources[index] < 0 ? LocatedNode{} : side.producer(sources[index]);
-    if (placed.id == kNoNode) continue;
-    const bool is_between = has(nodes, placed) || is_identity(placed);
-    if (!is_between) continue;
-    for (const ValueId input : placed.node().inputs) {
-      const int32_t read = ModelSide::value_info_read(*placed.location, input);
-      if (std::ranges::find(sources, read) == sources.end()) sources.push_back(read);
-    }
-  }
-  return sources;
-}
-
-// Tells whether two nodes read counterparts of each other, apart from nodes that only one side has.
-class Wiring {
- public:
-  Wiring(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Parts& parts)
-      : a_(a), b_(b), matching_(matching), parts_(parts) {}
-
-  bool is_same(const LocatedNode& a, const LocatedNode& b) const {
-    const std::vector<ValueId>& in_a = a.node().inputs;
-    std::vector<ValueId> in_b = b.node().inputs;
-    const auto agree = [&](ValueId x, ValueId y) {
-      return agrees(ModelSide::value_info_read(*a.location, x), ModelSide::value_info_read(*b.location, y));
-    };
-    if (in_a.size() != in_b.size() || std::ranges::equal(in_a, in_b, agree)) return true;
-    std::ranges::reverse(in_b);
-    return commutes(a.node()) && std::ranges::equal(in_a, in_b, agree);
-  }
-
- private:
-  bool agrees(int32_t x, int32_t y) const {
-    if (x < 0 || y < 0) return x == y;
-    if (a_.follows_from_constants(x) || b_.follows_from_constants(y)) return true;
-    const std::pair made_by{a_.producer(x), b_.producer(y)};
-    if (made_by.first.id != kNoNode && std::ranges::find(parts_.paired, made_by) != parts_.paired.end())
-      return a_.value_info(x).output_index == b_.value_info(y).output_index;  // what differs, differs there
-    const std::vector<int32_t> from_a = sources_of(a_, x, parts_.only_a), from_b = sources_of(b_, y, parts_.only_b);
-    return std::ranges::any_of(from_a, [&](int32_t source) {
-      const int32_t other = source < 0 ? -1 : matching_.b_of_a[static_cast<size_t>(source)];
-      return other >= 0 && std::ranges::find(from_b, other) != from_b.end();
-    });
-  }
-
-  const ModelSide &a_, &b_;
-  const ModelMatching& matching_;
-  const Parts& parts_;
-};
 
 // True where nodes that only move elements make a difference, too: one that remains where B reads A's constants.
 bool differs_besides_constants(const ModelSide& a, const ModelSide& b, const Parts& parts,
@@ -190,13 +140,11 @@ class Explanation {
   std::vector<Culprit> find() {
     const LocatedNode made_a = a_.producer(target_.a), made_b = b_.producer(target_.b);
     if (made_a.id == kNoNode || made_b.id == kNoNode) return {held_instead(made_a, made_b)};
-    const Parts parts = take_apart(a_, b_, matching_, target_, region_);
-    const Wiring wiring(a_, b_, matching_, parts);
-    const auto is_rewired = [&](const auto& pair) { return !wiring.is_same(pair.first, pair.second); };
-    for (const auto& pair : parts.paired) {
-      if (is_rewired(pair)) rewired_.push_back(pair);
-    }
+    Parts parts = take_apart(a_, b_, matching_, target_, region_);
+    find_rewired(parts);
     if (std::vector<Culprit> folded = folded_differently(parts); !folded.empty()) return folded;
+    if (auto packed = find_wrongly_packed(a_, b_, parts, interventions_); packed.has_value())
+      return {*std::move(packed)};
     const size_t differences =
         parts.changed.size() + parts.replaced.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
     const size_t nodes = region_.nodes_a.size() + region_.nodes_b.size();
@@ -204,6 +152,8 @@ class Explanation {
       std::vector<Culprit> tried = culprits_by_intervention(
           a_, b_, matching_, region_, {parts.only_a, parts.only_b, parts.changed, parts.replaced}, interventions_);
       if (!tried.empty()) return tried;
+      if (auto other = reads_another_value(a_, b_, matching_, region_, parts, interventions_); other.has_value())
+        return {*std::move(other)};
       std::vector<Culprit> observable = among(without_unobservable(parts, interventions_));
       if (!observable.empty()) return observable;
     }
@@ -218,6 +168,22 @@ class Explanation {
   }
 
  private:
+  // The pairs whose operands are other values. What A's read and B's does not is gone from B as a consequence.
+  void find_rewired(Parts& parts) {
+    const Wiring wiring(a_, b_, matching_, parts);
+    std::vector<LocatedNode> unread;
+    for (const auto& pair : parts.paired) {
+      const std::vector<int32_t> operands = wiring.other_operands(pair.first, pair.second);
+      if (operands.empty()) continue;
+      rewired_.push_back(pair);
+      for (const int32_t operand : operands) {
+        for (const int32_t source : operand < 0 ? std::vector<int32_t>{} : sources_of(a_, operand, parts.only_a))
+          if (source >= 0) unread.push_back(a_.producer(source));
+      }
+    }
+    std::erase_if(parts.only_a, [&](const LocatedNode& node) { return has(unread, node); });
+  }
+
   // The culprit where one side computes from constants a value that the other stores.
   Culprit held_instead(const LocatedNode& made_a, const LocatedNode& made_b) const {
     const bool is_held_in_b = made_b.id == kNoNode;
@@ -310,8 +276,8 @@ class Explanation {
     for (const auto& [node_a, node_b] : parts.replaced)
       culprits.push_back({node_a, definition_difference(a_, node_a, b_, node_b)});
     const bool is_explained = !culprits.empty() && !differs_besides_constants(a_, b_, parts, interventions_);
-    add_unpaired(parts, is_explained, culprits);
     for (const auto& [node_a, node_b] : rewired_) culprits.push_back(reads_differently(node_a, node_b));
+    add_unpaired(parts, is_explained, culprits);
     return culprits;
   }
 
@@ -397,11 +363,28 @@ class Explanation {
   ChangedNodes rewired_;
 };
 
+// In the region of the first pair of values that makes all of the difference.
+std::vector<Culprit> culprits_of_region(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                        const ValueMatch& target, const Region& region,
+                                        const Interventions& interventions) {
+  Region smaller = region;
+  ModelMatching known = matching;
+  for (const auto& [in_a, in_b] : shrink(a, b, target, smaller)) {
+    int32_t &of_a = known.b_of_a[static_cast<size_t>(in_a)], &of_b = known.a_of_b[static_cast<size_t>(in_b)];
+    if (of_a < 0 && of_b < 0) of_a = in_b, of_b = in_a;
+  }
+  if (const auto earlier = find_earlier_target(target, smaller, interventions); earlier.has_value()) {
+    const auto before = interventions.region_of(*earlier);
+    if (before.ok()) return culprits_of_region(a, b, matching, *earlier, *before, interventions.at(*earlier, *before));
+  }
+  return Explanation(a, b, known, target, smaller, interventions).find();
+}
+
 }  // namespace
 
 std::vector<Culprit> culprit_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                    const ValueMatch& target, const Region& region, const Interventions& interventions) {
-  std::vector<Culprit> culprits = Explanation(a, b, matching, target, region, interventions).find();
+  std::vector<Culprit> culprits = culprits_of_region(a, b, matching, target, region, interventions);
   for (Culprit& one : culprits) {
     if (!one.why.empty()) continue;
     one.is_draw = one.is_draw || draws_without_seed(one.node.node());

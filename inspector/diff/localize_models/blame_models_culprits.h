@@ -21,7 +21,7 @@ struct Culprit {
   bool is_draw = false;      // defined alike, but it draws at random
 };
 
-// At least one.
+// At least one. The region is shrunk to what stands after the last values that both sides make alike.
 std::vector<Culprit> culprit_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                    const ValueMatch& target, const Region& region, const Interventions& interventions);
 

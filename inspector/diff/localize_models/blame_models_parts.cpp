@@ -132,9 +132,9 @@ bool may_be_folded(const ModelSide& side, int32_t id, int depth) {
 Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
                  const Region& region) {
   Parts parts;
-  const bool are_of_two_types = a.main_type() != b.main_type();
+  const bool of_two_types = are_of_two_types(a, b);
   const auto does_nothing = [&](const LocatedNode& node) {
-    return is_identity(node) || (are_of_two_types && is_cast_of_floats(node));
+    return is_identity(node) || (of_two_types && is_cast_of_floats(node));
   };
   std::vector<LocatedNode> paired_b;
   for (const LocatedNode& node : region.nodes_a) {

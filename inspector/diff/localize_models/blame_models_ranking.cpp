@@ -124,17 +124,17 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
     overflown = overflown_type(comparison.values[left_at], a.main_type(), b.main_type());
     left->why = explain_left(comparison.values[left_at], overflown);
   }
-  const bool are_of_two_types = a.main_type() != b.main_type();
+  const bool of_two_types = are_of_two_types(a, b);
   const auto explains = [&](const ModelRoot& root) {
     if (root.path == left->path) return did_much(root);
-    const bool may_grow = did_much(root) || !are_of_two_types;  // a rounding to the other type does not
+    const bool may_grow = did_much(root) || !of_two_types;  // a rounding to the other type does not
     if (!may_grow || overflown.has_value()) return false;
     return begin_of(root.path, comparison) <= left_at || is_made_before(root, left->path);
   };
   if (left.has_value() && std::ranges::any_of(roots, explains)) left.reset();
   // Below a user's limit nothing is relevant except values that exceed one; below the table's, another definition is
   // what it is. Of two types, all that is stored is rounded: that is irrelevant where numbers are lost.
-  const bool loses_numbers = left.has_value() && are_of_two_types;
+  const bool loses_numbers = left.has_value() && of_two_types;
   const auto is_rounding = [&](const ModelRoot& root) {
     return loses_numbers && !did_much(root) && !root.always_counts;
   };

@@ -104,12 +104,14 @@ Result<Region> RegionRunner::run_both(int32_t target_a, int32_t target_b, const 
   in_a.filler = in_b.filler = &filler;
   in_a.target = in_b.other_target = target_a;
   in_b.target = in_a.other_target = target_b;
-  region.found = PX_TRY(compute(target_b, in_b));
+  region.found = PX_TRY(compute_target(in_b));
   region.given_b = given(target_b, in_b);
   region.nodes_b = std::move(in_b.nodes);
-  region.expected = PX_TRY(compute(target_a, in_a));
+  region.made_b = std::move(in_b.values);
+  region.expected = PX_TRY(compute_target(in_a));
   region.given_a = given(target_a, in_a);
   region.nodes_a = std::move(in_a.nodes);
+  region.made_a = std::move(in_a.values);
   return region;
 }
 
@@ -118,19 +120,20 @@ Result<Value> RegionRunner::run_with(int32_t target_a, int32_t target_b, const I
   Walk filler{.instance = instance, .fills = true};
   Walk walk{.instance = instance, .in_a = false, .target = target_b, .other_target = target_a, .filler = &filler};
   walk.values = constants;
-  return compute(target_b, walk);
+  return compute_target(walk);
 }
 
 Result<Value> RegionRunner::run_without(int32_t target_a, int32_t target_b, const Instance& instance,
-                                        const LocatedNode& node, bool in_a) const {
+                                        const LocatedNode& node, bool in_a, size_t operand) const {
   Walk filler{.instance = instance, .fills = true};
   Walk walk{.instance = instance,
             .in_a = in_a,
             .target = in_a ? target_a : target_b,
             .other_target = in_a ? target_b : target_a,
             .left_out = node,
+            .passed_operand = operand,
             .filler = &filler};
-  return compute(walk.target, walk);
+  return compute_target(walk);
 }
 
 Result<Value> RegionRunner::run_as_other(int32_t target_a, int32_t target_b, const Instance& instance,
@@ -145,7 +148,7 @@ Result<Value> RegionRunner::run_as_other(int32_t target_a, int32_t target_b, con
             .replacement = in_a ? replaced.node_b : replaced.node_a,
             .keeps_constants = replaced.keeps_constants,
             .filler = &filler};
-  return compute(walk.target, walk);
+  return compute_target(walk);
 }
 
 // The other side's node on what this side's reads, port by port, but on its own constants unless this side keeps its
@@ -178,14 +181,15 @@ Result<std::vector<Value>> RegionRunner::run_replacement(const LocatedNode& plac
 Result<Value> RegionRunner::pass_on(const LocatedNode& placed, Walk& walk) const {
   const ModelSide& side = walk.in_a ? a_ : b_;
   if (placed.node().outputs.size() != 1) return usage_error("only a node with one output can be left out");
+  size_t operand = 0;
   for (const ValueId input : placed.node().inputs) {
     const int32_t read = ModelSide::value_info_read(*placed.location, input);
-    if (read < 0 || side.follows_from_constants(read)) continue;
+    if (read < 0 || side.follows_from_constants(read) || operand++ < walk.passed_operand) continue;
     const Value value = PX_TRY(value_of(read, walk));
     const ValueDef& made = placed.location->graph->values[static_cast<size_t>(placed.node().outputs.front())];
     return placed.node().op_type == "Cast" ? in_type(value, made.type.dtype) : value;
   }
-  return usage_error("a node without inputs cannot be left out");
+  return usage_error("a node without such an input cannot be left out");
 }
 
 // The output of a DequantizeLinear before it was quantized.
@@ -263,7 +267,9 @@ Result<Value> RegionRunner::known(int32_t id, Walk& walk) const {
     const bool are_floats = is_floating(mine) && is_floating(theirs);
     const bool are_quantized = is_byte(mine) && is_byte(theirs);
     if (is_same_type || are_floats || are_quantized) {
-      const Value value = PX_TRY(value_of_a(in_a, walk));
+      Value value = PX_TRY(value_of_a(in_a, walk));
+      const auto layout = walk.in_a ? layouts_.end() : layouts_.find(in_a);
+      if (layout != layouts_.end()) value = as_b_lays_it_out(layout->second, value);
       return is_same_type ? value : are_quantized ? as_quantized_of(value, mine) : as_double(value);
     }
   }
@@ -301,6 +307,11 @@ Result<Value> RegionRunner::value_of(int32_t id, Walk& walk) const {
   if (value.is_absent()) value = PX_TRY(compute(id, walk));
   walk.values[id] = value;
   return value;
+}
+
+Result<Value> RegionRunner::compute_target(Walk& walk) const {
+  Value value = PX_TRY(compute(walk.target, walk));
+  return walk.in_a ? value : as_a_has_it(walk.other_target, value);
 }
 
 Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "inspector/diff/localize_models/blame_models_layouts.h"
 #include "inspector/diff/localize_models/blame_models_side.h"
 #include "inspector/diff/matching/matching.h"
 
@@ -18,7 +19,8 @@ struct Region {
   std::vector<LocatedNode>
       nodes_a;  // that were run, inputs before readers; of those that make constants the target's only
   std::vector<LocatedNode> nodes_b;
-  std::vector<Value> given_a, given_b;  // what the nodes that make the two values read
+  std::vector<Value> given_a, given_b;                // what the nodes that make the two values read
+  std::unordered_map<int32_t, Value> made_a, made_b;  // all values on the way, by value id of their side
 };
 
 // Not rounded: the oracle takes doubles for any type of floats.
@@ -44,9 +46,10 @@ class RegionRunner {
   Result<Value> run_with(int32_t target_a, int32_t target_b, const Instance& instance,
                          const Constants& constants) const;
 
-  // The results of one side's nodes on A's values when one of them returns its input.
+  // The results of one side's nodes on A's values when one of them returns an input: the `operand`-th of those that it
+  // computes with. Errors, besides those of `run`: usage, where it has no such operand.
   Result<Value> run_without(int32_t target_a, int32_t target_b, const Instance& instance, const LocatedNode& node,
-                            bool in_a) const;
+                            bool in_a, size_t operand = 0) const;
 
   // The results of one side's nodes on A's values when one of them is defined as its counterpart is: by that one's
   // operator and attributes, and by its constants unless each keeps its own.
@@ -63,6 +66,16 @@ class RegionRunner {
 
   // From here on, a value of A counts as having no counterpart.
   void part(int32_t id) { parted_.insert(id); }
+  bool is_parted(int32_t id) const { return parted_.contains(id); }
+
+  // From here on, nodes of B are given A's value as B lays it out, and what they make of this value is given back as A
+  // does.
+  void lay_out(int32_t id, Layout layout) { layouts_.emplace(id, std::move(layout)); }
+  // A value of B's counterpart as A lays it out.
+  Value as_a_has_it(int32_t id, const Value& in_b) const {
+    const auto layout = layouts_.find(id);
+    return layout == layouts_.end() ? in_b : as_a_lays_it_out(layout->second, in_b);
+  }
 
   // From here on these DequantizeLinear nodes, of either model, hand on the float that their input was quantized from,
   // or the constant that stands for theirs in the other model. With `clamps`, a quantized range that begins at zero
@@ -82,6 +95,7 @@ class RegionRunner {
     int32_t target = -1;
     int32_t other_target = -1;  // of the other side
     LocatedNode left_out = {};
+    size_t passed_operand = 0;                    // of that node
     LocatedNode replaced = {}, replacement = {};  // a node of this side, and the other side's that is run instead
     bool keeps_constants = false;                 // of this side, where the other's node is run
     int32_t no_pair = -1;                         // a value of A that counts as having no counterpart
@@ -97,6 +111,7 @@ class RegionRunner {
   Result<Region> run_both(int32_t target_a, int32_t target_b, const Walk& how) const;
   Result<Value> value_of(int32_t id, Walk& walk) const;
   Result<Value> compute(int32_t id, Walk& walk) const;
+  Result<Value> compute_target(Walk& walk) const;
   Result<Value> pass_on(const LocatedNode& placed, Walk& walk) const;
   Result<Value> before_quantization(int32_t id, const LocatedNode& placed, Walk& walk) const;
   Result<std::vector<Value>> run_replacement(const LocatedNode& placed, Walk& walk) const;
@@ -109,6 +124,7 @@ class RegionRunner {
   const ModelSide &a_, &b_;
   const ModelMatching& matching_;
   std::unordered_set<int32_t> parted_;
+  std::unordered_map<int32_t, Layout> layouts_;  // by A's value
   std::vector<LocatedNode> without_quantization_;
   bool clamps_ = false;
 };

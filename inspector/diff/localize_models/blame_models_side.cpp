@@ -11,6 +11,7 @@
 #include "inspector/diff/compare/model_differences.h"
 #include "inspector/diff/matching/matching_attributes.h"
 #include "inspector/diff/tolerance/paths.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
 #include "inspector/tensor/elements.h"
@@ -87,14 +88,33 @@ ModelSide::ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, 
   }
 }
 
-DType ModelSide::main_type() const {
+namespace {
+
+// The values that nodes compute in each type of floats.
+std::map<DType, int64_t> computed_types(const ValueTable& value_infos) {
   std::map<DType, int64_t> counts;
-  for (const ValueInfo& value_info : value_infos_.value_infos()) {
+  for (const ValueInfo& value_info : value_infos.value_infos()) {
     if (value_info.role != ValueInfo::Role::node_output || value_info.is_constant_like || value_info.op == "Cast")
       continue;
     const DType dtype = value_info.graph->values[static_cast<size_t>(value_info.value)].type.dtype;
     if (is_floating(dtype)) ++counts[dtype];
   }
+  return counts;
+}
+
+}  // namespace
+
+bool ModelSide::computes_in_half() const {
+  std::map<DType, int64_t> counts = computed_types(value_infos_);
+  return counts[DType::float16] + counts[DType::bfloat16] >= thresholds::kFewestOfMixed;
+}
+
+bool are_of_two_types(const ModelSide& a, const ModelSide& b) {
+  return a.main_type() != b.main_type() || a.computes_in_half() != b.computes_in_half();
+}
+
+DType ModelSide::main_type() const {
+  const std::map<DType, int64_t> counts = computed_types(value_infos_);
   const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
   // A node or two in another type are a part of a model that was cast, and no model of that type, unless they are all
   // there is.

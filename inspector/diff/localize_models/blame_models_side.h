@@ -41,6 +41,8 @@ class ModelSide {
 
   // The type that most of the nodes compute floats in, when these are a few at least; else float32.
   DType main_type() const;
+  // True where some nodes compute in half precision: thresholds::kFewestOfMixed at least.
+  bool computes_in_half() const;
   // The oracle rounds where the model casts, unless it is told otherwise.
   void ignore_casts() { options_.keep_casts = false; }
 
@@ -100,5 +102,8 @@ class ModelSide {
   mutable std::unordered_map<int32_t, Value> computed_constants_;       // small ones
   mutable std::unordered_map<const Node*, std::unique_ptr<NodeReplay>> replays_;
 };
+
+// One of the two is in half precision or mixes it in, and the other does not, or in another type of floats.
+bool are_of_two_types(const ModelSide& a, const ModelSide& b);
 
 }  // namespace parallax::diff

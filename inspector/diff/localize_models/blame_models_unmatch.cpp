@@ -3,16 +3,20 @@
 #include "inspector/diff/localize_models/blame_models_unmatch.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 
 #include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/diff/localize_models/blame_models_constants.h"
 #include "inspector/diff/localize_models/blame_models_explain.h"
+#include "inspector/diff/localize_models/blame_models_parts.h"
 #include "inspector/diff/localize_models/blame_models_ties.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/unmatch.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/placing_inputs.h"
+#include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
@@ -168,6 +172,79 @@ void Unmatching::unmatch_unobserved_constants(const std::unordered_set<int32_t>&
     if (!values_.has_diverged(match.a)) continue;
     if (is_unobserved(match.a, same) && may_be_written_so(match)) values_.unmatch(match.a, kEquivalentConstant);
   }
+}
+
+// The length of the axis that the reader looks up by an index; nothing where it does something else with it, or the
+// length is not known.
+std::optional<int64_t> Unmatching::indexed_length(int32_t index, const LocatedNode& reader,
+                                                  const Instance& instance) const {
+  constexpr std::array kByAxis = {"Gather", "GatherElements", "ScatterElements", "Scatter"};
+  const Node& node = reader.node();
+  const bool is_index = node.inputs.size() >= 2 && std::ranges::find(kByAxis, node.op_type) != kByAxis.end() &&
+                        ModelSide::value_info_read(*reader.location, node.inputs[1]) == index &&
+                        ModelSide::value_info_read(*reader.location, node.inputs[0]) != index;
+  const int32_t data = is_index ? ModelSide::value_info_read(*reader.location, node.inputs[0]) : -1;
+  if (data < 0) return std::nullopt;
+  const Attribute* const given = find_attribute(node, "axis");
+  const int64_t axis = given == nullptr ? 0 : std::get<int64_t>(given->value);
+  const auto looked_up = a_.follows_from_constants(data) ? Result<Value>(a_.constant(data))
+                                                         : a_.captured(path_in(instance, a_.static_path(data)));
+  if (!looked_up.ok() || !looked_up->is_tensor()) return std::nullopt;
+  const Shape& shape = looked_up->tensor().shape();
+  const auto rank = static_cast<int64_t>(shape.rank());
+  const int64_t counted = axis < 0 ? axis + rank : axis;
+  return counted >= 0 && counted < rank ? std::optional(shape[static_cast<size_t>(counted)]) : std::nullopt;
+}
+
+bool Unmatching::is_counted_from_end(const ValueMatch& match, const PathLinks& links) const {
+  const std::vector<LocatedNode>& readers = effects_.readers(match.a);
+  if (readers.empty() || effects_.is_handed_out(match.a)) return false;
+  return std::ranges::all_of(a_.captured_paths(match.a), [&](const std::string& path) {
+    const Instance instance = instance_of(path);
+    const auto in_a = a_.captured(path), in_b = b_.captured(links.b_path_of(path));
+    if (!in_a.ok() || !in_b.ok() || !in_a->is_tensor() || !in_b->is_tensor()) return false;
+    const Tensor &x = in_a->tensor(), &y = in_b->tensor();
+    if (!is_integer(x.dtype()) || x.dtype() != y.dtype() || !(x.shape() == y.shape())) return false;
+    return std::ranges::all_of(readers, [&](const LocatedNode& reader) {
+      const std::optional<int64_t> length = indexed_length(match.a, reader, instance);
+      for (int64_t index = 0; length.has_value() && index < x.element_count(); ++index) {
+        const double own = element_as_double(x, index), other = element_as_double(y, index);
+        const auto limit = static_cast<double>(*length);
+        const bool are_inside = std::abs(own + 0.5) < limit && std::abs(other + 0.5) < limit;
+        if (own != other && !(are_inside && std::abs(own - other) == limit)) return false;
+      }
+      return length.has_value();
+    });
+  });
+}
+
+void Unmatching::unmatch_counted_from_end(const PathLinks& links) {
+  for (const ValueMatch& match : matching_.values) {
+    if (!match.is_extra && values_.has_diverged(match.a) && is_counted_from_end(match, links))
+      values_.unmatch(match.a, kCountedFromEnd);
+  }
+}
+
+void Unmatching::unmatch_compensated(const RegionRunner& regions, const ValueMatch& target, const Instance& instance,
+                                     const Region& region) {
+  for (const LocatedNode& node : region.nodes_a) {
+    for (const ValueId input : node.node().inputs) {
+      const int32_t read = input == kNoValue ? -1 : ModelSide::value_info_read(*node.location, input);
+      if (read < 0 || !a_.is_constant(read) || !values_.has_diverged(read)) continue;
+      if (is_compensated(regions, target, instance, region, read)) values_.unmatch(read, kEquivalentConstant);
+    }
+  }
+}
+
+bool Unmatching::is_compensated(const RegionRunner& regions, const ValueMatch& target, const Instance& instance,
+                                const Region& region, int32_t constant) const {
+  const int32_t other = matching_.b_of_a[static_cast<size_t>(constant)];
+  const auto is_inside = [&](const LocatedNode& reader) { return has(region.nodes_a, reader); };
+  if (other < 0 || !b_.is_constant(other) || !std::ranges::all_of(effects_.readers(constant), is_inside)) return false;
+  const Value held = a_.constant(constant), own = b_.constant(other);
+  if (!held.is_tensor() || !own.is_tensor() || held.tensor().dtype() != own.tensor().dtype()) return false;
+  const auto found = regions.run_with(target.a, target.b, instance, {{other, held}});
+  return found.ok() && relative_distance(region.expected, *found, {}).relative_rms > thresholds::kSameDefinition;
 }
 
 // A constant of which every reader is another operation in B, with the same result, or makes what has been unmatched.

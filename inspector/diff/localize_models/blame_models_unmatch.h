@@ -11,7 +11,9 @@
 
 #include "inspector/diff/diagnosis.h"
 #include "inspector/diff/localize_models/blame_models_effects.h"
+#include "inspector/diff/localize_models/blame_models_regions.h"
 #include "inspector/diff/matching/matching.h"
+#include "inspector/diff/matching/path_links.h"
 
 namespace parallax::diff {
 
@@ -58,7 +60,20 @@ class Unmatching {
   // definitions, on equal values. `same` are the values of A that were found to be computed so.
   void unmatch_unobserved_constants(const std::unordered_set<int32_t>& same);
 
+  // Unmatches computed and constant indices that one of the two counts from the other end: -1 where the other has
+  // n - 1, at each node that reads them.
+  void unmatch_counted_from_end(const PathLinks& links);
+
+  // Unmatches constants that other nodes of the region compensate: both definitions compute the same, and B's no longer
+  // does with A's constant. The region is that of `target`, and all consumers of such a constant are in it.
+  void unmatch_compensated(const RegionRunner& regions, const ValueMatch& target, const Instance& instance,
+                           const Region& region);
+
  private:
+  bool is_counted_from_end(const ValueMatch& match, const PathLinks& links) const;
+  std::optional<int64_t> indexed_length(int32_t index, const LocatedNode& reader, const Instance& instance) const;
+  bool is_compensated(const RegionRunner& regions, const ValueMatch& target, const Instance& instance,
+                      const Region& region, int32_t constant) const;
   bool is_unobserved(int32_t constant, const std::unordered_set<int32_t>& same) const;
   bool may_be_written_so(const ValueMatch& match) const;
   bool is_placing(int32_t constant, const LocatedNode& reader) const;

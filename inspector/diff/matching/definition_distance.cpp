@@ -27,6 +27,19 @@ double relative_without_masks(const Tensor& a, const Tensor& b) {
   return largest == 0 ? 0 : largest / std::sqrt(squares / static_cast<double>(count));
 }
 
+// The same conditions or counts in two types without fractions, as a mask that one program casts to int32.
+bool are_equal_integers(const Value& a, const Value& b) {
+  const auto is_exact = [](const Value& value) {
+    return value.is_tensor() && (is_integer(value.tensor().dtype()) || value.tensor().dtype() == DType::bool_);
+  };
+  if (!is_exact(a) || !is_exact(b) || a.tensor().dtype() == b.tensor().dtype()) return false;
+  if (!(a.tensor().shape() == b.tensor().shape())) return false;
+  for (int64_t index = 0; index < a.tensor().element_count(); ++index) {
+    if (element_as_double(a.tensor(), index) != element_as_double(b.tensor(), index)) return false;
+  }
+  return true;
+}
+
 bool is_within_rounding(double a, double b, const FloatLimits& limits) {
   return std::abs(a - b) <= limits.epsilon * std::max(std::abs(a), limits.min_normal);
 }
@@ -34,6 +47,7 @@ bool is_within_rounding(double a, double b, const FloatLimits& limits) {
 }  // namespace
 
 RelativeDistance relative_distance(const Value& a, const Value& b, const Limit& limit) {
+  if (are_equal_integers(a, b)) return {0, 0};
   ValueComparison result;
   judge_values(a, b, {limit, true, true}, result);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();

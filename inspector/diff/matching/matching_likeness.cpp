@@ -35,14 +35,15 @@ bool may_be_equal(const FlatValue& a, const FlatValue& b) {
   return x.dims->size() == y.dims->size();
 }
 
+double known_size(const TypeInfo& type) {
+  double product = type.dims.has_value() ? 1 : -1;
+  for (const Dim& dim : type.dims.value_or(std::vector<Dim>{}))
+    product = dim.is_known() && product >= 0 ? product * static_cast<double>(dim.value) : -1;
+  return product;
+}
+
 bool have_other_sizes(const TypeInfo& a, const TypeInfo& b) {
-  const auto size = [](const TypeInfo& type) {
-    double product = type.dims.has_value() ? 1 : -1;
-    for (const Dim& dim : type.dims.value_or(std::vector<Dim>{}))
-      product = dim.is_known() && product >= 0 ? product * static_cast<double>(dim.value) : -1;
-    return product;
-  };
-  return size(a) >= 0 && size(b) >= 0 && size(a) != size(b);
+  return known_size(a) >= 0 && known_size(b) >= 0 && known_size(a) != known_size(b);
 }
 
 std::vector<std::pair<int32_t, int32_t>> stored_differently(const MatchSide& a, const MatchSide& b) {

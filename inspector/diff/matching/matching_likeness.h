@@ -17,6 +17,9 @@ bool may_replace(HashKey a, HashKey b);
 // False where the declared types leave no doubt that the two are different things.
 bool may_be_equal(const FlatValue& a, const FlatValue& b);
 
+// The number of elements of a declared type; -1 where it is not known.
+double known_size(const TypeInfo& type);
+
 // Both are known to the last dimension, and differ in how many elements they have.
 bool have_other_sizes(const TypeInfo& a, const TypeInfo& b);
 

@@ -16,7 +16,7 @@ void unmatch(ValueComparison& value, std::string_view note) {
 }
 
 bool is_unmatched(const ValueComparison& value) {
-  return value.note == kPairedWrongly || value.note == kEquivalentConstant;
+  return value.note == kPairedWrongly || value.note == kEquivalentConstant || value.note == kCountedFromEnd;
 }
 
 ValueComparison counterpart_in_b(const ValueComparison& in_a) {

@@ -15,6 +15,7 @@ namespace parallax {
 inline constexpr std::string_view kPairedWrongly =
     "what B makes in its place is another value: all that follows agrees";
 inline constexpr std::string_view kEquivalentConstant = "another constant, to the same effect";
+inline constexpr std::string_view kCountedFromEnd = "the same indices, counted from the other end";
 
 // The value is not compared from here on: B does not have it. It keeps the path of its counterpart until
 // split_unmatched.

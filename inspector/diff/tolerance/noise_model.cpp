@@ -220,6 +220,10 @@ void NoiseModel::describe_node(const Graph& graph, const Node& node, Added& valu
   value.row = &noise_row_of(node.op_type, node.domain);
   value.is_convolution = node.op_type == "Conv" || node.op_type == "ConvTranspose";
   add_inputs(value.prefix, graph, node, value);
+  if (const auto product = dynamic_product_of(graph, node); product.has_value()) {
+    const auto source = [&](ValueId id) { return Source{value.prefix, escape_name(value_at(graph, id).name), "", 0}; };
+    value.dynamic = {source(product->floats), source(product->scale), product->weight_rms, product->weight_step};
+  }
   if (!is_dequantize(node)) return;
   value.is_taken_from_quantized = true;
   value.is_of_held_quantized = !node.inputs.empty() && value_at(graph, node.inputs[0]).producer == kNoNode;
@@ -284,6 +288,9 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
     state.carried = state.error = std::max(unknown_history, inherited);
     return state;
   }
+  if (counts_quantization_ && value.dynamic.has_value()) {
+    if (const auto dynamic = state_of_dynamic(value); dynamic.has_value()) return *dynamic;
+  }
   const Inputs inputs = inputs_of(value);
   state.is_quantized = inputs.any_quantized;
   if (value.is_taken_from_quantized && counts_quantization_) return state_of_quantized(state, value, inputs);
@@ -311,6 +318,28 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   // though a fused kernel may round differently here. So a mask built by (1 - m) * -1e9 stays without error.
   const bool has_history = inputs.error_max > 0 || has_unseen_history || value.magnitude.is_unrounded || is_narrowed;
   state.carried = value.row->own_rounding == 0 && !has_history ? 0 : state.error;
+  return state;
+}
+
+// As a dot product of floats and weights that are both rounded to steps, each by a uniform error of its step.
+std::optional<NoiseModel::State> NoiseModel::state_of_dynamic(const Added& value) const {
+  const State* floats = find(value.dynamic->floats.prefix, value.dynamic->floats.escaped_name);
+  const State* scale = find(value.dynamic->scale.prefix, value.dynamic->scale.escaped_name);
+  if (floats == nullptr || scale == nullptr || !(floats->magnitude.rms > 0)) return std::nullopt;
+  Inputs inputs;
+  inputs.add(*floats, 0);
+  const double weight_rms = value.dynamic->weight_rms;
+  const double step = scale->magnitude.rms / (std::sqrt(12.0) * floats->magnitude.rms);
+  const double weight_step = weight_rms > 0 ? value.dynamic->weight_step / (std::sqrt(12.0) * weight_rms) : 0;
+  State state;
+  state.magnitude = value.magnitude;
+  state.is_quantized = true;
+  state.is_estimated = value.is_estimated;
+  state.coarsest = coarser(inputs.coarsest, real_part(value.magnitude.dtype));
+  const double product = std::sqrt(inputs.terms) * floats->magnitude.rms * weight_rms;
+  if (value.is_estimated) state.magnitude.rms = product;
+  const double relative = std::sqrt(inputs.relative_squared + squared(step) + squared(weight_step));
+  state.error = state.carried = relative * std::max(state.magnitude.rms, product);
   return state;
 }
 
@@ -405,6 +434,10 @@ void NoiseModel::resolve(int64_t number) {
   unresolved_.erase(value.prefix + value.escaped_name);
   std::vector<Source> sources = value.sources;
   if (value.before_quantization.has_value() && counts_quantization_) sources.push_back(*value.before_quantization);
+  if (value.dynamic.has_value() && counts_quantization_) {
+    sources.push_back(value.dynamic->floats);
+    sources.push_back(value.dynamic->scale);
+  }
   for (const Source& source : sources) {
     if (!source.in_body.empty()) {
       while (!added_.empty() && added_.begin()->first < number) resolve(added_.begin()->first);
@@ -442,15 +475,17 @@ Limit NoiseModel::limit_of(int64_t number, const std::string& path) {
   const State& state = states_.at(path);
   const double margin = state.is_quantized ? thresholds::kQuantizedMargin : noise_margin_of(state.coarsest).margin;
   const double rms = state.magnitude.rms;
-  const double rtol = rms > 0 ? std::min(margin * state.error / rms, thresholds::kLargestRtol) : 0;
+  const double error =
+      state.is_quantized ? std::min(state.error, thresholds::kDeepestQuantizationError * rms) : state.error;
+  const double rtol = rms > 0 ? std::min(margin * error / rms, thresholds::kLargestRtol) : 0;
   // Below the least normal number a rounding is a step of fixed size, however small the value; narrow types are summed
   // in float32, others in steps of their own.
-  const bool rounds = state.error > 0 && state.coarsest != DType::undefined;
+  const bool rounds = error > 0 && state.coarsest != DType::undefined;
   const FloatLimits limits = float_limits(rounds ? state.coarsest : DType::float32);
   const double steps =
       limits.epsilon > epsilon_of(DType::float32) ? thresholds::kStoringError : 4 * thresholds::kStoringError;
   const double step = rounds ? steps * limits.min_normal * limits.epsilon : 0;
-  return {rtol, margin * std::max(state.error, step), LimitSource::table};
+  return {rtol, margin * std::max(error, step), LimitSource::table};
 }
 
 void NoiseModel::found_difference(const std::string& path, double rmse) {

@@ -87,6 +87,13 @@ class NoiseModel {
     bool is_taken_from_quantized = false, is_of_held_quantized = false;
     std::optional<Source> before_quantization = std::nullopt;
     double step = 0, held_size = 0;
+    // For a product of values that are quantized while the model runs: the floats and the scale, and what is known of
+    // the weights.
+    struct Dynamic {
+      Source floats, scale;
+      double weight_rms = 0, weight_step = 0;
+    };
+    std::optional<Dynamic> dynamic = std::nullopt;
   };
   struct Inputs;
 
@@ -101,6 +108,7 @@ class NoiseModel {
   void resolve(int64_t number);
   State state_of(const Added& value) const;
   Inputs inputs_of(const Added& value) const;
+  std::optional<State> state_of_dynamic(const Added& value) const;
   State state_of_quantized(State state, const Added& value, const Inputs& inputs) const;
   double error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const;
   const State* find(std::string prefix, const std::string& escaped_name) const;

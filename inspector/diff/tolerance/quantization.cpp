@@ -3,6 +3,7 @@
 #include "inspector/diff/tolerance/quantization.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -38,6 +39,25 @@ constexpr QuantizedInterval kRanges[] = {
     {DType::int32, -0x1p31, 0x1p31 - 1},
 };
 
+const Node* producer_of(const Graph& graph, ValueId id) {
+  const NodeId producer = id == kNoValue ? kNoNode : value_at(graph, id).producer;
+  return producer == kNoNode ? nullptr : &graph.nodes[static_cast<size_t>(producer)];
+}
+
+// The root mean square of the elements less `zero`, of some of them where they are many.
+double rms_of(const Tensor& tensor, double zero) {
+  constexpr int64_t kMostLookedAt = 4096;
+  const int64_t step = std::max<int64_t>(1, tensor.element_count() / kMostLookedAt);
+  double squares = 0, count = 0;
+  for (int64_t index = 0; index < tensor.element_count(); index += step, ++count)
+    squares += std::pow(element_as_double(tensor, index) - zero, 2);
+  return count == 0 ? 0 : std::sqrt(squares / count);
+}
+
+bool is_integer_product(const Node& node) {
+  return is_operator(node, "MatMulInteger") || is_operator(node, "ConvInteger");
+}
+
 const Tensor* payload_of(const StoredTensor& stored) {
   return stored.external_location == kLeftOutOfDump ? nullptr : &stored.tensor;
 }
@@ -57,6 +77,12 @@ const Tensor* constant_tensor(const Graph& graph, ValueId id) {
 
 bool is_quantize(const Node& node) { return is_operator(node, "QuantizeLinear"); }
 bool is_dequantize(const Node& node) { return is_operator(node, "DequantizeLinear"); }
+
+bool moves_elements(const Node& node) {
+  constexpr std::array<std::string_view, 7> kMoving = {"Identity", "Cast",    "Reshape",  "Transpose",
+                                                       "Squeeze",  "Flatten", "Unsqueeze"};
+  return std::ranges::find(kMoving, node.op_type) != kMoving.end();
+}
 
 bool clamps_at_zero(const Graph& graph, const Node& node) {
   if (is_operator(node, "Relu")) return true;
@@ -120,19 +146,47 @@ std::optional<QuantizedRange> quantized_range_of(const Graph& graph, const Node&
   return range;
 }
 
+bool is_dynamic_quantization(const Node& node) {
+  return is_operator(node, "DynamicQuantizeLinear") || is_integer_product(node);
+}
+
+bool quantizes_dynamically(const ValueTable& table) {
+  return std::ranges::any_of(table.value_infos(),
+                             [](const ValueInfo& value_info) { return value_info.op == "DynamicQuantizeLinear"; });
+}
+
+std::optional<DynamicProduct> dynamic_product_of(const Graph& graph, const Node& node) {
+  if (!is_operator(node, "Mul") || node.inputs.size() != 2) return std::nullopt;
+  const auto integers_of = [&](ValueId id) -> const Node* {
+    const Node* cast = producer_of(graph, id);
+    const Node* product = cast != nullptr && cast->op_type == "Cast" ? producer_of(graph, input_of(*cast, 0)) : nullptr;
+    return product != nullptr && is_integer_product(*product) ? product : nullptr;
+  };
+  const bool is_first = integers_of(node.inputs[0]) != nullptr;
+  const Node* product = integers_of(node.inputs[is_first ? 0 : 1]);
+  const Node* scales = producer_of(graph, node.inputs[is_first ? 1 : 0]);
+  const Node* quantize = product == nullptr ? nullptr : producer_of(graph, input_of(*product, 0));
+  if (scales == nullptr || scales->op_type != "Mul" || quantize == nullptr) return std::nullopt;
+  if (!is_operator(*quantize, "DynamicQuantizeLinear") || quantize->outputs.size() < 2) return std::nullopt;
+  const bool is_scale_first = input_of(*scales, 0) == quantize->outputs[1];
+  if (!is_scale_first && input_of(*scales, 1) != quantize->outputs[1]) return std::nullopt;
+  const Tensor* weights = constant_tensor(graph, input_of(*product, 1));
+  const Tensor* steps = constant_tensor(graph, input_of(*scales, is_scale_first ? 1 : 0));
+  if (weights == nullptr || steps == nullptr || !is_floating(steps->dtype())) return std::nullopt;
+  const Tensor* zero_point = constant_tensor(graph, input_of(*product, 3));
+  const bool has_zero = zero_point != nullptr && zero_point->element_count() > 0;
+  const double step = rms_of(*steps, 0);
+  return DynamicProduct{input_of(*quantize, 0), quantize->outputs[1],
+                        step * rms_of(*weights, has_zero ? element_as_double(*zero_point, 0) : 0), step};
+}
+
 double size_of_held_quantized(const Graph& graph, const Node& dequantize) {
-  constexpr int64_t kMostLookedAt = 4096;
   const Tensor* held = constant_tensor(graph, input_of(dequantize, 0));
   const std::optional<QuantizedRange> range = quantized_range_of(graph, dequantize);
   if (held == nullptr || !range.has_value() || held->element_count() == 0) return 0;
   const Tensor* zero_point = constant_tensor(graph, input_of(dequantize, 2));
   const bool has_zero = zero_point != nullptr && zero_point->element_count() > 0;
-  const double zero = has_zero ? element_as_double(*zero_point, 0) : 0;
-  const int64_t step = std::max<int64_t>(1, held->element_count() / kMostLookedAt);
-  double squares = 0, count = 0;
-  for (int64_t index = 0; index < held->element_count(); index += step, ++count)
-    squares += std::pow(element_as_double(*held, index) - zero, 2);
-  return range->step * std::sqrt(squares / count);
+  return range->step * rms_of(*held, has_zero ? element_as_double(*zero_point, 0) : 0);
 }
 
 Value as_quantized(const Value& wide, const Value& held, const QuantizedRange& range) {

@@ -17,6 +17,9 @@ const Tensor* constant_tensor(const Graph& graph, ValueId id);
 bool is_quantize(const Node& node);    // QuantizeLinear
 bool is_dequantize(const Node& node);  // DequantizeLinear
 
+// True for Reshape, Transpose and their like, and Cast: they hand on what they read, in another order, shape or type.
+bool moves_elements(const Node& node);
+
 // A Relu, or a Clip whose least number is zero: quantized values that begin at zero do the same.
 bool clamps_at_zero(const Graph& graph, const Node& node);
 
@@ -38,6 +41,21 @@ struct QuantizedRange {
 };
 // Nothing where the scale is not held by the graph itself.
 std::optional<QuantizedRange> quantized_range_of(const Graph& graph, const Node& node);
+
+// True for DynamicQuantizeLinear and the products of quantized values that are integers: MatMulInteger, ConvInteger.
+bool is_dynamic_quantization(const Node& node);
+// True where any node of the main graph or a body is one.
+bool quantizes_dynamically(const ValueTable& table);
+
+// A product of quantized values as it is taken back to floats: Mul(Cast(MatMulInteger(DynamicQuantizeLinear(floats),
+// weights)), scale * scale of the weights), or ConvInteger's.
+struct DynamicProduct {
+  ValueId floats = kNoValue, scale = kNoValue;  // what is quantized while the model runs, and by which scale
+  double weight_rms = 0;                        // of the weights as floats
+  double weight_step = 0;                       // their step, root mean square over the channels
+};
+// Nothing where `node` is no such Mul, or the graph does not hold weights and scales.
+std::optional<DynamicProduct> dynamic_product_of(const Graph& graph, const Node& node);
 
 // The approximate size of the floats that stored quantized values represent, as their root mean square; 0 where these
 // are not available.

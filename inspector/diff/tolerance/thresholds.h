@@ -35,12 +35,20 @@ inline constexpr double kUnknownError = 2;
 // The rounding of a sum, in epsilons: this share of the square root of the number of terms, since blocked sums round
 // less often than a plain loop (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2).
 inline constexpr double kSummingShare = 1.0 / 8;
+// The difference to an expected output of a quantized model in relation to that of two executors: near ties flip other
+// elements in each pair of programs.
+inline constexpr double kMeasuredRoom = 2;
+// As a share of a quantization step: the rounding of the two numbers that are one step from each other.
+inline constexpr double kStepRounding = 1e-3;
 // Standard deviations that a quantized value may be off: sums of uniform errors have no tails, and their estimates are
 // close. Set on the quantized pairs of tests/diagnosis.
 inline constexpr double kQuantizedMargin = 6;
 // As a share of a value's size: the largest error of 8-bit quantization that is believed; coarser steps, and values
 // that were not compared, are not. A uniform step of 1/5 of the size has this deviation (step / sqrt(12)).
 inline constexpr double kMostQuantizationError = 0.06;
+// The largest error of quantization that a limit allows at any depth, as a share of the value's size. Set on
+// tests/diagnosis.
+inline constexpr double kDeepestQuantizationError = 0.1;
 // As a share of a value's size, where the source of the quantized values is not known: half of the largest that is
 // believed.
 inline constexpr double kUnknownQuantizationError = 0.03;
@@ -180,7 +188,17 @@ inline constexpr size_t kMostModelInstances = 24;
 inline constexpr size_t kMostUncaptured = 1024;
 // Nodes of a region in which single differences are tried.
 inline constexpr size_t kMostTriedNodes = 48;
+// Nodes that compute in half precision within a model of floats: fewer are a fault and no mixed precision.
+inline constexpr int64_t kFewestOfMixed = 4;
 // Nodes of a region.
 inline constexpr int kLargestRegion = 96;
+// Elements of a value inside a region that is compared with all of the other side: fewer agree by chance; more are too
+// many for a search.
+inline constexpr size_t kFewestTellingElements = 4;
+inline constexpr int64_t kMostComparedElements = int64_t{1} << 22;
+// Axes of a tensor of which all permutations are tried.
+inline constexpr size_t kMostPermutedAxes = 5;
+// Pairs of values inside a region that are tried as the place where all of the difference begins, nearest first.
+inline constexpr size_t kMostTriedPairs = 64;
 
 }  // namespace parallax::thresholds

@@ -127,7 +127,7 @@ void check_constant(const NodeCheck& check) {
 
 void check_schema(const NodeCheck& check) {
   const OpSchema& schema = *check.node.schema;
-  if (schema.deprecated)
+  if (OpsetRegistry::standard().is_removal(schema))
     return check.problem("is deprecated: operator set " + std::to_string(check.node.opset_version) +
                          " no longer has '" + check.node.op_type + "'");
   check_arity(check, check.node.inputs, schema.min_inputs, schema.max_inputs, &OpSchema::input, "input");

@@ -87,6 +87,10 @@ const OpSchema* OpsetRegistry::find(std::string_view domain, std::string_view op
   return above == candidates.begin() ? nullptr : &*std::prev(above);
 }
 
+bool OpsetRegistry::is_removal(const OpSchema& schema) const {
+  return schema.deprecated && find(schema.domain, schema.name, schema.since_version - 1) != nullptr;
+}
+
 std::vector<std::string_view> OpsetRegistry::domains() const {
   std::vector<std::string_view> names;
   for (const Domain& domain : domains_) names.push_back(domain.name);

@@ -31,6 +31,9 @@ class OpsetRegistry {
   const OpSchema* find(std::string_view domain, std::string_view op, int64_t opset_version) const;
   // Every version of one operator, oldest first; empty where the operator is unknown.
   std::span<const OpSchema> versions(std::string_view domain, std::string_view op) const;
+  // True for the version that takes an operator out of its operator set. One that is marked as deprecated and is the
+  // first (GroupNormalization-18) is no such: it defines what a later version replaces, and models hold it.
+  bool is_removal(const OpSchema& schema) const;
   // Every schema, by domain, name and version.
   std::span<const OpSchema> all() const { return schemas_; }
 

@@ -72,8 +72,37 @@ Status expect_channels(const OpContext& op, size_t first, size_t last, int64_t c
   return {};
 }
 
-// LayerNormalization-17 over the axes from `axis` on. The stash type only says in which type Mean and InvStdDev are
-// given: all steps between are exact to double.
+// How the function body of LayerNormalization-17 normalizes a row: where the stash type is bfloat16, it casts X to it
+// and rounds each of its steps.
+struct NormalizedRow {
+  double mean = 0, inverse_deviation = 0;
+};
+
+NormalizedRow normalize_in_bfloat16(std::vector<double>& numbers, double epsilon) {
+  const auto rounded = [](double value) { return round_to_dtype(DType::bfloat16, value); };
+  const auto count = static_cast<double>(numbers.size());
+  double sum = 0, sum_of_squares = 0;
+  for (double& number : numbers) {
+    number = rounded(number);
+    sum += number;
+    sum_of_squares += rounded(number * number);
+  }
+  const double mean = rounded(sum / count);
+  const double variance = rounded(rounded(sum_of_squares / count) - rounded(mean * mean));
+  const double deviation = rounded(std::sqrt(rounded(variance + rounded(epsilon))));
+  for (double& number : numbers) number = rounded(rounded(number - mean) / deviation);
+  return {mean, rounded(1.0 / deviation)};
+}
+
+NormalizedRow normalize_exactly(std::vector<double>& numbers, double epsilon) {
+  const auto count = static_cast<int64_t>(numbers.size());
+  const Moments moments = moments_of(count, [&](int64_t k) { return numbers[static_cast<size_t>(k)]; });
+  const double inverse = 1.0 / std::sqrt(moments.variance + epsilon);
+  for (double& number : numbers) number = (number - moments.mean) * inverse;
+  return {moments.mean, inverse};
+}
+
+// LayerNormalization-17 over the axes from `axis` on: all steps between are exact to double, but for those in bfloat16.
 Status op_layer_normalization(OpContext& op) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();
@@ -83,6 +112,9 @@ Status op_layer_normalization(OpContext& op) {
   const int64_t count = count_of(shape, axis, shape.rank());
   const Factors scales = PX_TRY(Factors::create(op, 1, shape, axis, 1.0));
   const Factors biases = PX_TRY(Factors::create(op, 2, shape, axis, 0.0));
+  const DType stash = stash_type_of(op);
+  const bool are_casts_kept = !op.carries_double() || op.keeps_casts();
+  const auto normalize = stash == DType::bfloat16 && are_casts_kept ? normalize_in_bfloat16 : normalize_exactly;
   Tensor output = PX_TRY(op.allocate(x.dtype(), shape));
   std::vector<double> means(static_cast<size_t>(rows));
   std::vector<double> inverse_deviations(means.size());
@@ -90,14 +122,12 @@ Status op_layer_normalization(OpContext& op) {
     std::vector<double> numbers(static_cast<size_t>(count));
     for (int64_t row = begin; row < end; ++row) {
       load<double>(x, row * count, numbers);
-      const Moments moments = moments_of(count, [&](int64_t k) { return numbers[static_cast<size_t>(k)]; });
-      const double inverse = 1.0 / std::sqrt(moments.variance + epsilon);
-      means[static_cast<size_t>(row)] = moments.mean;
-      inverse_deviations[static_cast<size_t>(row)] = inverse;
+      const NormalizedRow normalized = normalize(numbers, epsilon);
+      means[static_cast<size_t>(row)] = normalized.mean;
+      inverse_deviations[static_cast<size_t>(row)] = normalized.inverse_deviation;
       const double* scale = scales.of_row(row);
       const double* bias = biases.of_row(row);
-      for (size_t k = 0; k < numbers.size(); ++k)
-        numbers[k] = (numbers[k] - moments.mean) * inverse * scale[k] + bias[k];
+      for (size_t k = 0; k < numbers.size(); ++k) numbers[k] = numbers[k] * scale[k] + bias[k];
       store<double>(output, row * count, numbers);
     }
   });
@@ -105,8 +135,8 @@ Status op_layer_normalization(OpContext& op) {
   std::fill(dims.begin() + static_cast<ptrdiff_t>(axis), dims.end(), 1);
   const Shape reduced = PX_TRY(Shape::create(dims));
   PX_TRY(op.set_output(0, std::move(output)));
-  PX_TRY(op.set_output(1, stash_type_of(op), reduced, std::span<const double>(means)));
-  return op.set_output(2, stash_type_of(op), reduced, std::span<const double>(inverse_deviations));
+  PX_TRY(op.set_output(1, stash, reduced, std::span<const double>(means)));
+  return op.set_output(2, stash, reduced, std::span<const double>(inverse_deviations));
 }
 
 // x / sqrt(mean(x^2) + epsilon) * scale

@@ -88,7 +88,7 @@ struct OperatorRow {
 
 using Operators = std::map<std::pair<std::string_view, std::string_view>, OperatorRow>;  // by domain and name
 
-bool counts(const OpSchema& schema) { return !schema.deprecated && !schema.extension; }
+bool counts(const OpSchema& schema) { return !OpsetRegistry::standard().is_removal(schema) && !schema.extension; }
 
 Operators collect() {
   Operators operators;

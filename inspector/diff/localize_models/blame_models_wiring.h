@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wiring: the operands of two nodes that stand for each other, where these are no counterparts.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "inspector/diff/localize_models/blame_models_culprits.h"
+#include "inspector/diff/localize_models/blame_models_parts.h"
+
+namespace parallax::diff {
+
+// The values from which a value is computed by way of `nodes`, itself included.
+std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::vector<LocatedNode>& nodes);
+
+// Tells where two nodes read counterparts of each other, apart from nodes that only one side has.
+class Wiring {
+ public:
+  Wiring(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Parts& parts)
+      : a_(a), b_(b), matching_(matching), parts_(parts) {}
+
+  // The operands of A's node in whose position B's reads no counterpart; of operands that may change places, in the
+  // order in which more agree.
+  std::vector<int32_t> other_operands(const LocatedNode& a, const LocatedNode& b) const;
+
+ private:
+  bool agrees(int32_t x, int32_t y) const;
+
+  const ModelSide &a_, &b_;
+  const ModelMatching& matching_;
+  const Parts& parts_;
+};
+
+// A node of A whose weight a node of B reads, too, whatever its operator, and to which B gives another value: with A's,
+// B computes the same. Nothing where no node alone explains the difference so.
+std::optional<Culprit> reads_another_value(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                           const Region& region, const Parts& parts,
+                                           const Interventions& interventions);
+
+}  // namespace parallax::diff
