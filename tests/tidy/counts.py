@@ -26,7 +26,7 @@ import words
 LIMITS: dict[str, int] = {
     "bare openings": 0,
     "crowded folders": 0,
-    "long files": 38,
+    "long files": 37,
     "verdict writes": 0,
     "cpu dispatch": 2,
     "thresholds": 0,

@@ -20,6 +20,7 @@
 #include "inspector/diff/localize_models/blame_models_ranking.h"
 #include "inspector/diff/localize_models/blame_models_regions.h"
 #include "inspector/diff/localize_models/blame_models_rounding.h"
+#include "inspector/diff/localize_models/blame_models_suspects.h"
 #include "inspector/diff/localize_models/blame_models_swaps.h"
 #include "inspector/diff/localize_models/blame_models_ties.h"
 #include "inspector/diff/localize_models/blame_models_unmatch.h"
@@ -61,19 +62,16 @@ class ModelBlame {
         values_(*a_, view_, diagnosis),
         effects_(*a_, [this](int32_t id) { return values_.difference_of(id); }),
         unmatching_(*a_, *b_, matching_, values_, effects_),
+        suspects_(*a_, *b_, matching_, values_, regions_),
         are_of_two_types_(diff::are_of_two_types(*a_, *b_)),
         is_one_quantized_(diff::is_quantized(a_->value_infos()) != diff::is_quantized(b_->value_infos())),
         is_one_dynamic_(diff::quantizes_dynamically(a_->value_infos()) !=
                         diff::quantizes_dynamically(b_->value_infos())) {
     for (const PathMatch& match : matched_paths(a_->value_infos(), b_->value_infos(), matching_)) links_.link(match);
-    for (const NodeMatch& match : matching_.nodes) {
-      partners_[&LocatedNode{match.location_a, match.a}.node()] = &match;
-      partners_[&LocatedNode{match.location_b, match.b}.node()] = &match;
-    }
   }
 
   Status run() {
-    PX_TRY(find_layouts());
+    PX_TRY(diff::lay_out_pairs(*a_, *b_, matching_, values_, effects_, links_, regions_));
     diagnosis_.causes = PX_TRY(find());
     split_matches();
     return {};
@@ -89,12 +87,13 @@ class ModelBlame {
       if (request_.cancel.is_cancelled())
         return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
       if (match.is_extra || is_settled(match) || values_.is_unmatched(match.a) || regions_.is_parted(match.a)) continue;
-      if (is_suspect(match) && may_look_at(match)) PX_TRY(look_at(match));
+      if (suspects_.is_suspect(match) && may_look_at(match)) PX_TRY(look_at(match));
       if (is_held_in_body(match)) add_held(match);
     }
     // Nothing is called rounding before what makes it has been seen to be the same.
     for (const ValueMatch& match : matching_.values) {
-      if (roots_.empty() && !match.is_extra && has_diverged(match) && !are_held(match)) PX_TRY(look_at(match));
+      if (roots_.empty() && !match.is_extra && suspects_.has_diverged(match) && !suspects_.are_held(match))
+        PX_TRY(look_at(match));
     }
     if (roots_.empty()) PX_TRY(look_at_unseen());
     if (roots_.empty() && unjudged_.empty()) {
@@ -123,18 +122,8 @@ class ModelBlame {
     }
   }
 
-  bool is_suspect(const ValueMatch& match) const;
-  bool has_diverged(const ValueMatch& match) const;
-  // Both are data: where these differ, their consumers show whether it is relevant.
-  bool are_held(const ValueMatch& match) const { return a_->is_constant(match.a) && b_->is_constant(match.b); }
-  // True for an output of the model, or of the body or function that has it.
-  bool is_output(int32_t id) const {
-    return a_->value_info(id).graph->values[static_cast<size_t>(a_->value_info(id).value)].is_graph_output;
-  }
   bool is_held_in_body(const ValueMatch& match) const;
   void add_held(const ValueMatch& match);
-  bool reads_another_constant(const LocatedNode& node) const;
-  bool reads_parted(const LocatedNode& node) const;
   bool may_look_at(const ValueMatch& match);
   Status look_at_unseen();
   bool is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const;
@@ -142,7 +131,6 @@ class ModelBlame {
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
-  Status find_layouts();
   void unmatch_compensated(const ValueMatch& match, const Instance& instance);
   bool may_be_no_pair(const ValueMatch& match, const Region& region) const;
   bool agrees_past(const ValueMatch& match, const Instance& instance) const;
@@ -168,8 +156,8 @@ class ModelBlame {
   diff::ComparedValues values_;
   diff::Effects effects_;
   diff::Unmatching unmatching_;
+  diff::Suspects suspects_;
   diff::PathLinks links_;
-  std::unordered_map<const Node*, const NodeMatch*> partners_;  // by either node
   std::vector<ModelRoot> roots_;
   std::unordered_set<int32_t> same_;  // values of A that both definitions make alike
   std::vector<std::string> settled_;  // beginnings of static paths whose causes are known
@@ -180,25 +168,10 @@ class ModelBlame {
   size_t uncaptured_ = 0;        // values looked at that were not captured
 };
 
-// A dump's graph has no large weights to tell definitions apart by: these are values like others.
-bool ModelBlame::reads_another_constant(const LocatedNode& node) const {
-  return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
-    const int32_t read = ModelSide::value_info_read(*node.location, input);
-    return read >= 0 && a_->follows_from_constants(read) && has_diverged(read);
-  });
-}
-
-bool ModelBlame::reads_parted(const LocatedNode& node) const {
-  return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
-    const int32_t read = input == kNoValue ? -1 : ModelSide::value_info_read(*node.location, input);
-    return read >= 0 && regions_.is_parted(read);
-  });
-}
-
 // Data that a body or a function hands out as it is: its node would be named, which does nothing else.
 bool ModelBlame::is_held_in_body(const ValueMatch& match) const {
-  return are_held(match) && has_diverged(match.a) && is_output(match.a) && !a_->value_info(match.a).scope.empty() &&
-         a_->producer(match.a).id != kNoNode;
+  return suspects_.are_held(match) && has_diverged(match.a) && suspects_.is_output(match.a) &&
+         !a_->value_info(match.a).scope.empty() && a_->producer(match.a).id != kNoNode;
 }
 
 void ModelBlame::add_held(const ValueMatch& match) {
@@ -232,7 +205,7 @@ Status ModelBlame::look_at_unseen() {
   const std::vector<bool> leads_b = effects_b.leading_to([&](int32_t id) { return differs(in_a(id)); }, kAnyCompared);
   for (const ValueMatch& match : matching_.values) {
     if (!leads_a[static_cast<size_t>(match.a)] && !leads_b[static_cast<size_t>(match.b)]) continue;
-    if (match.is_extra || is_settled(match) || same_.contains(match.a) || !is_suspect(match)) continue;
+    if (match.is_extra || is_settled(match) || same_.contains(match.a) || !suspects_.is_suspect(match)) continue;
     const bool is_captured = !a_->captured_paths(match.a).empty();
     if (is_captured && !values_.is_unmatched(match.a)) continue;  // it was looked at
     if (!is_captured && ++uncaptured_ > thresholds::kMostUncaptured) {
@@ -242,31 +215,6 @@ Status ModelBlame::look_at_unseen() {
     PX_TRY(look_at(match));
   }
   return {};
-}
-
-// Not where both sides do the same to the same: such a node can only hand on what it inherits.
-bool ModelBlame::is_suspect(const ValueMatch& match) const {
-  const bool in_a = a_->follows_from_constants(match.a), in_b = b_->follows_from_constants(match.b);
-  const LocatedNode a = a_->producer(match.a), b = b_->producer(match.b);
-  if (in_a && in_b) return is_output(match.a) && has_diverged(match) && !are_held(match);
-  if (a.id == kNoNode || b.id == kNoNode) return !in_a && !in_b && a.id != b.id;
-  if (in_a != in_b) return has_diverged(match.a);  // else a value that one side has folded
-  if (reads_another_constant(a) || reads_parted(a)) return true;
-  const auto partner = partners_.find(&a.node());
-  if (partner == partners_.end()) return true;
-  if (a_->value_info(match.a).output_index != b_->value_info(match.b).output_index) return true;
-  const NodeMatch& node = *partner->second;
-  const bool is_pair = node.location_b == b.location && node.b == b.id && node.is_same_definition;
-  if (!is_pair || !diff::reads_the_same(*a_, a, *b_, b, matching_)) return true;
-  const auto holds_graph = [](const Attribute& attribute) {
-    return std::holds_alternative<std::shared_ptr<Graph>>(attribute.value);
-  };
-  return a.node().function != nullptr || std::ranges::any_of(a.node().attributes, holds_graph);
-}
-
-bool ModelBlame::has_diverged(const ValueMatch& match) const {
-  const LocatedNode a = a_->producer(match.a), b = b_->producer(match.b);
-  return (a.id != kNoNode || b.id != kNoNode) && has_diverged(match.a);  // else both were given it
 }
 
 // True where a root was found inside a body of `node`, in any iteration: then that is the node's own fault, apart from
@@ -406,31 +354,10 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   return true;
 }
 
-// Pairs with another order of axes, made where an optimizer has moved a Transpose. What only moves elements is no part
-// of a pair: it is judged together with what reads it.
-Status ModelBlame::find_layouts() {
-  for (const ValueMatch& match : matching_.values) {
-    const LocatedNode a = a_->producer(match.a), b = b_->producer(match.b);
-    if (match.is_extra || a.id == kNoNode || b.id == kNoNode || effects_.is_handed_out(match.a)) continue;
-    const std::vector<std::string>& paths = a_->captured_paths(match.a);
-    const ValueComparison* const value = paths.empty() ? nullptr : values_.find(paths.front());
-    if (value == nullptr || value->reason != "shape differs") continue;
-    const Value in_a = PX_TRY(a_->captured(paths.front()));
-    auto layout = diff::layout_between(in_a, PX_TRY(b_->captured(links_.b_path_of(paths.front()))));
-    if (!layout.has_value()) continue;
-    if (diff::only_moves(a) || diff::only_moves(b)) {
-      regions_.part(match.a);
-    } else {
-      regions_.lay_out(match.a, *std::move(layout));
-    }
-  }
-  return {};
-}
-
 // Equal to the last bit by another constant: another node may compensate it.
 void ModelBlame::unmatch_compensated(const ValueMatch& match, const Instance& instance) {
   const LocatedNode a = a_->producer(match.a);
-  if (a.id == kNoNode || !reads_another_constant(a)) return;
+  if (a.id == kNoNode || !suspects_.reads_another_constant(a)) return;
   const auto region = regions_.run(match.a, match.b, instance);
   if (region.ok()) unmatching_.unmatch_compensated(regions_, match, instance, *region);
 }

@@ -16,7 +16,7 @@ class Interventions {
                 const Limit& limit)
       : runner_(runner), target_(target), instance_(instance), region_(region), limit_(limit) {}
 
-  // The same search for another pair of values, whose region this is.
+  // These interventions for another pair of values, whose region this is.
   Interventions at(const ValueMatch& target, const Region& region) const {
     return {runner_, target, instance_, region, limit_};
   }

@@ -19,8 +19,8 @@ class Wiring {
   Wiring(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Parts& parts)
       : a_(a), b_(b), matching_(matching), parts_(parts) {}
 
-  // The operands of A's node in whose position B's reads no counterpart; of operands that may change places, in the
-  // order in which more agree.
+  // The operands of A's node in whose position B's reads no counterpart; of operands that commute, in the order in
+  // which more agree.
   std::vector<int32_t> other_operands(const LocatedNode& a, const LocatedNode& b) const;
 
  private:

@@ -27,7 +27,7 @@ double relative_without_masks(const Tensor& a, const Tensor& b) {
   return largest == 0 ? 0 : largest / std::sqrt(squares / static_cast<double>(count));
 }
 
-// The same conditions or counts in two types without fractions, as a mask that one program casts to int32.
+// Equal conditions or counts in two types without fractions, as a mask that one program casts to int32.
 bool are_equal_integers(const Value& a, const Value& b) {
   const auto is_exact = [](const Value& value) {
     return value.is_tensor() && (is_integer(value.tensor().dtype()) || value.tensor().dtype() == DType::bool_);

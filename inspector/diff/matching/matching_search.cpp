@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <deque>
-#include <unordered_set>
 #include <utility>
 
 #include "inspector/diff/matching/matching_attributes.h"
 #include "inspector/diff/matching/matching_exchange.h"
 #include "inspector/diff/matching/matching_likeness.h"
+#include "inspector/diff/matching/matching_names.h"
 #include "inspector/diff/tolerance/thresholds.h"
 
 namespace parallax::diff {
@@ -318,93 +318,9 @@ class Matcher {
     names_are_sure_ =
         all >= kFewNames && thresholds::kSureNameShare * static_cast<double>(all) <= static_cast<double>(equal + 1);
     if (all >= kFewNames) return 2 * equal >= all;
-    const bool do_constants_agree = judge_names_by_constants();
-    return do_constants_agree || judge_names_by_operators();
-  }
-
-  static bool is_computed(const FlatValue& value) { return value.producer >= 0 && !value.is_constant; }
-
-  // Where hardly anything is made alike: half of A's names are known in B, and most of these are made by one operator.
-  bool judge_names_by_operators() const {
-    std::unordered_map<std::string_view, HashKey> ops;
-    size_t known = 0, same = 0, producers = 0;
-    for (const FlatValue& value : b_.flat.values) {
-      if (value.producer >= 0) ops.emplace(value.value_info->name, b_.node(value.producer).op);
-    }
-    for (const FlatValue& value : a_.flat.values) {
-      if (!is_computed(value)) continue;
-      ++producers;
-      const auto found = ops.find(value.value_info->name);
-      known += found != ops.end() ? 1 : 0;
-      same += found != ops.end() && may_replace(found->second, a_.node(value.producer).op) ? 1 : 0;
-    }
-    return known > 0 && 2 * known >= producers && 4 * same >= 3 * known;
-  }
-
-  // The values of one size whose name each model has once.
-  std::vector<std::pair<int32_t, int32_t>> namesakes() const {
-    std::unordered_map<std::string_view, int32_t> ids;  // -1: several
-    for (const FlatValue& value : b_.flat.values) {
-      if (!is_computed(value)) continue;
-      const auto [entry, is_new] = ids.emplace(value.value_info->name, value.value_info->id);
-      if (!is_new) entry->second = -1;
-    }
-    std::vector<std::pair<int32_t, int32_t>> pairs;
-    for (const FlatValue& value : a_.flat.values) {
-      const auto found = is_computed(value) ? ids.find(value.value_info->name) : ids.end();
-      if (found == ids.end() || found->second < 0) continue;
-      const bool may_be_pair = !have_other_sizes(*value.type, *b_.value(found->second).type);
-      if (may_be_pair) pairs.emplace_back(value.value_info->id, found->second);
-      found->second = -1;
-    }
-    return pairs;
-  }
-
-  // The content of the weights (floats, more than one element) between a value and the nearest of `ends` before it.
-  static std::vector<HashKey> weights_since(const MatchSide& side, int32_t id,
-                                            const std::unordered_set<int32_t>& ends) {
-    constexpr size_t kMostWalked = 256;
-    std::vector<HashKey> weights;
-    std::vector<int32_t> walked = {id};
-    for (size_t index = 0; index < walked.size() && walked.size() < kMostWalked; ++index) {
-      const FlatValue& value = side.value(walked[index]);
-      if (value.producer < 0 || (index > 0 && ends.contains(walked[index]))) continue;
-      for (const int32_t input : side.node(value.producer).inputs) {
-        if (input < 0) continue;
-        const FlatValue& read = side.value(input);
-        if (read.is_constant && is_floating(read.type->dtype) && known_size(*read.type) > 1)
-          weights.push_back(read.made_of);
-        if (!read.is_constant && std::ranges::find(walked, input) == walked.end()) walked.push_back(input);
-      }
-    }
-    std::ranges::sort(weights);
-    return weights;
-  }
-
-  // Where an optimizer has fused nearly all nodes: half of the smaller model's names are known in the other, and most
-  // of these values are made with the same weights since the last of them, or one with some of the other's.
-  bool judge_names_by_constants() {
-    constexpr size_t kFewWeighted = 2;
-    const auto pairs = namesakes();
-    const size_t producers = std::min(static_cast<size_t>(std::ranges::count_if(a_.flat.values, is_computed)),
-                                      static_cast<size_t>(std::ranges::count_if(b_.flat.values, is_computed)));
-    std::unordered_set<int32_t> ends_a, ends_b;
-    for (const auto& [a, b] : pairs) {
-      ends_a.insert(a_.value(a).root);
-      ends_b.insert(b_.value(b).root);
-    }
-    size_t weighted = 0, same = 0;
-    for (const auto& [a, b] : pairs) {
-      const std::vector<HashKey> in_a = weights_since(a_, a_.value(a).root, ends_a);
-      const std::vector<HashKey> in_b = weights_since(b_, b_.value(b).root, ends_b);
-      if (in_a.empty() || in_b.empty()) continue;
-      ++weighted;
-      same += std::ranges::includes(in_a, in_b) || std::ranges::includes(in_b, in_a) ? 1 : 0;
-    }
-    const bool do_agree = weighted >= kFewWeighted && 2 * pairs.size() >= producers && 4 * same >= 3 * weighted;
-    names_are_sure_ =
-        do_agree && thresholds::kSureNameShare * static_cast<double>(weighted) <= static_cast<double>(same + 1);
-    return do_agree;
+    const NamesByWeights by_weights = judge_names_by_weights(a_, b_);
+    names_are_sure_ = by_weights.are_sure;
+    return by_weights.do_agree || do_names_agree_by_operators(a_, b_);
   }
 
   // The properties besides the name that two values must have in common. Where names are sure, those of unpaired

@@ -47,7 +47,7 @@ bool is_dynamic_quantization(const Node& node);
 // True where any node of the main graph or a body is one.
 bool quantizes_dynamically(const ValueTable& table);
 
-// A product of quantized values as it is taken back to floats: Mul(Cast(MatMulInteger(DynamicQuantizeLinear(floats),
+// A product of quantized values, dequantized: Mul(Cast(MatMulInteger(DynamicQuantizeLinear(floats),
 // weights)), scale * scale of the weights), or ConvInteger's.
 struct DynamicProduct {
   ValueId floats = kNoValue, scale = kNoValue;  // what is quantized while the model runs, and by which scale

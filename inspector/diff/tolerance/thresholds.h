@@ -198,7 +198,7 @@ inline constexpr size_t kFewestTellingElements = 4;
 inline constexpr int64_t kMostComparedElements = int64_t{1} << 22;
 // Axes of a tensor of which all permutations are tried.
 inline constexpr size_t kMostPermutedAxes = 5;
-// Pairs of values inside a region that are tried as the place where all of the difference begins, nearest first.
+// Pairs of values inside a region that are tried as the one where all of the difference begins, nearest first.
 inline constexpr size_t kMostTriedPairs = 64;
 
 }  // namespace parallax::thresholds

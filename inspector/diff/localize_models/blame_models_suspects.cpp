@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares definitions as the graphs have them, and shapes as they were captured.
+#include "inspector/diff/localize_models/blame_models_suspects.h"
+
+#include <algorithm>
+#include <memory>
+#include <variant>
+
+#include "inspector/diff/localize_models/blame_models_constants.h"
+#include "inspector/diff/localize_models/blame_models_explain.h"
+
+namespace parallax::diff {
+
+Suspects::Suspects(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ComparedValues& values,
+                   const RegionRunner& regions)
+    : a_(a), b_(b), matching_(matching), values_(values), regions_(regions) {
+  for (const NodeMatch& match : matching_.nodes) {
+    partners_[&LocatedNode{match.location_a, match.a}.node()] = &match;
+    partners_[&LocatedNode{match.location_b, match.b}.node()] = &match;
+  }
+}
+
+// A dump's graph has no large weights to tell definitions apart by: these are values like others.
+bool Suspects::reads_another_constant(const LocatedNode& node) const {
+  return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
+    const int32_t read = ModelSide::value_info_read(*node.location, input);
+    return read >= 0 && a_.follows_from_constants(read) && values_.has_diverged(read);
+  });
+}
+
+bool Suspects::reads_parted(const LocatedNode& node) const {
+  return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
+    const int32_t read = input == kNoValue ? -1 : ModelSide::value_info_read(*node.location, input);
+    return read >= 0 && regions_.is_parted(read);
+  });
+}
+
+bool Suspects::is_suspect(const ValueMatch& match) const {
+  const bool in_a = a_.follows_from_constants(match.a), in_b = b_.follows_from_constants(match.b);
+  const LocatedNode a = a_.producer(match.a), b = b_.producer(match.b);
+  if (in_a && in_b) return is_output(match.a) && has_diverged(match) && !are_held(match);
+  if (a.id == kNoNode || b.id == kNoNode) return !in_a && !in_b && a.id != b.id;
+  if (in_a != in_b) return values_.has_diverged(match.a);  // else a value that one side has folded
+  if (reads_another_constant(a) || reads_parted(a)) return true;
+  const auto partner = partners_.find(&a.node());
+  if (partner == partners_.end()) return true;
+  if (a_.value_info(match.a).output_index != b_.value_info(match.b).output_index) return true;
+  const NodeMatch& node = *partner->second;
+  const bool is_pair = node.location_b == b.location && node.b == b.id && node.is_same_definition;
+  if (!is_pair || !reads_the_same(a_, a, b_, b, matching_)) return true;
+  const auto holds_graph = [](const Attribute& attribute) {
+    return std::holds_alternative<std::shared_ptr<Graph>>(attribute.value);
+  };
+  return a.node().function != nullptr || std::ranges::any_of(a.node().attributes, holds_graph);
+}
+
+bool Suspects::has_diverged(const ValueMatch& match) const {
+  const LocatedNode a = a_.producer(match.a), b = b_.producer(match.b);
+  return (a.id != kNoNode || b.id != kNoNode) && values_.has_diverged(match.a);  // else both were given it
+}
+
+Status lay_out_pairs(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                     const ComparedValues& values, const Effects& effects, const PathLinks& links,
+                     RegionRunner& regions) {
+  for (const ValueMatch& match : matching.values) {
+    const LocatedNode made_a = a.producer(match.a), made_b = b.producer(match.b);
+    if (match.is_extra || made_a.id == kNoNode || made_b.id == kNoNode || effects.is_handed_out(match.a)) continue;
+    const std::vector<std::string>& paths = a.captured_paths(match.a);
+    const ValueComparison* const value = paths.empty() ? nullptr : values.find(paths.front());
+    if (value == nullptr || value->reason != "shape differs") continue;
+    const Value in_a = PX_TRY(a.captured(paths.front()));
+    auto layout = layout_between(in_a, PX_TRY(b.captured(links.b_path_of(paths.front()))));
+    if (!layout.has_value()) continue;
+    if (only_moves(made_a) || only_moves(made_b)) {
+      regions.part(match.a);
+    } else {
+      regions.lay_out(match.a, *std::move(layout));
+    }
+  }
+  return {};
+}
+
+}  // namespace parallax::diff
