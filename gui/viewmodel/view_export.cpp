@@ -20,15 +20,6 @@ constexpr float kLegendWidth = 170;
 
 std::string hex(Color color) { return fmt::format("#{:02X}{:02X}{:02X}", color.r, color.g, color.b); }
 
-std::string dot_text(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') safe += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) safe += c;
-  }
-  return safe;
-}
-
 bool is_pill(const GraphItem& item) {
   return item.kind == GraphItem::Kind::input || item.kind == GraphItem::Kind::output;
 }

@@ -193,7 +193,7 @@ std::string view_command(Viewer& viewer) {
     command = command_of(*document->run) + " --dump out; " + command;
   }
   for (const std::string& file : files) command += " " + shell_word(file);
-  return command + " --state " + shell_word(state.dump());
+  return command + " --state " + shell_word(json_text(state, -1));
 }
 
 Status expect_view(Viewer& viewer, const std::string& pointer, const std::string& value) {

@@ -36,8 +36,8 @@ void set_log_level(LogLevel level) {
 }
 
 // Names in messages come from files: none of them steers a terminal, or makes a message look like two.
-void log_warning(std::string_view message) { logger().warn("warning: {}", without_control_characters(message)); }
-void log_info(std::string_view message) { logger().info("{}", without_control_characters(message)); }
-void log_debug(std::string_view message) { logger().debug("{}", without_control_characters(message)); }
+void log_warning(std::string_view message) { logger().warn("warning: {}", one_safe_line(message)); }
+void log_info(std::string_view message) { logger().info("{}", one_safe_line(message)); }
+void log_debug(std::string_view message) { logger().debug("{}", one_safe_line(message)); }
 
 }  // namespace parallax

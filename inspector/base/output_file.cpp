@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// O_TMPFILE and linkat: nothing remains of a process that is killed. Elsewhere a temporary name and rename.
+// O_TMPFILE and linkat: nothing remains of a process that is killed. Elsewhere, and in a group, a temporary name and
+// rename.
 #include "inspector/base/output_file.h"
 
 #include <cerrno>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "inspector/base/input_files.h"
+#include "inspector/base/output_group.h"
 #include "inspector/base/signal_cleanup.h"
 
 namespace parallax {
@@ -111,7 +113,11 @@ Status OutputFile::give_name() {
     is_published_ = true;
     return {};
   }
-  if (errno != EEXIST) return failed("create");
+  return errno == EEXIST ? give_temporary_name() : Status(failed("create"));
+}
+
+Status OutputFile::give_temporary_name() {
+  const std::string own = fmt::format("/proc/self/fd/{}", descriptor_);
   auto temporary = std::make_unique<TemporaryPath>(temporary_name(target_));
   if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, temporary->path().c_str(), AT_SYMLINK_FOLLOW) != 0)
     return failed("create");
@@ -133,10 +139,19 @@ Status OutputFile::publish() {
 
 Status OutputFile::finish() {
   if (!target_.empty()) mark_as_written(descriptor_);
-  PX_TRY(publish());
-  const int closed = ::close(std::exchange(descriptor_, -1));
-  if (closed != 0) return failed("write");
-  if (!target_.empty()) note_output(path_, true);
+  // What could not be written may only be said by close(): it has no name by then.
+  const int kept = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+  if (kept < 0 || ::close(std::exchange(descriptor_, kept)) != 0) return failed("write");
+  OutputGroup* const group = is_published_ || target_.empty() ? nullptr : OutputGroup::current();
+  if (group == nullptr) {
+    PX_TRY(publish());
+    if (!target_.empty()) note_output(path_, true);
+  } else {
+    if (temporary_ == nullptr) PX_TRY(give_temporary_name());
+    input_files::note_written(descriptor_);
+    group->add(std::move(temporary_), target_, path_);
+  }
+  ::close(std::exchange(descriptor_, -1));
   return {};
 }
 

@@ -25,7 +25,8 @@ class OutputFile {
   Status write(std::string_view contents);
   // Gives the file its name, in place of what had it. The descriptor stays open. Errors: io.
   Status publish();
-  // Marks it as Parallax's own, publishes and closes it. Errors: io.
+  // Marks it as Parallax's own, closes it and publishes it, or leaves that to the OutputGroup of this thread. Errors:
+  // io.
   Status finish();
 
  private:
@@ -33,6 +34,7 @@ class OutputFile {
   Error failed(const char* action) const;
   Status open();
   Status give_name();
+  Status give_temporary_name();
 
   std::string path_;
   std::string target_;                        // with links followed; empty for what is no regular file

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -146,20 +147,26 @@ TemporaryPath::~TemporaryPath() {
   std::erase_if(lists().outputs, [&](const auto& output) { return is_inside(output.first, path_); });
 }
 
-void TemporaryPath::keep() {
-  const std::lock_guard lock(lists().mutex);
+void TemporaryPath::forget(Held /*lists*/) {
   auto& temporary = lists().temporary;
   if (const auto found = std::ranges::find(temporary, path_); found != temporary.end()) temporary.erase(found);
+}
+
+void TemporaryPath::keep() {
+  const std::lock_guard lock(lists().mutex);
+  forget(Held{});
   is_kept_ = true;
 }
 
-std::unique_ptr<TemporaryPath> temporary_until_kept(const std::string& folder) {
-  std::error_code error;
-  fs::path first = fs::absolute(folder, error).lexically_normal();
-  if (error || fs::exists(first, error)) return nullptr;
-  if (!first.has_filename()) first = first.parent_path();
-  while (first.has_relative_path() && !fs::exists(first.parent_path(), error)) first = first.parent_path();
-  return std::make_unique<TemporaryPath>(first.string());
+// Held, so that a signal finds the file by the name that it has.
+bool TemporaryPath::move_to(const std::string& path, bool is_kept) {
+  const std::lock_guard lock(lists().mutex);
+  if (std::rename(path_.c_str(), path.c_str()) != 0) return false;
+  forget(Held{});
+  path_ = path;
+  is_kept_ = is_kept;
+  if (!is_kept) lists().temporary.push_back(path_);
+  return true;
 }
 
 OwnedProcessGroup::OwnedProcessGroup(int leader) : leader_(leader) {

@@ -27,18 +27,18 @@ class TemporaryPath {
   const std::string& path() const { return path_; }
   std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
   void keep();  // it has become a result, and stays
+  // Gives it another name, in place of what had that; it is kept there, or else goes from there. False where the system
+  // does not (errno).
+  bool move_to(const std::string& path, bool is_kept);
 
  private:
   struct Held {};  // the caller has locked the lists
   TemporaryPath(std::string path, Held lists);
+  void forget(Held lists);
 
   std::string path_;
   bool is_kept_ = false;
 };
-
-// The outermost of the folders on the way to `folder`, itself included, that is not there yet, as what goes unless it
-// is kept; null where all are there.
-std::unique_ptr<TemporaryPath> temporary_until_kept(const std::string& folder);
 
 // A group of processes that ends with the object: with this one, where a signal ends it.
 class OwnedProcessGroup {

@@ -27,17 +27,15 @@ size_t end_of_color(std::string_view text, size_t begin) {
   return end != std::string_view::npos && text[end] == 'm' ? end + 1 : begin;
 }
 
-// Names come from files: none of them may steer the terminal that shows them.
+// Names come from files: none of them may steer a terminal, or be bytes that are no text.
 std::string harmless(std::string_view text, bool keeps_colors) {
-  std::string shown(text);
-  for (size_t index = 0; index < shown.size(); ++index) {
-    if (!is_control(shown[index]) || shown[index] == '\n' || shown[index] == '\t') continue;
-    const size_t end = keeps_colors ? end_of_color(shown, index) : index;
-    if (end > index) {
-      index = end - 1;
-    } else {
-      shown[index] = '?';
-    }
+  std::string shown;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t color = keeps_colors ? std::min(text.find("\033[", begin + 1), text.size()) : text.size();
+    const size_t end = keeps_colors ? end_of_color(text, begin) : begin;
+    shown += text.substr(begin, end - begin);
+    shown += printable(text.substr(end, color - end), "\n\t");
+    begin = color;
   }
   return shown;
 }
@@ -57,18 +55,9 @@ void hold_standard_streams() {
 
 void print_message(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
-namespace {
+void print(std::string_view text) { write_out(harmless(text, false)); }
 
-void print_to(std::string_view text, bool keeps_colors) {
-  static const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
-  is_terminal ? write_out(harmless(text, keeps_colors)) : write_out(text);
-}
-
-}  // namespace
-
-void print(std::string_view text) { print_to(text, false); }
-
-void print_colored(std::string_view text) { print_to(text, true); }
+void print_colored(std::string_view text) { write_out(harmless(text, stdout_takes_color())); }
 
 bool flush_output() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 

@@ -16,9 +16,9 @@ namespace parallax::cli {
 // there fails as before. Called first.
 void hold_standard_streams();
 
-// To stdout, as it is; to a terminal without control characters.
+// To stdout, as UTF-8 and without control characters (printable).
 void print(std::string_view text);
-void print_colored(std::string_view text);  // the same, but for our colors, where `text` has no others
+void print_colored(std::string_view text);  // the same, but for our colors where stdout takes them
 bool flush_output();                        // false when stdout could not take everything (a full disk)
 bool stdout_takes_color();                  // a terminal, and NO_COLOR is unset
 bool stderr_is_terminal();

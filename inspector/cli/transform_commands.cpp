@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
+#include "inspector/base/shown_text.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
@@ -109,7 +110,7 @@ class ReduceCommand final : public Command {
     } else if (result.fails) {
       print(reduce_to_text(result));
     } else {
-      print_message(fmt::format("parallax: {}\n", result.explanation));
+      print_message(fmt::format("parallax: {}\n", one_safe_line(result.explanation)));
     }
     return result.fails ? 0 : 1;
   }

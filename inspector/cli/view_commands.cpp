@@ -95,7 +95,8 @@ class DotCommand final : public Command {
     const std::string text = PX_TRY(graph_to_dot(model->graph, dot_));
     if (!output_.empty()) {
       if (is_whole && output_.ends_with(".svg")) {
-        PX_TRY(write_file(output_, draw_graph(model->graph, dot_.comparison)));
+        const std::string svg = PX_TRY(draw_graph(model->graph, dot_.comparison));
+        PX_TRY(write_file(output_, svg));
       } else {
         PX_TRY(write_graph_picture(text, output_));
       }

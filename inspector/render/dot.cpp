@@ -13,6 +13,7 @@
 #include "inspector/exec/value_path.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/graph_labels.h"
+#include "inspector/render/markup.h"
 #include "inspector/render/node_verdicts.h"
 #include "inspector/render/severity_style.h"
 
@@ -21,18 +22,7 @@ namespace {
 
 constexpr size_t kMaxDotLabel = 48;
 
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n') {
-      result += "\\n";
-    } else if (static_cast<unsigned char>(c) >= 0x20) {
-      result += c;
-    }
-  }
-  return result + "\"";
-}
+std::string quoted(std::string_view text) { return "\"" + dot_text(text) + "\""; }
 
 // Not computed from anything: what else reads it is no neighbor.
 bool is_constant(const Graph& graph, const ValueDef& value) {

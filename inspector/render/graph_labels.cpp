@@ -2,10 +2,6 @@
 // Building the short texts.
 #include "inspector/render/graph_labels.h"
 
-#include <algorithm>
-#include <iterator>
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "inspector/base/shown_text.h"
@@ -90,18 +86,6 @@ std::string operand_text(const Graph& graph, ValueId value) {
   const StoredTensor* constant = constant_of(graph, definition);
   const std::string content = constant == nullptr ? "" : small_tensor_text(constant->tensor, 4);
   return content.empty() ? escape_name(definition.name) : content;
-}
-
-std::string one_line(std::string_view text) {
-  constexpr std::pair<char, std::string_view> kBreaks[] = {
-      {'\n', "\\n"}, {'\r', "\\r"}, {'\t', "\\t"}, {'\v', "\\v"}, {'\f', "\\f"}};
-  std::string line;
-  line.reserve(text.size());
-  for (const char character : text) {
-    const auto found = std::ranges::find(kBreaks, character, &std::pair<char, std::string_view>::first);
-    found == std::end(kBreaks) ? line.append(1, character) : line.append(found->second);
-  }
-  return line;
 }
 
 }  // namespace parallax

@@ -21,7 +21,4 @@ std::string qualified_op(const Node& node);
 // The name as paths have it, or for a small initializer or Constant its content.
 std::string operand_text(const Graph& graph, ValueId value);
 
-// Text from a file as a part of one line: line breaks and tabs are written "\n", "\t" and so on.
-std::string one_line(std::string_view text);
-
 }  // namespace parallax

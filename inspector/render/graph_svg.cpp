@@ -25,15 +25,12 @@ constexpr float kLine = 14;
 constexpr float kPadding = 8;
 constexpr float kBodyGap = 12;
 
-// Titles may have lines.
-std::string xml(std::string_view text) { return xml_text(text, "\n"); }
-
 struct Drawing;
 
 // A box: a node, an input, an output.
 struct Box {
   std::vector<std::string> lines;
-  std::string title;  // shown on hovering
+  std::string title;  // shown on hovering; its line breaks are ours
   std::string fill = "#F3F3F3";
   std::string ink = "#000000";
   double border_width = 1;
@@ -105,12 +102,12 @@ class Drawer {
   Box box_of(const Graph& graph, const Node& node, const std::string& scope, int depth) {
     Box box;
     box.lines = {qualified_op(node), shorten(node.display_name, kMaxLabel)};
-    box.title = node.display_name;
+    box.title = printable(node.display_name);
     for (const ValueId input : node.inputs) add_constant(graph, input, box);
     if (const ValueComparison* worst = verdicts_.find(scope, node)) {
       const SeverityStyle style = style_of(*worst);
       box.lines.push_back(style.badge);
-      box.title += "\n" + worst->path + ": " + style.badge;
+      box.title += "\n" + printable(worst->path) + ": " + style.badge;
       box.fill = style.fill;
       box.ink = style.text;
       box.border_width = style.border_width;
@@ -154,7 +151,7 @@ class Drawer {
   static Box end_box(const ValueDef& value, const char* fill) {
     Box box;
     box.lines = {shorten(value.name, kMaxLabel), shorten(to_string(value.type), kMaxLabel)};
-    box.title = value.name + ": " + to_string(value.type);
+    box.title = printable(value.name + ": " + to_string(value.type));
     box.fill = fill;
     box.is_round = true;
     return box;
@@ -214,18 +211,19 @@ class Writer {
     fmt::format_to(std::back_inserter(text_),
                    "<path class=\"e s\" d=\"M{0:.1f} {1:.1f} {0:.1f} {2:.1f}\"/><text class=\"s\" x=\"{3:.1f}\" "
                    "y=\"{4:.1f}\">{5}</text>\n",
-                   x, y - 8, y, x + 3, y - 3, xml(shorten(drawing.wires[edge], 18)));
+                   x, y - 8, y, x + 3, y - 3, xml_text(shorten(drawing.wires[edge], 18)));
   }
 
   void write_box(const Box& box, const LayoutBox& size, float x, float y) {
     fmt::format_to(std::back_inserter(text_),
                    "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"{}\" "
                    "fill=\"{}\" stroke=\"#333333\" stroke-width=\"{}\"/>\n",
-                   xml(box.title), x, y, size.width, size.height, box.is_round ? 12 : 4, box.fill, box.border_width);
+                   xml_text(box.title, "\n"), x, y, size.width, size.height, box.is_round ? 12 : 4, box.fill,
+                   box.border_width);
     float baseline = y + kPadding + 11;
     for (size_t line = 0; line < box.lines.size(); ++line, baseline += kLine) {
       fmt::format_to(std::back_inserter(text_), "<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\">{}</text>\n",
-                     line == 0 ? "o" : "n", x + size.width / 2, baseline, box.ink, xml(box.lines[line]));
+                     line == 0 ? "o" : "n", x + size.width / 2, baseline, box.ink, xml_text(box.lines[line]));
     }
     write_bodies(box, x, y + kPadding + text_height(box) + kBodyGap);
     text_ += "</g>\n";
@@ -238,7 +236,7 @@ class Writer {
       fmt::format_to(std::back_inserter(text_),
                      "<rect class=\"b\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"6\"/>"
                      "<text class=\"b\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-                     x - 4, top - 4, layout.width + 8, layout.height + kLine + 8, x + 2, top + 9, xml(body.name));
+                     x - 4, top - 4, layout.width + 8, layout.height + kLine + 8, x + 2, top + 9, xml_text(body.name));
       write(*body.drawing, x, top + kLine);
       x += std::max(layout.width, kLetter * static_cast<float>(body.name.size())) + kBodyGap;
     }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/graph_labels.h"
@@ -28,7 +29,7 @@ class Printer {
  private:
   void line(int indent, std::string_view content) {
     text_.append(static_cast<size_t>(indent) * 2, ' ');
-    text_ += one_line(content);
+    text_ += printable(content);
     text_ += '\n';
   }
 

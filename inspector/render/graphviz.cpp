@@ -106,27 +106,33 @@ std::string format_of_ending(const std::string& path) {
 
 }  // namespace
 
-Result<std::string> draw_dot(std::string_view dot, std::string_view format, const GraphvizLimits& limits) {
+Result<DotPicture> run_dot(std::string_view dot, std::string_view format, const GraphvizLimits& limits) {
   constexpr size_t kLargeBytes = 60'000;  // some 300 nodes, where the layout starts to take seconds
   ::signal(SIGPIPE, SIG_IGN);             // a child that dies early is seen by its exit status
   Child child = PX_TRY(start_dot(format, dot.size() > kLargeBytes, limits));
   const OwnedProcessGroup group(child.pid);
-  std::string picture;
-  const bool finished = exchange_data(child, dot, picture, Clock::now() + std::chrono::seconds(limits.seconds));
+  DotPicture drawn;
+  const bool finished = exchange_data(child, dot, drawn.image, Clock::now() + std::chrono::seconds(limits.seconds));
   if (!finished) ::kill(-child.pid, SIGKILL);
   int status = 0;
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!finished)
-    return io_error(fmt::format("Graphviz did not lay the graph out within {} s: {}", limits.seconds, kAdvice));
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-    return io_error("the program 'dot' is not installed (apt-get install graphviz); a .dot file needs no Graphviz");
+  if (!finished) {
+    drawn.problem = fmt::format("Graphviz did not lay the graph out within {} s: {}", limits.seconds, kAdvice);
+  } else if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
+    drawn.problem = "the program 'dot' is not installed (apt-get install graphviz); a .dot file needs no Graphviz";
+  } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || drawn.image.empty()) {
+    drawn.problem = fmt::format("Graphviz failed on this graph (over {} MiB of memory, or a fault of its own): {}",
+                                limits.memory_bytes >> 20, kAdvice);
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || picture.empty()) {
-    return io_error(fmt::format("Graphviz failed on this graph (over {} MiB of memory, or a fault of its own): {}",
-                                limits.memory_bytes >> 20, kAdvice));
-  }
-  return picture;
+  if (!drawn.problem.empty()) drawn.image.clear();
+  return drawn;
+}
+
+Result<std::string> draw_dot(std::string_view dot, std::string_view format, const GraphvizLimits& limits) {
+  DotPicture drawn = PX_TRY(run_dot(dot, format, limits));
+  if (!drawn.problem.empty()) return io_error(drawn.problem);
+  return std::move(drawn.image);
 }
 
 Status check_picture_name(const std::string& path) {

@@ -14,8 +14,15 @@ struct GraphvizLimits {
   size_t memory_bytes = size_t{4} << 30;
 };
 
-// Format by name: "svg", "png", "pdf". Errors: unsupported (no `dot` program; too large for the limits, with advice),
-// io.
+struct DotPicture {
+  std::string image;
+  std::string problem;  // a sentence with advice, where Graphviz made no picture: it is not installed, or met a limit
+};
+
+// Format by name: "svg", "png", "pdf". Errors: io, where this process can start no other (files, processes).
+Result<DotPicture> run_dot(std::string_view dot, std::string_view format, const GraphvizLimits& limits = {});
+
+// The picture alone. Errors: io, for a problem, too.
 Result<std::string> draw_dot(std::string_view dot, std::string_view format, const GraphvizLimits& limits = {});
 
 // Checks that a file of that name can be written. Errors: usage.

@@ -89,12 +89,14 @@ void write_box(const SceneBox& box, const GraphItem& item, const ValueComparison
   std::string detail = shorten(item.detail, kMaxOverviewLabel);
   if (is_closed_group) detail += fmt::format("{}{} nodes", detail.empty() ? "" : ", ", item.node_count);
   if (!style.badge.empty() && !box.is_open) detail += fmt::format("{}{}", detail.empty() ? "" : ", ", style.badge);
-  fmt::format_to(std::back_inserter(text),
-                 "<g><title>{}</title><rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"4\" "
-                 "fill=\"{}\" stroke=\"#333333\" stroke-width=\"{}\"{}/>",
-                 xml_text(item.title + (worst == nullptr ? "" : "\n" + worst->path + ": " + style.badge), "\n"), box.x,
-                 box.y, box.width, box.height, box.is_open ? "#FFFFFF" : style.fill, style.border_width,
-                 is_closed_group ? " stroke-dasharray=\"6 2\"" : "");
+  fmt::format_to(
+      std::back_inserter(text),
+      "<g><title>{}</title><rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"4\" "
+      "fill=\"{}\" stroke=\"#333333\" stroke-width=\"{}\"{}/>",
+      xml_text(printable(item.title) + (worst == nullptr ? "" : "\n" + printable(worst->path) + ": " + style.badge),
+               "\n"),
+      box.x, box.y, box.width, box.height, box.is_open ? "#FFFFFF" : style.fill, style.border_width,
+      is_closed_group ? " stroke-dasharray=\"6 2\"" : "");
   const float middle = box.x + box.width / 2;
   const std::string& ink = box.is_open ? "#000000" : style.text;
   fmt::format_to(std::back_inserter(text), "<text class=\"o\" x=\"{:.0f}\" y=\"{:.0f}\" fill=\"{}\">{}</text>", middle,

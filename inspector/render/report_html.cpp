@@ -43,8 +43,8 @@ std::string execution_row(const ComparedExecution& execution) {
   return fmt::format(
       "<tr><th>{}</th><td><b>{}</b></td><td class=\"mono\">{}</td><td>{}</td><td class=\"time\">{}</td>"
       "<td class=\"dim mono\">{}</td></tr>\n",
-      name_of(execution.side), html_text(execution.name), html_text(execution.model), html_text(execution.device), time,
-      html_text(settings));
+      name_of(execution.side), xml_text(execution.name), xml_text(execution.model), xml_text(execution.device), time,
+      xml_text(settings));
 }
 
 const ValueComparison* find_value(const Comparison& comparison, std::string_view path) {
@@ -66,25 +66,25 @@ std::vector<Finding> findings(const Comparison& comparison) {
   for (const Cause& cause : comparison.causes) {
     Finding& finding = list.emplace_back();
     finding.title = fmt::format("{}. <code>{}</code> <span class=\"dim\">{}</span>", cause.rank,
-                                html_text(cause.node.empty() ? cause.path : cause.node), html_text(cause.op));
+                                xml_text(cause.node.empty() ? cause.path : cause.node), xml_text(cause.op));
     finding.text = fmt::format(
         "<p>{}</p><p class=\"dim\">introduced {:.3g}, inherited {:.3g} (1 is the limit); side {}; value "
         "<code>{}</code>",
-        html_text(cause.why), cause.introduced, cause.inherited, name_of(cause.side), html_text(cause.path));
+        xml_text(cause.why), cause.introduced, cause.inherited, name_of(cause.side), xml_text(cause.path));
     if (cause.has_source()) {
       finding.text +=
-          fmt::format("; from <code>{}</code> {}", html_text(cause.source_module), html_text(cause.source_line));
+          fmt::format("; from <code>{}</code> {}", xml_text(cause.source_module), xml_text(cause.source_line));
       if (!cause.source_operator.empty())
-        finding.text += fmt::format(" <code>{}</code>", html_text(cause.source_operator));
+        finding.text += fmt::format(" <code>{}</code>", xml_text(cause.source_operator));
     }
     finding.text += "</p>";
     finding.path = cause.path;
   }
   if (list.empty() && comparison.first_divergence.has_value()) {
     const FirstDivergence& first = *comparison.first_divergence;
-    list.push_back({fmt::format("First divergence: <code>{}</code> <span class=\"dim\">{}</span>",
-                                html_text(first.node), html_text(first.op)),
-                    fmt::format("<p class=\"dim\">value <code>{}</code></p>", html_text(first.path)), first.path});
+    list.push_back({fmt::format("First divergence: <code>{}</code> <span class=\"dim\">{}</span>", xml_text(first.node),
+                                xml_text(first.op)),
+                    fmt::format("<p class=\"dim\">value <code>{}</code></p>", xml_text(first.path)), first.path});
   }
   return list;
 }
@@ -118,15 +118,16 @@ std::string causes(const Comparison& comparison, const ReportPictures& pictures)
 // The reasons for which the verdict is not a plain one.
 std::string doubts(const Comparison& comparison) {
   const std::string reason = reason_of(comparison);
-  std::string text = reason.empty() ? "" : fmt::format("<p>{}</p>\n", html_text(reason));
+  std::string text = reason.empty() ? "" : fmt::format("<p>{}</p>\n", xml_text(reason));
   for (const std::string& sentence : damage_sentences(comparison))
-    text += fmt::format("<p class=\"damage\">{}</p>\n", html_text(sentence));
+    text += fmt::format("<p class=\"damage\">{}</p>\n", xml_text(sentence));
   return text;
 }
 
 std::string repetition(const std::string& command) {
-  return command.empty() ? std::string()
-                         : fmt::format("<h2>To repeat this</h2>\n<pre class=\"mono\">{}</pre>\n", html_text(command));
+  return command.empty()
+             ? std::string()
+             : fmt::format("<h2>To repeat this</h2>\n<pre class=\"mono\">{}</pre>\n", xml_text(command, "\n"));
 }
 
 std::string summary(const Comparison& comparison, const ReportPictures& pictures) {
@@ -169,7 +170,7 @@ std::string data(const Comparison& comparison) {
   keep_digits(report["values"]);
   if (report.contains("expected")) keep_digits(report["expected"]);
   const nlohmann::ordered_json document{{"report", std::move(report)}, {"styles", std::move(styles)}};
-  const std::string text = document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const std::string text = json_text(document, -1);
   std::string safe;
   safe.reserve(text.size());
   for (const char c : text) c == '<' ? safe.append("\\u003c") : safe.append(1, c);

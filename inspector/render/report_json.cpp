@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/shown_text.h"
@@ -130,8 +131,20 @@ nlohmann::ordered_json comparison_json(const Comparison& comparison) {
   return json;
 }
 
-std::string json_text(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+std::string json_text(const nlohmann::ordered_json& json, int indent) {
+  const std::string text = json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::string safe;
+  safe.reserve(text.size());
+  for (size_t index = 0; index < text.size(); ++index) {
+    const bool is_c1 = text[index] == '\xC2' && static_cast<unsigned char>(text[index + 1]) < 0xA0;
+    if (is_c1 || text[index] == '\x7F') {
+      index += is_c1 ? 1 : 0;
+      safe += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[index]));
+    } else {
+      safe += text[index];
+    }
+  }
+  return safe;
 }
 
 nlohmann::ordered_json execution_json(const ComparedExecution& execution) {
@@ -180,7 +193,7 @@ ordered_json number_json(double value) {
 
 nlohmann::ordered_json error_json(const Error& error) {
   return {{"code", exit_code(error.code)},
-          {"message", with_short_names(error.message)},
+          {"message", one_safe_line(error.message)},
           {"node", text_or_null(error.node)},
           {"op", text_or_null(plain_operator(error.op))}};
 }

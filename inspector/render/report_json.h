@@ -20,8 +20,9 @@ namespace parallax {
 std::string comparison_to_json(const Comparison& comparison, const Error* failure = nullptr);
 nlohmann::ordered_json comparison_json(const Comparison& comparison);
 
-// Any document as it is printed; bytes that are no UTF-8 (names may hold any) are replaced.
-std::string json_text(const nlohmann::ordered_json& json);
+// Any document as it is printed, on one line where `indent` is -1. Bytes that are no UTF-8 (names may hold any) are
+// replaced, and all control characters are escaped, DEL and C1 too.
+std::string json_text(const nlohmann::ordered_json& json, int indent = 2);
 
 // Parts of other documents.
 nlohmann::ordered_json number_json(double value);

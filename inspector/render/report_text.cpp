@@ -14,7 +14,6 @@
 #include "inspector/base/memory_limit.h"
 #include "inspector/base/shown_text.h"
 #include "inspector/exec/branches.h"
-#include "inspector/render/graph_labels.h"
 #include "inspector/render/markup.h"
 #include "inspector/render/severity_style.h"
 
@@ -28,9 +27,6 @@ struct Colors {
 };
 constexpr Colors kColors = {"\033[31m", "\033[32m", "\033[33m", "\033[2m", "\033[1m", "\033[0m"};
 constexpr Colors kPlain = {"", "", "", "", "", ""};
-
-// Names come from files: in a line of the report they neither break it nor steer a terminal.
-std::string printable(std::string_view text) { return without_control_characters(one_line(text)); }
 
 std::string verdict_line(const Comparison& comparison, const Colors& colors) {
   const ComparisonSummary& summary = comparison.summary;
@@ -54,8 +50,8 @@ std::string verdict_line(const Comparison& comparison, const Colors& colors) {
 std::string execution_lines(const Comparison& comparison) {
   std::string text;
   for (const ComparedExecution& execution : comparison.executions) {
-    text += fmt::format("  {} = {}", execution.side == Side::a ? "A" : "B", execution.name);
-    if (!execution.device.empty()) text += " on " + execution.device;
+    text += fmt::format("  {} = {}", execution.side == Side::a ? "A" : "B", printable(execution.name));
+    if (!execution.device.empty()) text += " on " + printable(execution.device);
     if (execution.costs.has_value()) text += fmt::format(", prepared in {:.1f} ms", execution.costs->prepare_ms);
     if (execution.wall_ms > 0) text += fmt::format(", run in {:.1f} ms with its values observed", execution.wall_ms);
     if (execution.costs.has_value())

@@ -7,19 +7,13 @@
 #include <fmt/format.h>
 
 #include "inspector/base/input_files.h"
+#include "inspector/base/output_group.h"
 #include "inspector/model/io/export.h"
 
 namespace parallax::transform {
 namespace {
 
 namespace fs = std::filesystem;
-
-Status make_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return io_error(fmt::format("cannot create folder '{}': {}", folder, error.message()));
-  return {};
-}
 
 // The files of an earlier data set.
 std::vector<fs::path> old_files(const std::string& folder, std::error_code& error) {
@@ -33,14 +27,14 @@ std::vector<fs::path> old_files(const std::string& folder, std::error_code& erro
 }
 
 // More inputs than there are now would be taken for this data set's.
-Status remove_old_files(const std::string& folder) {
+Status replace_old_files(const std::string& folder, OutputGroup& group) {
   std::error_code error;
   const std::vector<fs::path> old = old_files(folder, error);
-  for (const fs::path& path : old) PX_TRY(admit_output(path.string()));
-  for (const fs::path& path : old) {
-    if (!error) fs::remove(path, error);
-  }
   if (error) return io_error(fmt::format("cannot clear folder '{}': {}", folder, error.message()));
+  for (const fs::path& path : old) {
+    PX_TRY(admit_output(path.string()));
+    group.replace(path.string());
+  }
   return {};
 }
 
@@ -67,7 +61,7 @@ Status admit_part(const std::string& directory, const std::vector<std::string>& 
 }
 
 Result<std::string> write_model(const Model& model, const std::string& directory, const std::string& name) {
-  PX_TRY(make_folder(directory));
+  PX_TRY(make_output_folder(directory));
   const std::string path = directory + "/" + name;
   PX_TRY(export_model(model, path));
   return path;
@@ -75,10 +69,12 @@ Result<std::string> write_model(const Model& model, const std::string& directory
 
 Result<std::string> write_data_set(const Part& part, const PartData& data, const std::string& directory) {
   const std::string folder = directory + "/test_data_set_0";
-  PX_TRY(make_folder(folder));
-  PX_TRY(remove_old_files(folder));
+  OutputGroup group;
+  PX_TRY(make_output_folder(folder));
+  PX_TRY(replace_old_files(folder, group));
   PX_TRY(write_values(part.inputs, data.inputs, folder, "input"));
   PX_TRY(write_values(part.outputs, data.outputs, folder, "output"));
+  PX_TRY(group.finish());
   return folder;
 }
 

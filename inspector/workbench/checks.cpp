@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/io/import.h"
 #include "inspector/model/link.h"
@@ -135,13 +136,11 @@ std::string check_to_text(const CheckReport& report) {
   if (report.problems.empty()) return fmt::format("{}: ok, a valid {}\n", report.file, kind);
   std::string text;
   for (const CheckReport::Problem& problem : report.problems)
-    text += fmt::format("{}: {}: {}\n", report.file, problem.where, problem.message);
+    text += one_safe_line(fmt::format("{}: {}: {}", report.file, problem.where, problem.message)) + "\n";
   return text +
          fmt::format("{} problem{} in this {}\n", report.problems.size(), report.problems.size() == 1 ? "" : "s", kind);
 }
 
-std::string quoted_json(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string quoted_json(std::string_view text) { return json_text(text, -1); }
 
 }  // namespace parallax

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/render/report_json.h"
 #include "inspector/workbench/node_cost.h"
 #include "inspector/workbench/run_side.h"
@@ -426,15 +427,15 @@ std::string profile_to_text(const ProfileResult& result, int64_t top) {
   std::string text = fmt::format("{} on {}: {:.3f} ms a run, mean of {}\n\n", result.executor, result.device,
                                  result.total_ms, result.iterations);
   size_t op_width = 20;
-  for (const OperatorProfile& op : result.ops) op_width = std::max(op_width, op.op.size());
+  for (const OperatorProfile& op : result.ops) op_width = std::max(op_width, printable(op.op).size());
   text += fmt::format("{:<{}} {:>7} {:>12} {:>7}\n", "operator", op_width, "count", "ms", "share");
   const std::vector<int64_t> permille = permille_of(result.ops);
   double nodes_ms = 0;
   for (size_t index = 0; index < result.ops.size(); ++index) {
     const OperatorProfile& op = result.ops[index];
     nodes_ms += op.ms;
-    text += fmt::format("{:<{}} {:>7} {:>12.4f} {:>5}.{}%\n", op.op, op_width, op.count, op.ms, permille[index] / 10,
-                        permille[index] % 10);
+    text += fmt::format("{:<{}} {:>7} {:>12.4f} {:>5}.{}%\n", printable(op.op), op_width, op.count, op.ms,
+                        permille[index] / 10, permille[index] % 10);
   }
   text += fmt::format("shares are of the {:.4f} ms within nodes; {:.4f} ms of a run pass between them\n", nodes_ms,
                       std::max(0.0, result.total_ms - nodes_ms));
@@ -442,15 +443,15 @@ std::string profile_to_text(const ProfileResult& result, int64_t top) {
   for (const NodeProfile& node : result.nodes) nodes.push_back(&node);
   std::ranges::stable_sort(nodes, [](const auto* a, const auto* b) { return a->ms > b->ms; });
   const size_t shown = top < 0 ? nodes.size() : std::min(nodes.size(), static_cast<size_t>(top));
+  const auto name_of_node = [](const NodeProfile& node) { return printable(node.scope + node.node); };
   size_t width = 20;
-  for (size_t index = 0; index < shown; ++index)
-    width = std::max(width, nodes[index]->scope.size() + nodes[index]->node.size());
+  for (size_t index = 0; index < shown; ++index) width = std::max(width, name_of_node(*nodes[index]).size());
   text += fmt::format("\n{:<{}} {:<{}} {:>7} {:>12} {:>9} {:>9}\n", "node", width, "op", op_width, "calls", "ms",
                       "GB/s", "GFLOP/s");
   for (size_t index = 0; index < shown; ++index) {
     const NodeProfile& node = *nodes[index];
     text +=
-        fmt::format("{:<{}} {:<{}} {:>7} {:>12.4f} {:>9.2f} {:>9.2f}\n", node.scope + node.node, width, node.op,
+        fmt::format("{:<{}} {:<{}} {:>7} {:>12.4f} {:>9.2f} {:>9.2f}\n", name_of_node(node), width, printable(node.op),
                     op_width, node.calls, node.ms, per_second(node.bytes, node.ms), per_second(node.flops, node.ms));
   }
   if (shown < nodes.size()) text += fmt::format("... and {} nodes more (--top -1 lists all)\n", nodes.size() - shown);

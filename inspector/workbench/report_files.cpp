@@ -23,7 +23,7 @@ constexpr size_t kDrawnCauses = 5;
 
 // Pictures of the graph around the first causes, or around the first divergence where no cause is known. A neighborhood
 // that cannot be drawn is left out: the report describes its cause in words.
-std::vector<std::string> draw_causes(const Graph& graph, const Comparison& comparison) {
+Result<std::vector<std::string>> draw_causes(const Graph& graph, const Comparison& comparison) {
   std::vector<std::string> paths;
   for (const Cause& cause : comparison.causes) paths.push_back(cause.path);
   if (paths.empty() && comparison.first_divergence.has_value()) paths.push_back(comparison.first_divergence->path);
@@ -37,25 +37,22 @@ std::vector<std::string> draw_causes(const Graph& graph, const Comparison& compa
     GraphvizLimits limits;
     limits.seconds = 5;
     const auto dot = graph_to_dot(graph, options);
-    auto picture = dot.ok() ? draw_dot(*dot, "svg", limits) : Result<std::string>(std::string());
-    pictures.push_back(picture.ok() ? std::move(picture).take() : std::string());
+    pictures.push_back(dot.ok() ? PX_TRY(run_dot(*dot, "svg", limits)).image : std::string());
   }
   return pictures;
 }
 
 }  // namespace
 
-std::string draw_graph(const Graph& graph, const Comparison* comparison) {
+Result<std::string> draw_graph(const Graph& graph, const Comparison* comparison) {
   if (count_nodes(graph) <= kMaxGraphvizNodes) {
     DotOptions options;
     options.comparison = comparison;
     GraphvizLimits limits;
     limits.seconds = 10;
     const auto dot = graph_to_dot(graph, options);
-    if (dot.ok()) {
-      auto picture = draw_dot(*dot, "svg", limits);
-      if (picture.ok()) return std::move(picture).take();
-    }
+    DotPicture drawn = dot.ok() ? PX_TRY(run_dot(*dot, "svg", limits)) : DotPicture();
+    if (!drawn.image.empty()) return std::move(drawn.image);
   }
   return graph_to_svg(graph, comparison);
 }
@@ -83,13 +80,16 @@ Result<std::vector<std::string>> write_reports(const ReportFiles& files, const C
     const std::string dot = PX_TRY(graph_to_dot(*graph, options));
     PX_TRY(write(files.dot, dot));
   }
-  if (!files.svg.empty()) PX_TRY(write(files.svg, draw_graph(*graph, &comparison)));
+  if (!files.svg.empty()) {
+    const std::string svg = PX_TRY(draw_graph(*graph, &comparison));
+    PX_TRY(write(files.svg, svg));
+  }
   if (!files.html.empty()) {
     ReportPictures pictures{{}, {}, files.command, files.further_html};
     if (graph != nullptr) {
-      pictures.causes = draw_causes(*graph, comparison);
+      pictures.causes = PX_TRY(draw_causes(*graph, comparison));
       const bool is_large = count_nodes(*graph) > kMaxPageNodes;
-      pictures.graph = is_large ? overview_to_svg(*graph, &comparison) : draw_graph(*graph, &comparison);
+      pictures.graph = is_large ? overview_to_svg(*graph, &comparison) : PX_TRY(draw_graph(*graph, &comparison));
     }
     PX_TRY(write(files.html, comparison_to_html(comparison, pictures)));
   }

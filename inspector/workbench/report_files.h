@@ -19,8 +19,8 @@ struct ReportFiles {
 };
 
 // A graph as SVG: small ones as Graphviz draws them, others (and where Graphviz is not installed) by our own layout.
-// `comparison` colors it; may be null.
-std::string draw_graph(const Graph& graph, const Comparison* comparison);
+// `comparison` colors it; may be null. Errors: io, where Graphviz cannot be asked: another picture would be no answer.
+Result<std::string> draw_graph(const Graph& graph, const Comparison* comparison);
 
 // Yields what was written. Pictures need `graph` (usage error without). A page of a very large graph shows the
 // neighborhoods of its causes, not the whole graph.

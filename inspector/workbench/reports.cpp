@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/memory_limit.h"
+#include "inspector/base/shown_text.h"
 #include "inspector/exec/value_path.h"
-#include "inspector/render/graph_labels.h"
 #include "inspector/render/report_json.h"
 
 namespace parallax {
@@ -79,7 +79,7 @@ std::string single_run_to_text(const RunResult& result) {
   }
   text += "\n(a first run also packs weights and takes memory: parallax bench measures the speed)\n";
   size_t width = 6;
-  const auto name_of_output = [](const OutputSummary& output) { return one_line(escape_name(output.name)); };
+  const auto name_of_output = [](const OutputSummary& output) { return printable(escape_name(output.name)); };
   for (const OutputSummary& output : result.outputs) width = std::max(width, name_of_output(output).size());
   text += fmt::format("{:<{}}  {:<9} {:<18} {:>12} {:>12} {:>12} {:>12}\n", "output", width, "dtype", "shape", "min",
                       "max", "mean", "std");
@@ -144,12 +144,12 @@ std::string backend_tests_to_json(const BackendTestResult& result) {
 std::string backend_tests_to_text(const BackendTestResult& result) {
   std::string text = fmt::format("{:<28} {:>7} {:>7} {:>12}\n", "operator", "passed", "failed", "unsupported");
   for (const auto& [op, row] : count_by_operator(result)) {
-    text += fmt::format("{:<28} {:>7} {:>7} {:>12}\n", op, row.passed, row.failed, row.unsupported);
+    text += fmt::format("{:<28} {:>7} {:>7} {:>12}\n", printable(op), row.passed, row.failed, row.unsupported);
   }
   text += '\n';
   for (const CaseResult& test : result.cases) {
     if (test.status != CaseStatus::passed)
-      text += fmt::format("{:<11} {}: {}\n", name_of(test.status), test.name, test.reason);
+      text += fmt::format("{:<11} {}: {}\n", name_of(test.status), printable(test.name), one_safe_line(test.reason));
   }
   text += fmt::format("{} cases: {} passed, {} failed, {} unsupported, {} errors\n", result.cases.size(),
                       result.count(CaseStatus::passed), result.count(CaseStatus::failed),

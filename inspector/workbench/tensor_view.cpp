@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/diff/tolerance/paths.h"
 #include "inspector/exec/branches.h"
 #include "inspector/render/compact_numbers.h"
-#include "inspector/render/graph_labels.h"
 #include "inspector/render/report_json.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/workbench/extremes.h"
@@ -281,11 +281,11 @@ std::string value_list_to_text(const DumpReader& dump) {
   for (const DumpEntry& entry : dump.entries()) {
     const std::string what = entry.absence.has_value() ? absence_text(*entry.absence)
                                                        : to_string(entry.type) + "  " + level_name(entry.level);
-    text += one_line(fmt::format("{}  {}{}", entry.path, what,
-                                 entry.op.empty() ? "" : fmt::format("  ({} {})", entry.op, entry.node))) +
+    text += printable(fmt::format("{}  {}{}", entry.path, what,
+                                  entry.op.empty() ? "" : fmt::format("  ({} {})", entry.op, entry.node))) +
             "\n";
   }
-  for (const std::string& remark : run_remarks(dump)) text += remark + "\n";
+  for (const std::string& remark : run_remarks(dump)) text += printable(remark) + "\n";
   return text;
 }
 
@@ -362,8 +362,8 @@ std::string sample_text(const TensorStatistics& statistics, const TensorView& sa
 Result<std::string> tensor_to_text(const DumpReader& dump, int32_t index, const TensorViewOptions& options) {
   const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
   std::string text =
-      one_line(fmt::format("{}: {}", entry.path,
-                           entry.absence.has_value() ? absence_text(*entry.absence) : to_string(entry.type))) +
+      printable(fmt::format("{}: {}", entry.path,
+                            entry.absence.has_value() ? absence_text(*entry.absence) : to_string(entry.type))) +
       "\n";
   if (!has_payload(entry)) {
     if (const auto kept = kept_statistics(entry); kept.has_value()) text += statistics_text(*kept, entry.type.dtype);

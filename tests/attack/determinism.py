@@ -2,6 +2,7 @@
 """Equal bits: every value of a run with 1, 2, 4 and 8 threads, several times, on both executors."""
 
 import concurrent.futures
+import random
 import shutil
 import tempfile
 import time
@@ -39,13 +40,15 @@ def values_of(program, path, options, executor, threads):
         return mutate_dumps.values(next(Path(folder, "out").glob("*.plx")).read_bytes())
 
 
-def attack(program, folder, seconds, jobs, repetitions, only=""):
-    """[(problem, case)] and how many runs there were."""
+def attack(program, folder, seed, count, seconds, jobs, repetitions, only=""):
+    """`count` models on executors drawn by the seed (0: all); [(problem, case)] and how many runs there were."""
     end = time.monotonic() + seconds
     folder = Path(folder)
     folder.mkdir(parents=True)
     (folder / "w.data").write_bytes(bytes(24))
     cases = [(name, path, options, executor) for name, path, options in model_files(folder) for executor in EXECUTORS if only in name]
+    random.Random(seed).shuffle(cases)
+    cases = cases[:count or len(cases)]
     findings, done = [], 0
 
     def one(case):

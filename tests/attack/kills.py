@@ -37,7 +37,7 @@ class Kills:
                 time.sleep(delay)
                 process.send_signal(number)
                 try:
-                    stderr = process.communicate(timeout=judge.seconds_to_wait())[1]
+                    stderr = judge.output_of(process, judge.HANG_SECONDS)[1]
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.communicate()
@@ -59,7 +59,7 @@ class Kills:
     @staticmethod
     def children_end(group):
         """True where all processes of the group end within seconds."""
-        end = time.monotonic() + judge.seconds_to_wait() / 4
+        end = time.monotonic() + judge.HANG_SECONDS
         while time.monotonic() < end:
             try:
                 os.killpg(group, 0)

@@ -4,10 +4,11 @@ folder that nobody may write, output that goes nowhere; and the permissions of e
 
 import concurrent.futures
 import os
-import resource
+import random
 import shutil
 import stat
 import subprocess
+import time
 
 import judge
 import writers
@@ -130,9 +131,8 @@ class Limits:
             shutil.rmtree(sandbox)
 
 
-def attack(program, folder, seconds, jobs, only="", every=1):
-    """Every writer in every surrounding (one of `every`); [(problem, case)] and how many runs there were."""
-    import time  # pylint: disable=import-outside-toplevel
+def attack(program, folder, seed, count, seconds, jobs, only=""):
+    """`count` writers in surroundings drawn by the seed (0: each in each); [(problem, case)] and how many runs there were."""
     workshop = writers.Workshop(program, folder)
     limits = Limits(workshop)
     if limits.obstacle:
@@ -144,9 +144,10 @@ def attack(program, folder, seconds, jobs, only="", every=1):
                   for name, options in limits.surroundings()]
         cases += [(writer, f"umask {mask:03o}", lambda writer=writer, mask=mask: limits.permissions(writer, mask)) for mask in UMASKS]
         cases.append((writer, "no stdout", lambda writer=writer: limits.streams(writer)))
-    cases = [case for case in cases if only in f"{case[0].name}: {case[1]}"][::every]
+    cases = [case for case in cases if only in f"{case[0].name}: {case[1]}"]
+    random.Random(seed).shuffle(cases)
     end = time.monotonic() + seconds
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        answers = list(pool.map(lambda case: (case, case[2]()) if time.monotonic() < end else None, cases))
+        answers = list(pool.map(lambda case: (case, case[2]()) if time.monotonic() < end else None, cases[:count or len(cases)]))
     done = [answer for answer in answers if answer]
     return [(problem, f"{case[0].name}: {case[1]}") for case, problems in done for problem in problems], len(done)

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/input_files.h"
+#include "inspector/base/output_group.h"
 #include "inspector/dump/convert/captured_objects.h"
 #include "inspector/dump/convert/convert.h"
 #include "inspector/dump/convert/origin.h"
@@ -54,9 +55,7 @@ Status write_as_safetensors(const std::string& destination, const DumpReader&, s
 
 Status make_folder(const std::string& path) {
   PX_TRY(admit_output_folder(path));
-  std::error_code error;
-  fs::create_directories(path, error);
-  return error ? io_error("cannot create folder '" + path + "': " + error.message()) : Status();
+  return make_output_folder(path);
 }
 
 Status write_as_folder(const std::string& destination, const DumpReader&, std::vector<Chosen>& values) {
@@ -228,7 +227,9 @@ Result<ExportReport> export_dump(const std::string& dump, const std::string& des
     return usage_error("'" + dump + "' holds no value that '" + destination + "' could hold" +
                        explain_nothing(*reader, kind, report));
   if (kind.write == kDataSet.write) order_by_graph(*reader, values);
+  OutputGroup group;
   PX_TRY(kind.write(destination, *reader, values));
+  PX_TRY(group.finish());
   report.values = static_cast<int64_t>(values.size());
   return report;
 }

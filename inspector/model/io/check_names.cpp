@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/model/io/check_report.h"
 #include "inspector/model/link.h"
 

@@ -54,13 +54,7 @@ std::string quoted_list(const std::vector<std::string>& names, size_t most = 8);
 // "1 input", "3 inputs".
 std::string counted(size_t count, std::string_view noun);
 
-// Length of the UTF-8 sequence at the start of `text`, which is not empty; 0 where there is none (RFC 3629: no overlong
-// form, no surrogate).
-size_t utf8_length(std::string_view text);
-bool is_utf8(std::string_view text);
-
-// The text with bytes that are no valid UTF-8 and control characters written as \xNN, fit for a terminal and for JSON;
-// what is very long ends in " ...".
-std::string printable(std::string_view text);
+// A part of a message about a damaged file, fit for a terminal and for JSON, without the middle where it is very long.
+std::string reported(std::string_view text);
 
 }  // namespace parallax

@@ -8,6 +8,7 @@
 
 #include "inspector/base/input_files.h"
 #include "inspector/base/output_file.h"
+#include "inspector/base/output_group.h"
 #include "inspector/model/entries.h"
 #include "inspector/model/io/export_graph.h"
 #include "inspector/model/io/external_writer.h"
@@ -75,6 +76,7 @@ Status admit_model(const std::string& path) {
 
 Status export_model(const Model& model, const std::string& path, const ExportOptions& options) {
   const std::string context = "'" + path + "'";
+  OutputGroup group;
   const auto file = PX_TRY(OutputFile::create(path));  // before anything is written next to it
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const std::string folder = parent.empty() ? "." : parent;
@@ -91,7 +93,8 @@ Status export_model(const Model& model, const std::string& path, const ExportOpt
   if (!contents.ok()) return make_error(contents.error().code, context + " " + contents.error().message);
   PX_TRY(file->write(*contents));
   PX_TRY(writer.finish());
-  return file->finish();
+  PX_TRY(file->finish());
+  return group.finish();
 }
 
 Result<std::string> export_model_bytes(const Model& model) {

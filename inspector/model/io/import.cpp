@@ -101,8 +101,8 @@ Result<std::shared_ptr<Model>> read_model(proto::ModelProto& message, const std:
 }
 
 // Names of a damaged file may hold any bytes; messages go to terminals and JSON.
-Error printable_error(Error error) {
-  for (std::string* text : {&error.message, &error.node, &error.op}) *text = printable(*text);
+Error reported_error(Error error) {
+  for (std::string* text : {&error.message, &error.node, &error.op}) *text = reported(*text);
   return error;
 }
 
@@ -141,7 +141,7 @@ Result<std::shared_ptr<Model>> import_source(const Source& source, const std::st
   const google::protobuf::LogSilencer
       silence;  // what protobuf would say of a damaged file's strings is of no use to anyone
   auto model = read_source(source, directory, description, options);
-  if (!model.ok()) return printable_error(std::move(model).error());
+  if (!model.ok()) return reported_error(std::move(model).error());
   return model;
 }
 

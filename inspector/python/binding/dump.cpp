@@ -13,6 +13,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/dump/convert/captured_objects.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/dump/tensor_recorder.h"
@@ -235,8 +236,8 @@ void bind_entry(nb::module_& module) {
       .def_prop_ro("statistics", statistics_of_entry, nb::sig("def statistics(self) -> dict[str, int | float] | None"),
                    "Those of Tensor.statistics(), which were taken with the capture.")
       .def("__repr__", [](const EntryHandle& self) {
-        return fmt::format("DumpEntry('{}', {}, {})", self.entry().path, to_string(self.entry().type),
-                           name_in(kLevels, self.entry().level));
+        return printable(fmt::format("DumpEntry('{}', {}, {})", self.entry().path, to_string(self.entry().type),
+                                     name_in(kLevels, self.entry().level)));
       });
 }
 
@@ -445,6 +446,9 @@ std::string module_frames(const std::string& name, int64_t call) {
 
 void bind_paths(nb::module_& module) {
   module.def("escape_name", &escape_name, nb::arg("name"), "Returns a value's name as it stands in value paths.");
+  module.def(
+      "printable", [](const std::string& text) { return printable(text); }, nb::arg("text"),
+      "Returns a text with its control characters spelled, as messages show names.");
   module.def("module_frames", module_frames, nb::arg("name"), nb::arg("call") = -1,
              "Returns the frames of the values of a module's call, or of an appended object (call -1).");
   module.def("parse_value_path", path_to_python, nb::arg("path"),

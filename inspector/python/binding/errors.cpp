@@ -7,6 +7,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/python/binding/binding.h"
 
 namespace parallax::python {
@@ -33,10 +34,14 @@ const ErrorClass& class_of(ErrorCode code) {
   return kErrorClasses[3];
 }
 
+// Names come from files, and may be no UTF-8, which Python's texts are.
+std::string decodable(const std::string& name) { return is_utf8(name) ? name : printable(name); }
+
 void set_python_error(const Error& error) {
   nb::object type = nb::module_::import_("parallax.errors").attr(class_of(error.code).name);
-  const nb::object raised = type(error.message, nb::arg("code") = exit_code(error.code), nb::arg("node") = error.node,
-                                 nb::arg("op") = error.op);
+  const nb::object raised =
+      type(printable(with_short_names(error.message), "\n\t"), nb::arg("code") = exit_code(error.code),
+           nb::arg("node") = decodable(error.node), nb::arg("op") = decodable(error.op));
   PyErr_SetObject(type.ptr(), raised.ptr());
 }
 

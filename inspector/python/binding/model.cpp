@@ -9,6 +9,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/executors/rewrite.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"
@@ -237,7 +238,8 @@ void bind_parts(nb::module_& module) {
           "shape", [](const ValueInfo& self) { return shape_of(self.type); },
           nb::sig("def shape(self) -> tuple[int | str | None, ...] | None"),
           "A number, a name or None for each dimension; None where the rank is unknown.")
-      .def("__repr__", [](const ValueInfo& self) { return fmt::format("{}: {}", self.name, to_string(self.type)); });
+      .def("__repr__",
+           [](const ValueInfo& self) { return printable(fmt::format("{}: {}", self.name, to_string(self.type))); });
   nb::class_<NodeInfo>(module, "NodeInfo", "A node of a model's main graph.")
       .def_prop_ro(
           "name", [](const NodeInfo& self) { return self.node->display_name; },
@@ -261,7 +263,7 @@ void bind_parts(nb::module_& module) {
           "source", [](const NodeInfo& self) { return source_of(*self.node).line; },
           "\"model.py:11\"; \"\" where the file does not say.")
       .def("__repr__", [](const NodeInfo& self) {
-        return fmt::format("{} ({})", self.node->display_name, versioned_op_name(*self.node));
+        return printable(fmt::format("{} ({})", self.node->display_name, versioned_op_name(*self.node)));
       });
   nb::class_<Initializer>(module, "Initializer", "A weight of a model.")
       .def_prop_ro("name", [](const Initializer& self) { return self.stored->name; })
@@ -281,8 +283,8 @@ void bind_parts(nb::module_& module) {
           },
           "A read-only view.")
       .def("__repr__", [](const Initializer& self) {
-        return fmt::format("{}: {}{}", self.stored->name, name_of(self.stored->tensor.dtype()),
-                           self.stored->tensor.shape().to_string());
+        return printable(fmt::format("{}: {}{}", self.stored->name, name_of(self.stored->tensor.dtype()),
+                                     self.stored->tensor.shape().to_string()));
       });
 }
 

@@ -69,7 +69,7 @@ class RunResult(_Document):
     def __repr__(self) -> str:
         outputs = ", ".join(f"{row['name']} {row['dtype']}{row['shape']}" for row in self._document["outputs"])
         verdict = "" if self.comparison is None else f", {self.comparison.verdict} against the expected outputs"
-        return f"<parallax.RunResult on {self.execution['name']}: {outputs}{verdict}>"
+        return _core.printable(f"<parallax.RunResult on {self.execution['name']}: {outputs}{verdict}>")
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Profile(_Document):
 
     def __repr__(self) -> str:
         top = ", ".join(f"{row.op} {row.share:.0%}" for row in self.ops[:3])
-        return f"<parallax.Profile on {self.executor}: {self.total_ms:.3f} ms a run; {top}>"
+        return _core.printable(f"<parallax.Profile on {self.executor}: {self.total_ms:.3f} ms a run; {top}>")
 
 
 class Part(_Document):

@@ -263,7 +263,7 @@ class Comparison:
             text += f", first cause {cause.node!r} ({cause.op}): {cause.why}"
         elif self.reason:
             text += f"; {self.reason}"
-        return f"<parallax.Comparison {self.verdict}: {text}>"
+        return _core.printable(f"<parallax.Comparison {self.verdict}: {text}>")
 
     def _repr_html_(self) -> str:
         from parallax import _report

@@ -165,7 +165,7 @@ class Model:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{value.name}: {value.type}" for value in self.inputs)
         outputs = ", ".join(f"{value.name}: {value.type}" for value in self.outputs)
-        return f"<parallax.Model {self.path!r}: {self._core.node_count} nodes, ({inputs}) -> ({outputs})>"
+        return _core.printable(f"<parallax.Model {self.path!r}: {self._core.node_count} nodes, ({inputs}) -> ({outputs})>")
 
     def _repr_html_(self) -> str:
         picture = self.svg()

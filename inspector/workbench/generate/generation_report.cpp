@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/render/markup.h"
 #include "inspector/render/report_html.h"
 #include "inspector/render/report_json.h"
@@ -105,7 +106,9 @@ std::vector<const GenerationStep*> reported_steps(const Generation& generation) 
 std::string steps_text(const Generation& generation) {
   size_t width = 24;
   const auto steps = reported_steps(generation);
-  const auto worst = [](const GenerationStep& step) { return fmt::format("{} ({:.2f})", step.worst, step.severity); };
+  const auto worst = [](const GenerationStep& step) {
+    return fmt::format("{} ({:.2f})", printable(step.worst), step.severity);
+  };
   for (const GenerationStep* step : steps) width = std::max(width, worst(*step).size());
   std::string text =
       fmt::format("{:<5} {:>7}  {:>7}   {:<{}}\n", "step", "token", "margin", "worst value (severity)", width);
@@ -130,8 +133,11 @@ std::string token_divergence_text(const Generation& generation) {
 
 std::string causes_text(const Comparison& comparison) {
   std::string text;
-  for (const Cause& cause : comparison.causes)
-    text += fmt::format("{}. {} {} at '{}': {}\n", cause.rank, cause.op, cause.node, cause.path, cause.why);
+  for (const Cause& cause : comparison.causes) {
+    const std::string line =
+        fmt::format("{}. {} {} at '{}': {}", cause.rank, cause.op, cause.node, cause.path, cause.why);
+    text += printable(line) + "\n";
+  }
   return text;
 }
 
@@ -232,9 +238,10 @@ std::string generation_to_text(const Generation& generation) {
   text += fmt::format("{}: {} values in {}; {}\n", diverged ? "diverged" : name_of(comparison.verdict),
                       fmt::group_digits(comparison.summary.compared), plural(generation.steps.size(), "step"),
                       token_divergence_text(generation));
-  if (comparison.first_divergence.has_value())
-    text += fmt::format("first divergence: {} ({} {})\n", comparison.first_divergence->path,
-                        comparison.first_divergence->op, comparison.first_divergence->node);
+  if (comparison.first_divergence.has_value()) {
+    const FirstDivergence& first = *comparison.first_divergence;
+    text += printable(fmt::format("first divergence: {} ({} {})", first.path, first.op, first.node)) + "\n";
+  }
   return text;
 }
 
@@ -247,7 +254,7 @@ std::string generation_steps_html(const Generation& generation) {
     text += fmt::format("<tr><td>{}</td><td class=\"mono\">{}</td><td>{:.2f}</td><td>{}</td>", step.step,
                         fmt::join(step.tokens, " "), step.ms, margins_text(step));
     if (has_two_sides)
-      text += fmt::format("<td class=\"mono\">{}</td><td>{:.3g}</td><td>{}</td>", html_text(step.worst), step.severity,
+      text += fmt::format("<td class=\"mono\">{}</td><td>{:.3g}</td><td>{}</td>", xml_text(step.worst), step.severity,
                           remark_of(step));
     text += "</tr>\n";
   }
@@ -265,10 +272,10 @@ std::string generation_to_html(const Generation& generation, const std::string& 
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>generate</title>\n<style>body{font:14px "
       "system-ui,sans-serif;margin:2em;max-width:70em}td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid "
       "#8884}.mono{font-family:monospace}</style></head><body>\n<h1>Generation</h1>\n";
-  page += fmt::format("<pre class=\"mono\">{}</pre>\n", html_text(generation_to_text(generation)));
+  page += fmt::format("<pre class=\"mono\">{}</pre>\n", xml_text(generation_to_text(generation), "\n"));
   page += generation_steps_html(generation);
   if (!command.empty())
-    page += fmt::format("<h2>To repeat this</h2>\n<pre class=\"mono\">{}</pre>\n", html_text(command));
+    page += fmt::format("<h2>To repeat this</h2>\n<pre class=\"mono\">{}</pre>\n", xml_text(command, "\n"));
   return page + "</body></html>\n";
 }
 

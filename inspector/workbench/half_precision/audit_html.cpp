@@ -83,13 +83,13 @@ std::string axis() {
 }
 
 std::string row(const NodeAudit& node, bool kept) {
-  std::string source = html_text(node.source.line);
-  if (!node.source.operator_name.empty()) source += " " + html_text(node.source.operator_name);
+  std::string source = xml_text(node.source.line);
+  if (!node.source.operator_name.empty()) source += " " + xml_text(node.source.operator_name);
   return fmt::format(
       "<tr class=\"{0}\"><td class=\"class\">{0}</td><td><code>{1}</code> <span class=\"dim\">{2}</span></td><td>{3}"
       "</td><td>{4}</td><td>{5}</td><td class=\"dim\">{6}</td></tr>\n",
-      name_of(node.half_class), html_text(node.path), html_text(node.op), bar(node), kept ? "kept" : "",
-      html_text(node.why), source);
+      name_of(node.half_class), xml_text(node.path), xml_text(node.op), bar(node), kept ? "kept" : "",
+      xml_text(node.why), source);
 }
 
 constexpr size_t kFewNodes = 200;  // of a model whose groups are all open at first
@@ -100,7 +100,7 @@ std::string group(const std::string& scope, const std::vector<const NodeAudit*>&
   std::string text = fmt::format(
       "<details{}><summary><code>{}</code> <span class=\"dim\">{} node{}, {} to keep or watch</span></summary>\n<table>"
       "<tr><th>class</th><th>node</th><th>{}</th><th></th><th>why</th><th>source</th></tr>\n",
-      severe > 0 || audit.nodes.size() <= kFewNodes ? " open" : "", scope.empty() ? "(model)" : html_text(scope),
+      severe > 0 || audit.nodes.size() <= kFewNodes ? " open" : "", scope.empty() ? "(model)" : xml_text(scope),
       nodes.size(), nodes.size() == 1 ? "" : "s", severe, axis());
   for (const NodeAudit* node : nodes) text += row(*node, std::ranges::find(audit.keep, node->path) != audit.keep.end());
   return text + "</table></details>\n";
@@ -115,13 +115,13 @@ std::string audit_to_html(const HalfAudit& audit, const std::string& title) {
       "<h1 class=\"{0}\">{0}</h1>\n<p><code>{1}</code> in {2}, watched on {3} input sets. Relative error "
       "of the outputs: {4:.3g} with nothing kept, {5:.3g} with {6} nodes kept; the limit is "
       "{7:.3g}.</p>\n<div class=\"cards\">\n",
-      verdict, html_text(title), name_of(audit.to), audit.inputs, audit.nothing_kept.rel_l2, audit.kept.rel_l2,
+      verdict, xml_text(title), name_of(audit.to), audit.inputs, audit.nothing_kept.rel_l2, audit.kept.rel_l2,
       audit.keep.size(), audit.tolerance);
   for (size_t index = 0; index < kHalfClassNames.size(); ++index)
     text += fmt::format("<div class=\"card\"><b>{}</b><span class=\"dim\">{}</span></div>\n",
                         audit.count(static_cast<HalfClass>(index)), kHalfClassNames[index]);
   text += "</div>\n";
-  for (const std::string& note : audit.notes) text += fmt::format("<p>{}</p>\n", html_text(note));
+  for (const std::string& note : audit.notes) text += fmt::format("<p>{}</p>\n", xml_text(note));
   text +=
       "<h2>Nodes</h2>\n<p class=\"dim\">A bar spans the magnitudes of a node's outputs that are not 0; dashed lines "
       "are "

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/shown_text.h"
 #include "inspector/render/markup.h"
+#include "inspector/render/report_json.h"
 #include "inspector/workbench/half_precision/audit.h"
 
 namespace parallax {
@@ -59,7 +61,7 @@ std::string audit_to_json(const HalfAudit& audit) {
   json["stable_after"] = audit.stable_after.has_value() ? Json(*audit.stable_after) : Json(nullptr);
   json["observed_ms"] = audit.observed_ms;
   json["notes"] = audit.notes;
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(json);
 }
 
 std::string audit_to_text(const HalfAudit& audit) {
@@ -72,14 +74,15 @@ std::string audit_to_text(const HalfAudit& audit) {
   text += "\n";
   for (const NodeAudit& node : audit.nodes) {
     if (node.half_class == HalfClass::must)
-      text += fmt::format("{:<10} {} ({}): {}\n", name_of(node.half_class), node.path, node.op, node.why);
+      text += fmt::format("{:<10} {} ({}): {}\n", name_of(node.half_class), printable(node.path), printable(node.op),
+                          printable(node.why));
   }
   if (audit.stable_after.has_value()) text += fmt::format("stable after {} input sets\n", *audit.stable_after);
   text += fmt::format(
       "relative error of the outputs: {:.3g} with nothing kept, {:.3g} with {} node{} kept (limit {:.3g})\n",
       audit.nothing_kept.rel_l2, audit.kept.rel_l2, audit.keep.size(), audit.keep.size() == 1 ? "" : "s",
       audit.tolerance);
-  for (const std::string& path : audit.keep) text += fmt::format("keep {}\n", path);
+  for (const std::string& path : audit.keep) text += fmt::format("keep {}\n", printable(path));
   return text + (audit.kept.passed ? "pass\n" : "DIVERGED\n");
 }
 

@@ -15,6 +15,7 @@
 #include "inspector/base/text.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"
+#include "inspector/render/report_json.h"
 #include "inspector/workbench/inputs/inputs.h"
 #include "inspector/workbench/run_side.h"
 
@@ -139,7 +140,7 @@ std::string convert_to_json(const ConvertResult& result) {
       outputs[output.name] = {{"rel_l2", distance_json(output.rel_l2)}};
     json["verification"] = {{"verdict", result.verification->passed ? "pass" : "diverged"}, {"per_output", outputs}};
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(json);
 }
 
 std::string convert_to_text(const ConvertResult& result) {
@@ -152,12 +153,12 @@ std::string convert_to_text(const ConvertResult& result) {
   text += fmt::format("casts {} ({} before), weights {} ({} before)\n", conversion.casts, conversion.casts_before,
                       bytes_text(conversion.weight_bytes), bytes_text(conversion.weight_bytes_before));
   for (const transform::KeptWeight& weight : conversion.kept_weights)
-    text += fmt::format("'{}' stays float32: it {}\n", weight.name, weight.reason);
+    text += fmt::format("'{}' stays float32: it {}\n", printable(weight.name), weight.reason);
   for (const transform::KeptWeight& weight : conversion.infinite_weights)
-    text += fmt::format("'{}' becomes infinite: it {}\n", weight.name, weight.reason);
+    text += fmt::format("'{}' becomes infinite: it {}\n", printable(weight.name), weight.reason);
   if (!result.verification.has_value()) return text;
   for (const OutputError& output : result.verification->per_output)
-    text += fmt::format("output '{}': relative error {:.3g}\n", output.name, output.rel_l2);
+    text += fmt::format("output '{}': relative error {:.3g}\n", printable(output.name), output.rel_l2);
   return text + (result.verification->passed ? "pass\n" : "DIVERGED\n");
 }
 

@@ -13,6 +13,7 @@
 
 #include "inspector/base/hash.h"
 #include "inspector/base/log.h"
+#include "inspector/base/output_group.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/model/link.h"
 #include "inspector/transform/part_files.h"
@@ -82,7 +83,9 @@ class Reduction {
     }
     *part = PX_TRY(transform::shrink_part(std::move(*part), check()));
     *part = PX_TRY(look_into_bodies(std::move(*part)));
+    OutputGroup group;
     std::vector<std::string> written = PX_TRY(criterion_->write(*part));
+    PX_TRY(group.finish());
     result_.part = summarize_part(*part);
     result_.part.directory = request_.directory;
     result_.part.written = std::move(written);

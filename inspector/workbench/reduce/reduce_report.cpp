@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/shown_text.h"
+#include "inspector/render/report_json.h"
 #include "inspector/workbench/reduce/reduce.h"
 
 namespace parallax {
@@ -10,20 +12,21 @@ namespace parallax {
 std::string reduce_to_json(const ReduceResult& result) {
   nlohmann::ordered_json json;
   if (!result.fails) {
-    json["error"] = {{"code", 1}, {"message", result.explanation}, {"node", nullptr}, {"op", nullptr}};
+    json["error"] = {{"code", 1}, {"message", one_safe_line(result.explanation)}, {"node", nullptr}, {"op", nullptr}};
   } else {
     json = {{"written", result.part.written}, {"nodes", result.part.nodes.size()}, {"names", result.part.nodes},
             {"place", result.location},       {"inputs", result.part.inputs},      {"outputs", result.part.outputs},
             {"checks", result.checks},        {"remembered", result.remembered},   {"minimal", result.is_minimal}};
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(json);
 }
 
 std::string reduce_to_text(const ReduceResult& result) {
   const PartSummary& part = result.part;
-  std::string text = fmt::format("{} node{} left, still failing: {}\n", part.nodes.size(),
-                                 part.nodes.size() == 1 ? "" : "s", fmt::join(part.nodes, ", "));
-  if (!result.location.empty()) text += fmt::format("they stand in {}\n", result.location);
+  std::string text =
+      fmt::format("{} node{} left, still failing: {}\n", part.nodes.size(), part.nodes.size() == 1 ? "" : "s",
+                  printable(fmt::format("{}", fmt::join(part.nodes, ", "))));
+  if (!result.location.empty()) text += fmt::format("they stand in {}\n", printable(result.location));
   text += fmt::format("{} candidate{} judged{}{}\n", result.checks, result.checks == 1 ? "" : "s",
                       result.remembered > 0 ? fmt::format(", {} of them by the journal", result.remembered) : "",
                       result.is_minimal ? "" : "; the search ended at its limit, fewer nodes may do");

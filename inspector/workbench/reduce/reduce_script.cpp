@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // repeat.sh: the finding once more, with Parallax alone and then with onnxruntime.
-#include <filesystem>
+#include <cerrno>
+#include <cstring>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
-#include "inspector/base/mapped_file.h"
+#include "inspector/base/output_file.h"
 #include "inspector/workbench/reduce/reduce_criteria.h"
 
 namespace parallax {
@@ -55,13 +57,14 @@ END
 }  // namespace
 
 Status write_program(const std::string& path, const std::string& text) {
-  namespace fs = std::filesystem;
-  PX_TRY(write_file(path, text));
-  std::error_code error;
-  const auto readers = static_cast<unsigned>(fs::status(path, error).permissions()) & 0444;
-  if (!error) fs::permissions(path, static_cast<fs::perms>(readers >> 2), fs::perm_options::add, error);
-  if (error) return io_error(fmt::format("cannot make '{}' executable: {}", path, error.message()));
-  return {};
+  const auto file = PX_TRY(OutputFile::create(path));
+  PX_TRY(file->write(text));
+  struct stat info {};
+  // Whoever may read it may run it.
+  const bool is_executable = ::fstat(file->descriptor(), &info) == 0 &&
+                             ::fchmod(file->descriptor(), (info.st_mode | (info.st_mode & 0444) >> 2) & 0777) == 0;
+  if (!is_executable) return io_error(fmt::format("cannot make '{}' executable: {}", path, std::strerror(errno)));
+  return file->finish();
 }
 
 std::string repeat_script(const std::string& command, const std::vector<std::string>& models) {

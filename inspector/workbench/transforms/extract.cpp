@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "inspector/base/output_group.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/transform/part_files.h"
 
@@ -70,10 +71,7 @@ std::vector<std::string> edge_paths(const Part& part) {
 }
 
 Result<PartData> run_for_values(RunSide& side, const Part& part, const std::string& directory) {
-  std::error_code error;
-  stop_where_ending();
-  fs::create_directories(directory, error);
-  if (error) return io_error(fmt::format("cannot create folder '{}': {}", directory, error.message()));
+  PX_TRY(make_output_folder(directory));
   const TemporaryPath scratch(fmt::format("{}/.values-{}.plx", directory, ::getpid()));
   PX_TRY(capture_values(side, edge_paths(part), scratch.path()));
   const auto dump = PX_TRY(DumpReader::open(scratch.path()));
@@ -157,14 +155,14 @@ Result<ExtractResult> extract_part(const ExtractRequest& request, const Executor
   RunRequest run = request.run;
   run.options.observe_all = true;  // a value that was fused away could not be written
   RunSide side = PX_TRY(prepare_side(run, run.executors.front(), model, inputs.values, make_executor));
-  const auto folder = temporary_until_kept(request.directory);  // half a part is of no use
+  OutputGroup group;  // half a part is of no use
   const PartData data = PX_TRY(run_for_values(side, part, request.directory));
   const auto extracted = PX_TRY(transform::extract_model(part, data));
   ExtractResult result{summarize_part(part), side.executor->name(), inputs.notes};
   result.part.directory = request.directory;
   result.part.written.push_back(PX_TRY(transform::write_model(*extracted, request.directory, "model.onnx")));
   result.part.written.push_back(PX_TRY(transform::write_data_set(part, data, request.directory)));
-  if (folder != nullptr) folder->keep();
+  PX_TRY(group.finish());
   return result;
 }
 

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/memory_limit.h"
+#include "inspector/base/shown_text.h"
+#include "inspector/render/report_json.h"
 #include "inspector/workbench/transforms/merge_decoders.h"
 
 namespace parallax {
@@ -37,7 +39,7 @@ std::string merge_to_json(const MergeResult& result) {
     json["verification"] = {{"verdict", result.passed() ? "pass" : "diverged"}, {"checks", MergeJson::array()}};
     for (const MergeCheck& check : *result.checks) json["verification"]["checks"].push_back(json_of(check));
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(json);
 }
 
 std::string merge_to_text(const MergeResult& result) {
@@ -46,15 +48,17 @@ std::string merge_to_text(const MergeResult& result) {
       "wrote {}: '{}' chooses the branch\nweights  {} shared, {} of the first decoder alone, {} of the second; {}, {} "
       "+ "
       "{} before\n",
-      result.output, result.merged.condition, weights.shared, weights.only_first, weights.only_second,
+      result.output, printable(result.merged.condition), weights.shared, weights.only_first, weights.only_second,
       bytes_text(weights.merged_bytes), bytes_text(weights.first_bytes), bytes_text(weights.second_bytes));
   if (!result.merged.passed_through.empty())
-    text += fmt::format("passed through with a cache: {}\n", fmt::join(result.merged.passed_through, ", "));
+    text +=
+        printable(fmt::format("passed through with a cache: {}", fmt::join(result.merged.passed_through, ", "))) + "\n";
   if (!result.checks) return text;
   for (const MergeCheck& check : *result.checks) {
+    const std::string outcome =
+        check.different.empty() ? "equal" : fmt::format("different: {}", fmt::join(check.different, ", "));
     text +=
-        fmt::format("{:<10} {}: {} outputs, {}\n", check.executor, check.against, check.outputs,
-                    check.different.empty() ? "equal" : fmt::format("different: {}", fmt::join(check.different, ", ")));
+        fmt::format("{:<10} {}: {} outputs, {}\n", check.executor, check.against, check.outputs, printable(outcome));
   }
   return text + (result.passed() ? "pass: each branch computes what its model does\n"
                                  : "diverged: a branch does not compute what its model does\n");

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
-#include "inspector/model/io/check_report.h"
+#include "inspector/base/shown_text.h"
 #include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 

@@ -63,17 +63,6 @@ TEST_F(SignalCleanupTest, FoldersAreNewOnes) {
   EXPECT_TRUE(fs::is_directory(two->path()));
 }
 
-TEST_F(SignalCleanupTest, TheOutermostNewFolderGoes) {
-  EXPECT_EQ(temporary_until_kept(folder_.string()), nullptr);
-  for (const std::string asked : {"new/inner/most", "new/inner/most/", "new"}) {
-    fs::create_directories(path(asked));
-    fs::remove_all(path("new"));
-    const auto folder = temporary_until_kept(path(asked));
-    ASSERT_NE(folder, nullptr);
-    EXPECT_EQ(folder->path(), path("new"));
-  }
-}
-
 TEST_F(SignalCleanupTest, ASignalRemovesWhatIsTemporaryAndNamesTheRest) {
   EXPECT_EXIT(
       {

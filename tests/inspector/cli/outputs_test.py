@@ -54,6 +54,15 @@ class Outputs(ProgramTest):
         self.assertEqual(ended.returncode, 0, (line, ended.stderr))
         return ended
 
+    def test_all_files_of_a_result_are_new_or_none(self):
+        self.passes("run", "cnn/model.onnx", "--with", "cpu", "--dump", "dumps")
+        (self.folder / "values/add.npy").mkdir(parents=True)
+        before = self.hashes()
+        ended = self.run_program("export", "dumps/cpu.plx", "-o", "values")
+        self.assertEqual(ended.returncode, 5, ended.stderr)
+        self.assertIn("values/add.npy", ended.stderr)
+        self.assertEqual(self.hashes(), before)
+
     def test_a_folder_that_holds_the_model(self):
         for verb in ("extract model.onnx --to add", "reduce model.onnx --with reference,cpu"):
             for force in ([], ["--force"]):

@@ -73,7 +73,7 @@ std::vector<BadModel> bad_names() {
           "value 'x' in else_branch of node 'i': hides the value of that name that the enclosing graph gets from an "
           "input: one of them needs another name"),
       bad_graph("not_utf8", "node { input: 'x' output: 'y' op_type: 'Relu' name: 'n\\303' }",
-                "node 'n\\xc3' (Relu-14): has a name, operator or domain that is not valid UTF-8"),
+                "node 'n\xEF\xBF\xBD' (Relu-14): has a name, operator or domain that is not valid UTF-8"),
   };
 }
 

@@ -30,6 +30,14 @@ def linear() -> bytes:
     )
 
 
+def test_representations_spell_control_characters() -> None:
+    name = "x\n\x1b[2J\x85"
+    node = helper.make_node("Relu", [name], ["y"], name=name)
+    model = parallax.load(build([node], [value(name, FLOAT, [1])], [value("y", FLOAT, [1])]))
+    for shown in (model, model.inputs[0], model.nodes[0]):
+        assert repr(shown).isprintable(), repr(shown)
+
+
 def test_inputs_outputs_and_weights() -> None:
     model = parallax.load(linear())
     assert [(v.name, v.dtype, v.shape, v.kind) for v in model.inputs] == [

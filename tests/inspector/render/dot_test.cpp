@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// `--focus`: nodes near a value, and not those that merely read the same constant.
+// `--focus`: nodes near a value, and not those that merely read the same constant. Graphviz: what is no picture.
 #include "inspector/render/dot.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "inspector/model/io/import.h"
+#include "inspector/render/graphviz.h"
 
 namespace parallax {
 namespace {
@@ -69,6 +71,17 @@ TEST_F(Focus, OnNothingIsAUsageError) {
   const auto dot = graph_to_dot(model_->graph, options);
   ASSERT_FALSE(dot.ok());
   EXPECT_EQ(dot.error().code, ErrorCode::usage);
+}
+
+TEST(Graphviz, WithoutDescriptorsThereIsAnErrorAndNoPoorerPicture) {
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const struct rlimit none = {3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto drawn = run_dot("digraph g {}", "svg");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(drawn.ok());
+  EXPECT_EQ(drawn.error().code, ErrorCode::io);
 }
 
 }  // namespace
