@@ -3,6 +3,8 @@
 #include "inspector/transform/part_files.h"
 
 #include <filesystem>
+#include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -32,25 +34,26 @@ std::vector<fs::path> old_files(const std::string& folder, std::error_code& erro
   return old;
 }
 
-// More inputs than there are now would be taken for this data set's.
-Status remove_old_files(const std::string& folder) {
+// A value of a part's edge, under the name of its file.
+using NamedFiles = std::map<std::string, NamedValue>;
+
+// More inputs than there are now would be taken for this data set's. The files that are written anew stay until then.
+Status remove_old_files(const std::string& folder, const NamedFiles& written) {
   std::error_code error;
   const std::vector<fs::path> old = old_files(folder, error);
   for (const fs::path& path : old) PX_TRY(admit_output(path.string()));
   for (const fs::path& path : old) {
-    if (!error) fs::remove(path, error);
+    if (!error && !written.contains(path.filename().string())) fs::remove(path, error);
   }
   if (error) return io_error(fmt::format("cannot clear folder '{}': {}", folder, error.message()));
   return {};
 }
 
-Status write_values(const std::vector<PartValue>& edges, const std::vector<Value>& values, const std::string& folder,
-                    std::string_view kind) {
+void add_files(const std::vector<PartValue>& edges, const std::vector<Value>& values, std::string_view kind,
+               NamedFiles& files) {
   for (size_t index = 0; index < std::min(edges.size(), values.size()); ++index) {
-    if (values[index].is_absent()) continue;
-    PX_TRY(write_value_file(fmt::format("{}/{}_{}.pb", folder, kind, index), {edges[index].name, values[index]}));
+    if (!values[index].is_absent()) files[fmt::format("{}_{}.pb", kind, index)] = {edges[index].name, values[index]};
   }
-  return {};
 }
 
 }  // namespace
@@ -76,9 +79,11 @@ Result<std::string> write_model(const Model& model, const std::string& directory
 Result<std::string> write_data_set(const Part& part, const PartData& data, const std::string& directory) {
   const std::string folder = directory + "/test_data_set_0";
   PX_TRY(make_folder(folder));
-  PX_TRY(remove_old_files(folder));
-  PX_TRY(write_values(part.inputs, data.inputs, folder, "input"));
-  PX_TRY(write_values(part.outputs, data.outputs, folder, "output"));
+  NamedFiles files;
+  add_files(part.inputs, data.inputs, "input", files);
+  add_files(part.outputs, data.outputs, "output", files);
+  PX_TRY(remove_old_files(folder, files));
+  for (const auto& [name, value] : files) PX_TRY(write_value_file(folder + "/" + name, value));
   return folder;
 }
 

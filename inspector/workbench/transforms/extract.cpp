@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/transform/part_files.h"
@@ -74,9 +73,9 @@ Result<PartData> run_for_values(RunSide& side, const Part& part, const std::stri
   stop_where_ending();
   fs::create_directories(directory, error);
   if (error) return io_error(fmt::format("cannot create folder '{}': {}", directory, error.message()));
-  const TemporaryPath scratch(fmt::format("{}/.values-{}.plx", directory, ::getpid()));
-  PX_TRY(capture_values(side, edge_paths(part), scratch.path()));
-  const auto dump = PX_TRY(DumpReader::open(scratch.path()));
+  const auto scratch = PX_TRY(TemporaryPath::make_folder(fs::absolute(directory).string() + "/.values"));
+  PX_TRY(capture_values(side, edge_paths(part), scratch->file("values.plx")));
+  const auto dump = PX_TRY(DumpReader::open(scratch->file("values.plx")));
   PartData data = PX_TRY(load_part_data(part, *dump));
   for (size_t index = 0; index < part.outputs.size(); ++index) {
     const std::string& path = part.outputs[index].path;
