@@ -82,7 +82,7 @@ Lists& lists() {
   return *all;
 }
 
-thread_local Scope::State* current_scope = nullptr;
+thread_local Scope::State* scope_of_thread = nullptr;
 
 void note_in_scopes(const Identity& identity, const Input& input) {
   for (Scope::State* scope : lists().scopes) {
@@ -132,21 +132,27 @@ std::optional<Identity> find_upwards(fs::path path, const Wanted& is_wanted) {
 
 }  // namespace
 
-Scope::Scope(bool may_replace) : state_(new State), outer_(current_scope) {
+Scope::Scope(bool may_replace) : state_(new State), outer_(scope_of_thread) {
   state_->may_replace = may_replace;
-  current_scope = state_;
+  scope_of_thread = state_;
   const std::lock_guard lock(lists().mutex);
   lists().scopes.push_back(state_);
 }
 
 Scope::~Scope() {
-  current_scope = outer_;
+  scope_of_thread = outer_;
   {
     const std::lock_guard lock(lists().mutex);
     std::erase(lists().scopes, state_);
   }
   delete state_;
 }
+
+Scope::State* current_scope() { return scope_of_thread; }
+
+BorrowedScope::BorrowedScope(Scope::State* scope) : own_(scope_of_thread) { scope_of_thread = scope; }
+
+BorrowedScope::~BorrowedScope() { scope_of_thread = own_; }
 
 void note(const std::string& path) {
   struct stat info {};
@@ -248,7 +254,7 @@ bool is_own(const std::string& path, const struct stat& info) {
 }
 
 Status admit_replacing(const std::string& path, const struct stat& info) {
-  const auto* const scope = input_files::current_scope;
+  const auto* const scope = input_files::current_scope();
   if (scope == nullptr || scope->may_replace || !S_ISREG(info.st_mode) || info.st_size == 0) return {};
   if (is_own(path, info)) return {};
   return usage_error(fmt::format(

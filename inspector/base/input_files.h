@@ -12,7 +12,7 @@ namespace input_files {
 
 // A command: what is read while it is alive stays an input until its end. Outside of one, what is mapped is an input as
 // long as it is mapped. `may_replace` (--force): files that Parallax did not write may be replaced by the thread that
-// made the scope; without a scope every file may be replaced.
+// made the scope and by those that borrow it; without a scope every file may be replaced.
 class Scope {
  public:
   explicit Scope(bool may_replace = false);
@@ -25,6 +25,21 @@ class Scope {
  private:
   State* state_;
   State* outer_;  // of the same thread
+};
+
+// The calling thread's innermost scope; null where it has none.
+Scope::State* current_scope();
+
+// The scope of another thread, for one that works for it and ends before the scope does.
+class BorrowedScope {
+ public:
+  explicit BorrowedScope(Scope::State* scope);
+  ~BorrowedScope();
+  BorrowedScope(const BorrowedScope&) = delete;
+  BorrowedScope& operator=(const BorrowedScope&) = delete;
+
+ private:
+  Scope::State* own_;
 };
 
 // A file or folder that is read; nothing where there is none. What this process wrote within the scope is no input.

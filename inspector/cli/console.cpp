@@ -3,13 +3,11 @@
 #include "inspector/cli/console.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -43,15 +41,6 @@ std::string harmless(std::string_view text, bool keeps_colors) {
 void write_out(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace
-
-void hold_standard_streams() {
-  // Each is opened the wrong way round, so that reading and writing fail as they do where nothing is open.
-  for (const auto& [descriptor, mode] :
-       {std::pair(STDIN_FILENO, O_WRONLY), std::pair(STDOUT_FILENO, O_RDONLY), std::pair(STDERR_FILENO, O_RDONLY)}) {
-    const bool is_closed = ::fcntl(descriptor, F_GETFD) == -1 && errno == EBADF;
-    if (is_closed && ::open("/dev/null", mode) != descriptor) return;  // nothing better is to be had
-  }
-}
 
 void print_message(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 

@@ -12,10 +12,6 @@
 
 namespace parallax::cli {
 
-// Keeps the descriptors 0, 1 and 2 from files that are opened later, where the caller has closed them: what is written
-// there fails as before. Called first.
-void hold_standard_streams();
-
 // To stdout, as UTF-8 and without control characters (printable).
 void print(std::string_view text);
 void print_colored(std::string_view text);  // the same, but for our colors where stdout takes them

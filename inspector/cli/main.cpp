@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `parallax`: parses the command line, runs the verb, turns errors into one sentence and an exit code.
 #include <algorithm>
-#include <csignal>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -15,6 +14,7 @@
 #endif
 
 #include "inspector/base/input_files.h"
+#include "inspector/base/program_start.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
@@ -99,9 +99,6 @@ std::string see_help(const CLI::App& app) {
                              : fmt::format(" (see parallax {} --help)", verbs_given.front()->get_name());
 }
 
-// A write beyond the limit of a file's size fails as one on a full disk does, in place of a signal.
-void let_large_files_fail() { ::signal(SIGXFSZ, SIG_IGN); }
-
 Error refuse_empty(const std::string& name) {
   return usage_error(fmt::format("{} is given an empty text: give it a value, or leave it out", name));
 }
@@ -160,10 +157,7 @@ int run(std::vector<std::string> arguments) {
 }  // namespace parallax::cli
 
 int main(int argc, char** argv) {
-  parallax::cli::hold_standard_streams();
-  parallax::clean_up_at_signals(parallax::cli::report_end);
-  parallax::clean_up_at_exhaustion(parallax::cli::report_exhaustion);
-  parallax::cli::let_large_files_fail();
+  parallax::start_program(parallax::cli::report_end, parallax::cli::report_exhaustion);
   parallax::cli::keep_freed_memory();
   return parallax::cli::run({argv + 1, argv + argc});
 }

@@ -128,7 +128,8 @@ class DoctorCommand final : public Command {
     for (const ExecutorAvailability& executor : list_executors()) {
       items.push_back({"executor " + executor.name, executor.available, executor.detail, ""});
     }
-    print(common_.json ? doctor_to_json(items) + "\n" : doctor_to_text(items));
+    const std::vector<LateLibrary> libraries = examine_late_libraries();
+    print(common_.json ? doctor_to_json(items, libraries) + "\n" : doctor_to_text(items, libraries));
     return 0;
   }
 

@@ -3,6 +3,8 @@
 #include "inspector/transform/part_files.h"
 
 #include <filesystem>
+#include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -38,13 +40,14 @@ Status replace_old_files(const std::string& folder, OutputGroup& group) {
   return {};
 }
 
-Status write_values(const std::vector<PartValue>& edges, const std::vector<Value>& values, const std::string& folder,
-                    std::string_view kind) {
+// Values of a part's edge, under the names of their files.
+using NamedFiles = std::map<std::string, NamedValue>;
+
+void add_files(const std::vector<PartValue>& edges, const std::vector<Value>& values, std::string_view kind,
+               NamedFiles& files) {
   for (size_t index = 0; index < std::min(edges.size(), values.size()); ++index) {
-    if (values[index].is_absent()) continue;
-    PX_TRY(write_value_file(fmt::format("{}/{}_{}.pb", folder, kind, index), {edges[index].name, values[index]}));
+    if (!values[index].is_absent()) files[fmt::format("{}_{}.pb", kind, index)] = {edges[index].name, values[index]};
   }
-  return {};
 }
 
 }  // namespace
@@ -72,8 +75,10 @@ Result<std::string> write_data_set(const Part& part, const PartData& data, const
   OutputGroup group;
   PX_TRY(make_output_folder(folder));
   PX_TRY(replace_old_files(folder, group));
-  PX_TRY(write_values(part.inputs, data.inputs, folder, "input"));
-  PX_TRY(write_values(part.outputs, data.outputs, folder, "output"));
+  NamedFiles files;
+  add_files(part.inputs, data.inputs, "input", files);
+  add_files(part.outputs, data.outputs, "output", files);
+  for (const auto& [name, value] : files) PX_TRY(write_value_file(folder + "/" + name, value));
   PX_TRY(group.finish());
   return folder;
 }

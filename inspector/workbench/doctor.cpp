@@ -135,7 +135,7 @@ std::vector<DoctorItem> examine_machine() {
           examine_graphviz()};
 }
 
-std::string doctor_to_json(const std::vector<DoctorItem>& items) {
+std::string doctor_to_json(const std::vector<DoctorItem>& items, const std::vector<LateLibrary>& libraries) {
   nlohmann::ordered_json json;
   json["parallax"] = PARALLAX_VERSION;
   json["items"] = nlohmann::ordered_json::array();
@@ -146,15 +146,26 @@ std::string doctor_to_json(const std::vector<DoctorItem>& items) {
          {"detail", item.detail},
          {"advice", item.advice.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(item.advice)}});
   }
+  json["libraries"] = nlohmann::ordered_json::array();
+  for (const LateLibrary& library : libraries) {
+    json["libraries"].push_back(
+        {{"name", library.name},
+         {"product", library.product},
+         {"loaded_by", library.loaded_by},
+         {"path", library.path.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(library.path)}});
+  }
   return json_text(json);
 }
 
-std::string doctor_to_text(const std::vector<DoctorItem>& items) {
+std::string doctor_to_text(const std::vector<DoctorItem>& items, const std::vector<LateLibrary>& libraries) {
   std::string text;
   for (const DoctorItem& item : items) {
     text += fmt::format("{} {:<15} {}\n", item.available ? "ok     " : "missing", item.topic, item.detail);
     if (!item.advice.empty()) text += fmt::format("{:>24}{}\n", "-> ", item.advice);
   }
+  text += "Libraries that are loaded when they are first needed, and their files:\n";
+  for (const LateLibrary& library : libraries)
+    text += fmt::format("  {:<38} {}\n", library.name, library.path.empty() ? "not found" : library.path);
   return text;
 }
 

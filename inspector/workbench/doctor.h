@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "inspector/workbench/late_libraries.h"
+
 namespace parallax {
 
 struct DoctorItem {
@@ -15,7 +17,7 @@ struct DoctorItem {
 };
 
 std::vector<DoctorItem> examine_machine();
-std::string doctor_to_json(const std::vector<DoctorItem>& items);
-std::string doctor_to_text(const std::vector<DoctorItem>& items);
+std::string doctor_to_json(const std::vector<DoctorItem>& items, const std::vector<LateLibrary>& libraries);
+std::string doctor_to_text(const std::vector<DoctorItem>& items, const std::vector<LateLibrary>& libraries);
 
 }  // namespace parallax

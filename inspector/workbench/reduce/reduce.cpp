@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <list>
 #include <set>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "inspector/base/hash.h"
 #include "inspector/base/log.h"
@@ -108,7 +106,9 @@ class Reduction {
     std::error_code error;
     fs::create_directories(request_.directory, error);
     if (error) return io_error(fmt::format("cannot create folder '{}': {}", request_.directory, error.message()));
+    context_.scratch = PX_TRY(TemporaryPath::make_folder(fs::absolute(request_.directory).string() + "/.reduce"));
     journal_ = PX_TRY(ReduceJournal::open(request_.directory + "/journal.jsonl", subject()));
+    if (!journal_->remark().empty()) result_.notes.push_back(journal_->remark());
     return {};
   }
 
@@ -139,8 +139,7 @@ class Reduction {
     RunRequest run = request_.run;
     run.options.observe_all = true;
     RunSide side = PX_TRY(prepare_side(run, executor, model, std::move(inputs), context_.make_executor));
-    const std::string name = fmt::format("{}/.{}-{}", request_.directory, ::getpid(), file);
-    const std::string& path = scratch_.emplace_back(name).path();
+    const std::string path = context_.scratch->file(file);
     const Status captured = capture_values(side, {}, path);
     const bool has_check = !request_.check.text.empty() || request_.candidate_check;
     const bool may_go_on = has_check && !captured.ok() && captured.error().code == ErrorCode::execution;
@@ -320,8 +319,7 @@ class Reduction {
   }
 
   const ReduceRequest& request_;
-  std::string name_;                  // of the model, in sentences
-  std::list<TemporaryPath> scratch_;  // of values
+  std::string name_;  // of the model, in sentences
   ReduceContext context_;
   ReduceResult result_;
   std::vector<Value> inputs_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/transform/counterpart.h"
 #include "inspector/workbench/reduce/reduce.h"
 
@@ -16,10 +17,11 @@ struct ReduceContext {
   const ReduceRequest& request;
   const ExecutorFactory& make_executor;
   std::shared_ptr<const Model> model_a;
-  std::shared_ptr<const Model> model_b;        // with --against
-  std::shared_ptr<const DumpReader> values;    // of side A's run
-  std::shared_ptr<const DumpReader> values_b;  // with --against
-  transform::MatchedValues matched;            // with --against
+  std::shared_ptr<const Model> model_b;         // with --against
+  std::shared_ptr<const DumpReader> values;     // of side A's run
+  std::shared_ptr<const DumpReader> values_b;   // with --against
+  transform::MatchedValues matched;             // with --against
+  std::unique_ptr<TemporaryPath> scratch = {};  // a folder in the one that is written
 };
 
 class FailureCriterion {

@@ -2,7 +2,6 @@
 // Journal: the verdicts of a reduction, one line of JSON each, so that a search that was killed need not ask again.
 #pragma once
 
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,24 +15,30 @@ namespace parallax {
 class ReduceJournal {
  public:
   // Goes on with the journal at `path` when it is of the same `subject` (whatever decides verdicts), else begins anew.
-  // A last line that was cut off is forgotten. Errors: io.
+  // A journal that is there is only ever added to, and a new one takes its place as a whole: a process that is killed
+  // leaves one that can be read. Errors: usage (a file that is no journal and may not be replaced), io.
   static Result<std::unique_ptr<ReduceJournal>> open(const std::string& path, const std::string& subject);
+  ~ReduceJournal();
+  ReduceJournal(const ReduceJournal&) = delete;
+  ReduceJournal& operator=(const ReduceJournal&) = delete;
 
   std::optional<bool> find(const std::string& candidate) const;
   // Is on disk when it returns. Errors: io.
   Status add(const std::string& candidate, size_t nodes, bool fails);
+  // A sentence about the end of the journal that was found, where a line was cut off; else empty.
+  const std::string& remark() const { return remark_; }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  ReduceJournal(std::string path, std::unique_ptr<std::FILE, Close> file)
-      : path_(std::move(path)), file_(std::move(file)) {}
+  explicit ReduceJournal(std::string path) : path_(std::move(path)) {}
+  Status begin(const std::string& first_line);
+  Status append_after(size_t end);
   Status write_line(const std::string& line);
+  Error failed() const;
 
   std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  int descriptor_ = -1;
   std::map<std::string, bool, std::less<>> verdicts_;
+  std::string remark_;
 };
 
 }  // namespace parallax

@@ -73,7 +73,7 @@ std::string repeat_script(const std::string& command, const std::vector<std::str
   return fmt::format(
              "#!/bin/sh\n"
              "# Repeats the finding. Exit code: that of the command below, which failed when this was written.\n"
-             "cd \"$(dirname \"$0\")\" || exit 5\n"
+             "case $0 in */*) CDPATH= cd -- \"${{0%/*}}/\" || exit 5 ;; esac\n"
              "parallax=${{PARALLAX:-parallax}}\n"
              "{}\n"
              "code=$?\n",

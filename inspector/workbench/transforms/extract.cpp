@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "inspector/base/output_group.h"
 #include "inspector/base/signal_cleanup.h"
@@ -72,9 +71,9 @@ std::vector<std::string> edge_paths(const Part& part) {
 
 Result<PartData> run_for_values(RunSide& side, const Part& part, const std::string& directory) {
   PX_TRY(make_output_folder(directory));
-  const TemporaryPath scratch(fmt::format("{}/.values-{}.plx", directory, ::getpid()));
-  PX_TRY(capture_values(side, edge_paths(part), scratch.path()));
-  const auto dump = PX_TRY(DumpReader::open(scratch.path()));
+  const auto scratch = PX_TRY(TemporaryPath::make_folder(fs::absolute(directory).string() + "/.values"));
+  PX_TRY(capture_values(side, edge_paths(part), scratch->file("values.plx")));
+  const auto dump = PX_TRY(DumpReader::open(scratch->file("values.plx")));
   PartData data = PX_TRY(load_part_data(part, *dump));
   for (size_t index = 0; index < part.outputs.size(); ++index) {
     const std::string& path = part.outputs[index].path;

@@ -13,7 +13,9 @@ Result<void*> open_shared(const SharedLibrary& library) {
   if (void* opened = ::dlopen(library.name.c_str(), flags)) return opened;
   const char* reported = ::dlerror();
   const std::string problem = reported == nullptr ? "" : reported;
-  if (void* opened = ::dlopen((library.folder + "/" + library.name).c_str(), flags)) return opened;
+  const bool has_folder = library.folder.starts_with('/');  // never one that depends on the current folder
+  if (void* opened = has_folder ? ::dlopen((library.folder + "/" + library.name).c_str(), flags) : nullptr)
+    return opened;
   return execution_error("cuda: cannot load " + library.name + " (" + problem + "): install " + library.to_install);
 }
 

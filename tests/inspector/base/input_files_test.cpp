@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -106,6 +107,25 @@ TEST_F(InputFilesTest, ForeignFilesAreReplacedWhereTheScopeAllows) {
   }
   const input_files::Scope scope(true);
   EXPECT_TRUE(write_file(path("letter"), "report").ok());
+}
+
+TEST_F(InputFilesTest, ThreadThatBorrowsAScopeIsHeldToIt) {
+  const input_files::Scope scope(false);
+  const auto refused_in_a_thread = [&](input_files::Scope::State* borrowed) {
+    bool is_refused = false;
+    std::thread([&] {
+      const input_files::BorrowedScope held(borrowed);
+      is_refused = !admit_output(path("letter")).ok();
+    }).join();
+    return is_refused;
+  };
+  EXPECT_TRUE(refused_in_a_thread(input_files::current_scope()));
+  EXPECT_FALSE(refused_in_a_thread(nullptr));
+  {
+    const input_files::BorrowedScope none(nullptr);
+    EXPECT_TRUE(admit_output(path("letter")).ok());
+  }
+  EXPECT_FALSE(admit_output(path("letter")).ok());
 }
 
 TEST_F(InputFilesTest, FileThatSomebodyChangedIsForeignAgain) {

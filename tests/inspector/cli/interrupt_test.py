@@ -77,11 +77,11 @@ class Interrupts(ProgramTest):
     def test_extract(self):
         for folder, begins in (("part", "part"), ("some/new/part", "some")):
             outcome = self.interrupted(f"extract long.textproto --to y -o {folder}",
-                                       self.is_there(f"{folder}/.values-*.plx"))
+                                       self.is_there(f"{folder}/.values-*"))
             self.assertEqual(outcome, "nothing was written")
             self.assertFalse((self.folder / begins).exists())
         (self.folder / "there").mkdir()
-        self.interrupted("extract long.textproto --to y -o there", self.is_there("there/.values-*.plx"), signal.SIGHUP)
+        self.interrupted("extract long.textproto --to y -o there", self.is_there("there/.values-*"), signal.SIGHUP)
         self.assertEqual(list((self.folder / "there").iterdir()), [])
 
     def test_reduce_and_its_command(self):

@@ -280,6 +280,8 @@ TEST(ReduceByCommand, GoesOnFromItsJournal) {
   ASSERT_TRUE(write_file(journal, text.substr(0, cut + 9)).ok());
   const auto second = reduce_model(request, executors());
   ASSERT_TRUE(second.ok()) << second.error().message;
+  EXPECT_TRUE(std::ranges::any_of(
+      second->notes, [](const std::string& note) { return note.find("is cut off") != std::string::npos; }));
   EXPECT_EQ(second->part.nodes, first->part.nodes);
   EXPECT_EQ(second->remembered, 3);
   EXPECT_EQ(lines_in(log), asked + 1 + static_cast<size_t>(first->checks) - 3);
