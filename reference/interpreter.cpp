@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/check.h"
+#include "inspector/base/memory_budget.h"
 #include "reference/ops/signature.h"
 
 namespace parallax::reference {
@@ -22,13 +23,14 @@ bool same_payload(const Value& a, const Value& b) {
          left.element_count() == right.element_count();
 }
 
-// Memory that an operator allocates apart from its tensors comes from the system, unmetered: an allocation failure is
-// an error like the meter's.
+// Memory that an operator allocates apart from its tensors is not metered: an allocation that the job's budget or the
+// system refuses is an error like the meter's.
 Status run_function(OpFunction function, OpContext& op) {
   try {
     return function(op);
   } catch (const std::bad_alloc&) {
-    return out_of_memory("the system has no memory for what it computes");
+    return MemoryBudget::take_refusal("a buffer of its kernel")
+        .value_or(out_of_memory("the system has no memory for what it computes"));
   } catch (const std::length_error&) {
     return out_of_memory("it computes more numbers than memory can hold");
   }

@@ -11,7 +11,7 @@ namespace parallax::reference {
 Status MemoryMeter::reserve(const Value& value) const {
   const auto wanted = static_cast<int64_t>(payload_bytes(value));
   if (limit_bytes_ <= 0 || bytes_ + wanted <= limit_bytes_) return {};
-  return over_memory_limit(wanted, bytes_, limit_bytes_);
+  return over_memory_limit("a value", wanted, bytes_, limit_bytes_);
 }
 
 void MemoryMeter::count(const Tensor& tensor, int64_t step) {

@@ -5,19 +5,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "inspector/base/checked_math.h"
+
 namespace parallax {
 namespace {
 
 // Only a whole run knows what it takes: values and kernels' own buffers come and go.
-constexpr const char* kAdvice = "a run without --memory-limit reports the peak memory of each side, which is enough";
+constexpr const char* kAdvice =
+    "raise --memory-limit (a run without it reports the peak memory of each side), or give smaller dimensions by --dim "
+    "or --shape";
 
 }  // namespace
 
-Error over_memory_limit(int64_t needed, int64_t held, int64_t limit) {
-  return out_of_memory(
-      fmt::format("{} bytes are needed besides {} of weights and values in use, {} in all, and the memory limit is {}: "
-                  "{}",
-                  needed, held, needed + held, limit, kAdvice));
+Error over_memory_limit(std::string_view what, int64_t needed, int64_t held, int64_t limit) {
+  return out_of_memory(fmt::format("{} needs {} bytes besides {} in use, {} in all, and the memory limit is {}: {}",
+                                   what, needed, held, checked_add(needed, held).value_or(INT64_MAX), limit, kAdvice));
 }
 
 Error weights_over_memory_limit(int64_t weights, int64_t limit) {

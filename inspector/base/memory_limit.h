@@ -4,13 +4,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "inspector/base/result.h"
 
 namespace parallax {
 
-// `needed` bytes more than the `held` ones of weights and values would exceed the limit.
-Error over_memory_limit(int64_t needed, int64_t held, int64_t limit);
+// `what` takes `needed` bytes more than the `held` ones, and together they would exceed the limit.
+Error over_memory_limit(std::string_view what, int64_t needed, int64_t held, int64_t limit);
 // The weights alone do.
 Error weights_over_memory_limit(int64_t weights, int64_t limit);
 

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large arrays are mapped one by one: on the heap, freed ones would be between small blocks that live longer. Small
 // ones come from malloc and are aligned by hand: glibc's aligned_alloc (before 2.38) does not find the hole that a
-// freed block of the same size left, takes no thread's cache, and so lets the heap grow.
+// freed block of the same size left, takes no thread's cache, and so lets the heap grow. A block knows the budget that
+// it was charged to, for it may be freed by any thread, and after the job.
 #include "inspector/base/payload_memory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <mutex>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include <sys/mman.h>
+
+#include "inspector/base/memory_budget.h"
 
 namespace parallax {
 namespace {
@@ -72,6 +78,37 @@ class FreedMappings {
   size_t kept_bytes_ = 0;
 };
 
+// The budgets of mappings that were charged to one.
+class ChargedMappings {
+ public:
+  static ChargedMappings& instance() {
+    static auto* const mappings = new ChargedMappings;
+    return *mappings;
+  }
+
+  void add(const std::byte* memory, MemoryBudget* budget) {
+    const std::lock_guard lock(mutex_);
+    budgets_.emplace(memory, budget);
+    count_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  MemoryBudget* take(const std::byte* memory) {
+    if (count_.load(std::memory_order_relaxed) == 0) return nullptr;
+    const std::lock_guard lock(mutex_);
+    const auto found = budgets_.find(memory);
+    if (found == budgets_.end()) return nullptr;
+    MemoryBudget* const budget = found->second;
+    budgets_.erase(found);
+    count_.fetch_sub(1, std::memory_order_relaxed);
+    return budget;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<const std::byte*, MemoryBudget*> budgets_;
+  std::atomic<size_t> count_{0};
+};
+
 size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 bool begins_page(const std::byte* memory) { return reinterpret_cast<uintptr_t>(memory) % kPage == 0; }
@@ -98,37 +135,62 @@ std::byte* map_pages(size_t bytes) {
   return bytes < kHugePage ? map_fresh(bytes) : map_huge(bytes);
 }
 
-// The byte before the payload holds its distance from the block's beginning. Never at the beginning of a page: that is
-// how mappings are known.
-std::byte* take_from_heap(size_t bytes) {
+constexpr ptrdiff_t kBudgetOffset = -16;  // malloc aligns to 16 bytes, so that there are as many before the payload
+
+// The byte before the payload holds its distance from the block's beginning, a word further before it the budget. Never
+// at the beginning of a page: that is how mappings are known.
+std::byte* take_from_heap(size_t bytes, MemoryBudget* budget) {
   auto* block = static_cast<std::byte*>(std::malloc(bytes + 2 * kPayloadAlignment));
   if (block == nullptr) return nullptr;
   size_t offset = kPayloadAlignment - reinterpret_cast<uintptr_t>(block) % kPayloadAlignment;  // 1 to 64
   if (begins_page(block + offset)) offset += kPayloadAlignment;
   block[offset - 1] = static_cast<std::byte>(offset);
+  std::memcpy(block + offset + kBudgetOffset, &budget, sizeof budget);
   return block + offset;
+}
+
+MemoryBudget* budget_of_heap_block(const std::byte* memory) {
+  MemoryBudget* budget = nullptr;
+  std::memcpy(&budget, memory + kBudgetOffset, sizeof budget);
+  return budget;
 }
 
 // To the end of the line after the last byte, and never zero.
 size_t whole_lines(size_t bytes) { return (bytes / kPayloadAlignment + 1) * kPayloadAlignment; }
+
+std::byte* take_lines(size_t lines, MemoryBudget* budget) {
+  if (lines >= kMappedBytes) {
+    if (std::byte* memory = map_pages(whole_pages(lines))) {
+      if (budget != nullptr) ChargedMappings::instance().add(memory, budget);
+      return memory;  // mappings are limited in number: then the heap
+    }
+  }
+  return take_from_heap(lines, budget);
+}
 
 }  // namespace
 
 std::byte* allocate_payload(size_t bytes) {
   if (bytes > kMostBytes) return nullptr;
   const size_t lines = whole_lines(bytes);
-  if (lines >= kMappedBytes) {
-    if (std::byte* memory = map_pages(whole_pages(lines)))
-      return memory;  // mappings are limited in number: then the heap
-  }
-  return take_from_heap(lines);
+  MemoryBudget* const budget = MemoryBudget::current();
+  if (budget == nullptr) return take_lines(lines, nullptr);
+  if (!budget->take(static_cast<int64_t>(lines))) return nullptr;
+  std::byte* const memory = take_lines(lines, budget);
+  if (memory == nullptr) budget->give_back(static_cast<int64_t>(lines));
+  return memory;
 }
 
-std::byte* allocate_scratch(size_t bytes) { return bytes > kMostBytes ? nullptr : take_from_heap(whole_lines(bytes)); }
+std::byte* allocate_scratch(size_t bytes) {
+  return bytes > kMostBytes ? nullptr : take_from_heap(whole_lines(bytes), nullptr);
+}
 
 void free_payload(std::byte* memory, size_t bytes) {
   if (memory == nullptr) return;
-  if (begins_page(memory)) {
+  const bool is_mapping = begins_page(memory);
+  MemoryBudget* const budget = is_mapping ? ChargedMappings::instance().take(memory) : budget_of_heap_block(memory);
+  if (budget != nullptr) budget->give_back(static_cast<int64_t>(whole_lines(bytes)));
+  if (is_mapping) {
     FreedMappings::instance().give(memory, whole_pages(whole_lines(bytes)));
   } else {
     std::free(memory - std::to_integer<size_t>(memory[-1]));

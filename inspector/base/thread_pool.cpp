@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/thread_team.h"
 
 namespace parallax {
@@ -85,6 +86,7 @@ struct Job {
 
   void work(bool is_caller) {
     const bool was_inside = inside_loop;
+    const MemoryBudget::ThreadScope uncharged(nullptr);  // a refusal could not leave the loop
     inside_loop = true;
     if (team != nullptr) work_in_team(is_caller ? 0 : claim_member());
     int64_t begin = next_begin.load(std::memory_order_relaxed);
@@ -231,6 +233,7 @@ void parallel_for(int64_t count, int64_t work_per_item, const std::function<void
   const double affordable = std::min(work / static_cast<double>(kMinimumWorkPerThread), 1.0 * kMaximumThreads);
   const int threads = static_cast<int>(std::min<int64_t>({thread_count(), count, static_cast<int64_t>(affordable)}));
   if (threads <= 1 || inside_loop) {
+    const MemoryBudget::ThreadScope uncharged(nullptr);  // as with more threads
     body(0, count);
     return;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
@@ -132,6 +133,7 @@ class BlameCommand final : public Command {
     PX_TRY(apply_arguments(inputs_, mode_, policy_, request));
     request.error_pictures = reports_.needs_error_pictures();
     request.message = [](const std::string& sentence) { log_info(sentence); };
+    const MemoryBudget::Scope budget(request.options.memory_limit_bytes);  // reports count, too
     const RunResult result = PX_TRY(run_models(request, executor_factory()));
     for (const std::string& note : result.notes) log_info(note);
     return reports_.write(*result.comparison, &result.model_a->graph, common_.json);

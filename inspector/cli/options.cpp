@@ -111,7 +111,8 @@ void ModeOptions::declare(CLI::App& app) {
   declare_rewrite(app, rewrite);
   app.add_flag("--observe-all", observe_all, "fuse and fold nothing away, so that every value exists");
   declare_fallback(app, fallback);
-  app.add_option("--memory-limit", memory_limit, "most memory for weights and values")->type_name("BYTES");
+  app.add_option("--memory-limit", memory_limit, "most memory for inputs, weights and values, of all sides together")
+      ->type_name("BYTES");
   app.add_flag("--keep-casts", keep_casts, "reference:double honors casts to narrower types");
 }
 
@@ -144,6 +145,7 @@ void ReportOptions::declare(CLI::App& app) {
 }
 
 Result<int> ReportOptions::write(const Comparison& comparison, const Graph* graph, bool json) const {
+  const auto reserved = PX_TRY(reserve_reports(comparison));
   if (!json) print_colored(comparison_to_text(comparison, {top.value_or(kDefaultTop), stdout_takes_color()}));
   const Status written = write_files(comparison, graph);
   if (json) print(comparison_to_json(comparison, written.ok() ? nullptr : &written.error()) + "\n");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/text.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
@@ -62,6 +63,7 @@ class RunCommand final : public Command {
     for (const std::string* model : {&model_, &against_}) PX_TRY(refuse_dump(*model));
     RunRequest request = PX_TRY(make_request());
     PX_TRY(check_all_effects(request));
+    const MemoryBudget::Scope budget(request.options.memory_limit_bytes);  // reports count, too
     ProgressBar bar("comparing");
     request.progress = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
     request.message = [](const std::string& sentence) { log_info(sentence); };

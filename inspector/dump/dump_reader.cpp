@@ -12,6 +12,7 @@
 #include "inspector/base/check.h"
 #include "inspector/base/crc32c.h"
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/dump/graph_payload.h"
 #include "inspector/dump/record_scan.h"
 #include "inspector/dump/records.h"
@@ -302,12 +303,29 @@ Status Reader::check_payload(std::span<const std::byte> bytes, const Location& l
   return {};
 }
 
+// A payload that counts as memory while it is held: its pages go with it.
+struct HeldPayload {
+  std::shared_ptr<const MappedFile> file;
+  std::span<const std::byte> bytes;
+  MemoryBudget::Reservation reservation;
+
+  HeldPayload(std::shared_ptr<const MappedFile> of, std::span<const std::byte> its_bytes,
+              MemoryBudget::Reservation reserved)
+      : file(std::move(of)), bytes(its_bytes), reservation(std::move(reserved)) {}
+  HeldPayload(const HeldPayload&) = delete;
+  HeldPayload& operator=(const HeldPayload&) = delete;
+  ~HeldPayload() { file->release(static_cast<size_t>(bytes.data() - file->bytes().data()), bytes.size()); }
+};
+
 Result<Reader::Payload> Reader::payload(const Location& location, std::atomic<bool>& is_checked) const {
   if (!file_->is_intact()) return changed();
   const auto bytes =
       file_->bytes().subspan(static_cast<size_t>(location.offset), static_cast<size_t>(location.size_bytes));
+  std::shared_ptr<const void> owner = file_;
+  auto reserved = PX_TRY(MemoryBudget::reserve(static_cast<int64_t>(bytes.size()), "its data"));
+  if (!reserved.is_empty()) owner = std::make_shared<HeldPayload>(file_, bytes, std::move(reserved));
   PX_TRY(check_payload(bytes, location, is_checked));
-  return Payload{bytes, file_};
+  return Payload{bytes, owner};
 }
 
 Result<Reader::Payload> Reader::copied_payload(const Location& location, std::atomic<bool>& is_checked) const {

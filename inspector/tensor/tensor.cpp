@@ -3,8 +3,10 @@
 #include "inspector/tensor/tensor.h"
 
 #include <algorithm>
+#include <limits>
 #include <new>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/payload_memory.h"
 
 namespace parallax {
@@ -13,14 +15,21 @@ namespace {
 static_assert(Tensor::kAlignment <= kPayloadAlignment);
 
 Error no_memory(DType dtype, const Shape& shape, size_t bytes) {
-  return out_of_memory("cannot allocate " + std::to_string(bytes) + " bytes for a tensor " +
-                       std::string(name_of(dtype)) + shape.to_string());
+  const std::string tensor = "a tensor " + std::string(name_of(dtype)) + shape.to_string();
+  if (auto refused = MemoryBudget::take_refusal(tensor)) return *std::move(refused);
+  return out_of_memory("cannot allocate " + std::to_string(bytes) + " bytes for " + tensor);
 }
 
+// The objects are charged; their texts, of which most are short, are not.
 std::shared_ptr<std::byte> allocate_strings(size_t count) {
+  constexpr size_t kMost = std::numeric_limits<size_t>::max() / 2 / sizeof(std::string);
+  if (count > kMost) return nullptr;
+  auto reserved = MemoryBudget::reserve(static_cast<int64_t>(count * sizeof(std::string)), "");
+  if (!reserved.ok()) return nullptr;
   auto* strings = new (std::nothrow) std::string[count];
   if (strings == nullptr) return nullptr;
-  return {reinterpret_cast<std::byte*>(strings), [strings](std::byte*) { delete[] strings; }};
+  auto held = std::make_shared<MemoryBudget::Reservation>(reserved.take());
+  return {reinterpret_cast<std::byte*>(strings), [strings, held](std::byte*) { delete[] strings; }};
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/diff/compare/compare.h"
@@ -20,6 +21,7 @@
 #include "inspector/diff/matching/unmatch.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/io/import.h"
+#include "inspector/workbench/dump_size.h"
 #include "inspector/workbench/measured_noise.h"
 
 namespace parallax {
@@ -41,18 +43,25 @@ Status capture(RunSide& side, const std::string& path) {
 
 struct DumpPair {
   Dump a, b;
+  MemoryBudget::Reservation reserved_a = {}, reserved_b = {};
 };
 
 Result<DumpPair> capture_both(RunSide& a, RunSide& b, const TemporaryPath& folder, std::string_view round) {
   const std::string path_a = folder.file(fmt::format("A-{}.plx", round));
   const std::string path_b = folder.file(fmt::format("B-{}.plx", round));
+  auto reserved_a = PX_TRY(reserve_capture(folder.path(), a.model->graph, a.inputs));
+  auto reserved_b = PX_TRY(reserve_capture(folder.path(), b.model->graph, b.inputs));
   Status status_b;
-  std::thread other([&] { status_b = capture(b, path_b); });
+  std::thread other([&, budget = MemoryBudget::current()] {
+    const MemoryBudget::ThreadScope scope(budget);
+    status_b = capture(b, path_b);
+  });
   const Status status_a = capture(a, path_a);
   other.join();
   if (!status_a.ok()) return Error(status_a.error());
   if (!status_b.ok()) return Error(status_b.error());
-  return DumpPair{PX_TRY(DumpReader::open(path_a)), PX_TRY(DumpReader::open(path_b))};
+  return DumpPair{PX_TRY(DumpReader::open(path_a)), PX_TRY(DumpReader::open(path_b)), std::move(reserved_a),
+                  std::move(reserved_b)};
 }
 
 // True where two comparisons of the same two sides found the same differences.

@@ -13,6 +13,7 @@ Result<std::unique_ptr<Comparer>> Comparer::create(RunRequest request, ExecutorF
   PX_TRY(check_options(request, make_executor));
   request.options.cancel = {};
   std::unique_ptr<Comparer> comparer(new Comparer(std::move(request), std::move(make_executor)));
+  const MemoryBudget::ThreadScope scope(comparer->budget_.get());
   comparer->model_a_ = PX_TRY(load_model(comparer->request_));
   comparer->model_b_ = PX_TRY(load_against(comparer->request_));
   if (comparer->model_b_ == nullptr) comparer->model_b_ = comparer->model_a_;
@@ -34,6 +35,7 @@ Status Comparer::prepare() {
 }
 
 Result<ComparedCall> Comparer::run(const std::vector<Value>& inputs, bool find_causes) {
+  const MemoryBudget::ThreadScope scope(budget_.get());
   if (!a_.has_value() || !b_.has_value()) PX_TRY(prepare());
   auto result = run_prepared(inputs, find_causes);
   for (RunSide* side : {&*a_, &*b_}) {  // what a call was given and has made is the caller's

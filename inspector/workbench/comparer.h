@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "inspector/base/cancel.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/diff/comparison.h"
 #include "inspector/workbench/run_side.h"
 
@@ -37,12 +38,15 @@ class Comparer {
 
  private:
   Comparer(RunRequest request, ExecutorFactory make_executor)
-      : request_(std::move(request)), make_executor_(std::move(make_executor)) {}
+      : request_(std::move(request)),
+        make_executor_(std::move(make_executor)),
+        budget_(MemoryBudget::create(request_.options.memory_limit_bytes)) {}
   Status prepare();
   Result<ComparedCall> run_prepared(const std::vector<Value>& inputs, bool find_causes);
 
   RunRequest request_;
   ExecutorFactory make_executor_;
+  MemoryBudget::Owner budget_;
   std::shared_ptr<const Model> model_a_, model_b_;
   std::optional<std::vector<PathMatch>> matches_;  // of two models
   std::optional<RunSide> a_, b_;                   // nothing after a call that was cancelled

@@ -6,6 +6,10 @@
 #include <array>
 #include <string_view>
 
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
 #include "inspector/workbench/inputs/dimensions.h"
 #include "inspector/workbench/node_cost.h"
 
@@ -54,6 +58,18 @@ int64_t foreseen_payload_bytes(const Graph& graph, std::span<const Value> inputs
     for (const ValueId output : node.outputs) add(output);
   }
   return bytes_of(types);
+}
+
+Result<MemoryBudget::Reservation> reserve_capture(const std::string& folder, const Graph& graph,
+                                                  std::span<const Value> inputs) {
+  struct statfs info {};
+  const bool is_in_memory =
+      ::statfs(folder.c_str(), &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
+  if (MemoryBudget::current() == nullptr || !is_in_memory) return MemoryBudget::Reservation();
+  return MemoryBudget::reserve(
+      foreseen_payload_bytes(graph, inputs),
+      fmt::format("a capture of all values into '{}', where files are kept in memory (TMPDIR names another folder),",
+                  folder));
 }
 
 }  // namespace parallax

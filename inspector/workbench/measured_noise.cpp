@@ -6,6 +6,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/diff/compare/stream_compare.h"
 
 namespace parallax {
@@ -35,7 +36,10 @@ Status measure_noise(const ExecutorFactory& make_executor, const RunSide& side, 
   RunSide exact = PX_TRY(prepare(make_executor, "reference:double", side));
   StreamComparer comparer(Policy{Tolerance{0, 0}, {}}, {});
   Status other_status;
-  std::thread other([&] { other_status = rounded.run(&comparer.side_b()); });
+  std::thread other([&, budget = MemoryBudget::current()] {
+    const MemoryBudget::ThreadScope scope(budget);
+    other_status = rounded.run(&comparer.side_b());
+  });
   const Status status = exact.run(&comparer.side_a());
   other.join();
   if (!status.ok()) return Status(status.error());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "inspector/base/checked_math.h"
+#include "inspector/tensor/shape.h"
 
 namespace parallax {
 namespace {
@@ -156,14 +157,15 @@ constexpr Row kRows[] = {
 
 int64_t bytes_of_one(const TypeInfo& type) {
   if (!has_shape(type) || type.dtype == DType::undefined || type.dtype == DType::string) return 0;
-  return static_cast<int64_t>(byte_size(type.dtype, elements(std::span(&type, 1), 0)));
+  const int64_t count = std::min(elements(std::span(&type, 1), 0), Shape::kMaxElements);
+  return static_cast<int64_t>(byte_size(type.dtype, count));
 }
 
 }  // namespace
 
 int64_t bytes_of(Types types) {
   int64_t bytes = 0;
-  for (const TypeInfo& type : types) bytes += bytes_of_one(type);
+  for (const TypeInfo& type : types) bytes = checked_add(bytes, bytes_of_one(type)).value_or(INT64_MAX);
   return bytes;
 }
 

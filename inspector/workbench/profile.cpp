@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/shown_text.h"
 #include "inspector/render/report_json.h"
 #include "inspector/workbench/node_cost.h"
@@ -399,6 +400,7 @@ double per_second(int64_t count, double ms) { return ms > 0 ? static_cast<double
 Result<ProfileResult> profile_model(const RunRequest& request, int64_t iterations,
                                     const ExecutorFactory& make_executor) {
   PX_TRY(check_options(request, make_executor));
+  const MemoryBudget::Scope budget(request.options.memory_limit_bytes);
   const auto model = PX_TRY(load_model(request));
   InputSet inputs = PX_TRY(make_reported_inputs(*model, request));
   RunSide side = PX_TRY(prepare_side(request, request.executors.front(), model, inputs.values, make_executor));

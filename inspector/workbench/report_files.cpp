@@ -57,6 +57,15 @@ Result<std::string> draw_graph(const Graph& graph, const Comparison* comparison)
   return graph_to_svg(graph, comparison);
 }
 
+Result<MemoryBudget::Reservation> reserve_reports(const Comparison& comparison) {
+  constexpr int64_t kBytesOfValue = 8 << 10;  // as a JSON document and its text
+  constexpr int64_t kSmall = 1 << 20;
+  const auto count = static_cast<int64_t>(comparison.values.size() + comparison.expected.size());
+  if (count * kBytesOfValue < kSmall) return MemoryBudget::Reservation();
+  return MemoryBudget::reserve(count * kBytesOfValue,
+                               fmt::format("the report of {} values (--only GLOB reports fewer)", count));
+}
+
 Result<std::vector<std::string>> write_reports(const ReportFiles& files, const Comparison& comparison,
                                                const Graph* graph) {
   const bool needs_graph =

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/input_files.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/diff/compare/compare.h"
 #include "inspector/diff/compare/stream_compare.h"
@@ -59,7 +60,8 @@ Result<std::unique_ptr<DumpWriter>> make_dump(const RunRequest& request, const s
   options.capture_limit_bytes = request.capture_limit_bytes;
   auto writer = PX_TRY(DumpWriter::create(path, options));
   result.written.push_back(path);
-  if (level == CaptureLevel::all && options.only.empty() && options.capture_limit_bytes == 0) {
+  const bool has_limit = request.options.memory_limit_bytes > 0;
+  if (level == CaptureLevel::all && options.only.empty() && options.capture_limit_bytes == 0 && !has_limit) {
     const int64_t foreseen = foreseen_payload_bytes(side.model->graph, side.inputs);
     writer->prepare(static_cast<size_t>(std::min(foreseen, kMostPrepared)));
   }
@@ -179,7 +181,9 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   add_expected(request.policy, prepared.inputs.expected, {&a, &b}, output_limits(*result.comparison),
                *result.comparison);
   if (request.repeat == 0) {
-    const Status blamed = blame_sides(request, make_executor, a, b, *result.comparison);
+    Status blamed = blame_sides(request, make_executor, a, b, *result.comparison);
+    if (!blamed.ok() && blamed.error().code == ErrorCode::out_of_memory)
+      return std::move(blamed).error().with_context("finding the causes");
     if (!blamed.ok()) result.notes.push_back("the causes could not be found: " + blamed.error().message);
     look_into_expected(request, prepared.inputs.expected, {&a, &b}, make_executor, *result.comparison);
   }
@@ -300,9 +304,10 @@ Status check_destinations(const RunRequest& request) {
 Result<RunResult> run_models(const RunRequest& request, const ExecutorFactory& make_executor) {
   PX_TRY(check_options(request, make_executor));
   PX_TRY(check_destinations(request));
-  if (request.repeat > 0) return run_repeated(request, make_executor);
-  if (!request.baseline.empty()) return run_against_baseline(request, make_executor);
-  return has_two_sides(request) ? run_pair(request, make_executor) : run_single(request, make_executor);
+  const MemoryBudget::Scope budget(request.options.memory_limit_bytes);
+  if (request.repeat > 0) return budget.settled(run_repeated(request, make_executor));
+  if (!request.baseline.empty()) return budget.settled(run_against_baseline(request, make_executor));
+  return budget.settled(has_two_sides(request) ? run_pair(request, make_executor) : run_single(request, make_executor));
 }
 
 Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, const ExecutorFactory& make_executor) {
@@ -311,6 +316,7 @@ Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, c
     return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   };
   PX_TRY(check_options(request, make_executor));
+  const MemoryBudget::Scope budget(request.options.memory_limit_bytes);
   const auto load_start = Clock::now();
   const auto model = PX_TRY(load_model(request));
   const double import_ms = elapsed_ms(load_start);

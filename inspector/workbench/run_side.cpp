@@ -159,10 +159,16 @@ Result<Value> in_float_type(const Value& value, const ValueDef& input, const std
   if (!value.is_tensor() || input.type.kind != TypeInfo::Kind::tensor || !is_floating(declared)) return value;
   const Tensor& given = value.tensor();
   if (given.dtype() == declared || !is_floating(given.dtype())) return value;
-  Tensor converted = PX_TRY(Tensor::allocate(declared, given.shape()));
-  std::vector<double> numbers(static_cast<size_t>(given.element_count()));
-  load_doubles(given, 0, numbers);
-  store_doubles(converted, 0, numbers);
+  Tensor converted =
+      PX_TRY_CONTEXT(fmt::format("input '{}' of '{}'", input.name, model), Tensor::allocate(declared, given.shape()));
+  constexpr int64_t kBlock = 4096;
+  std::vector<double> numbers(kBlock);
+  for (int64_t begin = 0; begin < given.element_count(); begin += kBlock) {
+    const int64_t count = std::min(kBlock, given.element_count() - begin);
+    const auto block = std::span(numbers).first(static_cast<size_t>(count));
+    load_doubles(given, begin, block);
+    store_doubles(converted, begin, block);
+  }
   notes.push_back(fmt::format("input '{}' of '{}' is {}: the {} data is converted to it", input.name, model,
                               name_of(declared), name_of(given.dtype())));
   return Value(std::move(converted));

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/render/report_text.h"
 #include "inspector/workbench/progress_observer.h"
 
@@ -14,7 +15,10 @@ namespace parallax {
 Status run_side_by_side(RunSide& a, RunSide& b, StreamComparer& comparer, const ProgressCallback& progress) {
   ProgressObserver counted(comparer.side_a(), progress);
   Status status_b;
-  std::thread other([&] { status_b = b.run(&comparer.side_b()); });
+  std::thread other([&, budget = MemoryBudget::current()] {
+    const MemoryBudget::ThreadScope scope(budget);
+    status_b = b.run(&comparer.side_b());
+  });
   Status status_a = a.run(&counted);
   if (!status_a.ok() && status_a.error().code != ErrorCode::execution) b.options.cancel.cancel();
   other.join();

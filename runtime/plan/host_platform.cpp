@@ -2,6 +2,9 @@
 // The host as a platform.
 #include "runtime/plan/host_platform.h"
 
+#include <new>
+
+#include "inspector/base/memory_budget.h"
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/growable.h"
@@ -31,7 +34,11 @@ class HostPlatform final : public Platform {
   }
   Status call(const ChosenKernel& kernel, const Node& node, std::span<const OpInput> inputs, uint64_t seed,
               CallResult& result) override {
-    return call_in_any_order(*static_cast<const KernelRow<Cpu>*>(kernel.row), node, inputs, seed, queue_, result);
+    try {
+      return call_in_any_order(*static_cast<const KernelRow<Cpu>*>(kernel.row), node, inputs, seed, queue_, result);
+    } catch (const std::bad_alloc&) {
+      return no_kernel_memory();
+    }
   }
 
   Result<Value> to_host(const Value& value) override { return to_row_major(value); }
@@ -90,6 +97,11 @@ class HostPlatform final : public Platform {
 };
 
 }  // namespace
+
+Error no_kernel_memory() {
+  return MemoryBudget::take_refusal("a buffer of its kernel")
+      .value_or(out_of_memory("the system has no memory for a buffer of its kernel"));
+}
 
 std::unique_ptr<Platform> make_host_platform(const BufferPoolOptions& options) {
   return std::make_unique<HostPlatform>(options);

@@ -11,6 +11,9 @@ namespace parallax::runtime {
 
 std::unique_ptr<Platform> make_host_platform(const BufferPoolOptions& options);
 
+// The error where a kernel's own buffers, or packed weights, find no memory: the job's budget or the system refuses it.
+Error no_kernel_memory();
+
 // A call of one row: what every platform does with its own context.
 template <class Device>
 Status call_row(const KernelRow<Device>& row, const Node& node, std::span<const OpInput> inputs, uint64_t seed,

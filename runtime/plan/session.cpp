@@ -3,6 +3,7 @@
 #include "runtime/plan/session.h"
 
 #include <algorithm>
+#include <new>
 
 #include "inspector/base/memory_limit.h"
 #include "inspector/exec/capture_traffic.h"
@@ -15,6 +16,7 @@
 #include "runtime/device/cpu/growable.h"
 #include "runtime/ops/table.h"
 #include "runtime/plan/growing.h"
+#include "runtime/plan/host_platform.h"
 #include "runtime/plan/memory_plans.h"
 #include "runtime/plan/runner.h"
 
@@ -238,7 +240,11 @@ class RuntimeSession final : public Session,
 Result<std::unique_ptr<Session>> make_session(std::shared_ptr<const Model> model, const RunOptions& options,
                                               std::unique_ptr<Platform> platform) {
   auto session = std::make_unique<RuntimeSession>(std::move(model), options, std::move(platform));
-  PX_TRY(session->prepare());
+  try {  // constants are folded, and weights packed
+    PX_TRY(session->prepare());
+  } catch (const std::bad_alloc&) {
+    return no_kernel_memory();
+  }
   return std::unique_ptr<Session>(std::move(session));
 }
 

@@ -9,6 +9,7 @@
 
 #include "inspector/base/checked_math.h"
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/dump/tensor_files/npy_header.h"
 #include "inspector/dump/tensor_files/utf32.h"
 
@@ -160,7 +161,9 @@ Result<Tensor> parse_npy(std::span<const std::byte> bytes, const std::shared_ptr
 
 Result<Tensor> read_npy(const std::string& path) {
   const auto file = PX_TRY(MappedFile::open(path));
-  return PX_TRY_CONTEXT("'" + path + "'", parse_npy(file->bytes(), file));
+  const auto size = static_cast<int64_t>(file->bytes().size());
+  const auto owner = PX_TRY(MemoryBudget::reserved_with(file, size, "'" + path + "'"));  // what is read stays in memory
+  return PX_TRY_CONTEXT("'" + path + "'", parse_npy(file->bytes(), owner));
 }
 
 std::string refusal_of_npy(const Tensor& tensor) {

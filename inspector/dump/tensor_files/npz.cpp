@@ -9,6 +9,7 @@
 #include <zip.h>
 
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/output_file.h"
 #include "inspector/dump/tensor_files/npy.h"
 #include "inspector/dump/tensor_files/npy_header.h"
@@ -125,6 +126,7 @@ Result<std::vector<NamedValue>> parse_npz(std::span<const std::byte> bytes) {
 
 Result<std::vector<NamedValue>> read_npz(const std::string& path) {
   const auto file = PX_TRY(MappedFile::open(path));
+  const auto reserved = PX_TRY(MemoryBudget::reserve(static_cast<int64_t>(file->bytes().size()), "'" + path + "'"));
   return PX_TRY_CONTEXT("'" + path + "'", parse_npz(file->bytes()));
 }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/dump/tensor_files/npy.h"
 
 namespace parallax {
@@ -171,7 +172,9 @@ Result<std::vector<NamedValue>> parse_safetensors(std::span<const std::byte> byt
 
 Result<std::vector<NamedValue>> read_safetensors(const std::string& path) {
   const auto file = PX_TRY(MappedFile::open(path));
-  return PX_TRY_CONTEXT("'" + path + "'", parse_safetensors(file->bytes(), file));
+  const auto size = static_cast<int64_t>(file->bytes().size());
+  const auto owner = PX_TRY(MemoryBudget::reserved_with(file, size, "'" + path + "'"));  // what is read stays in memory
+  return PX_TRY_CONTEXT("'" + path + "'", parse_safetensors(file->bytes(), owner));
 }
 
 std::string refusal_of_safetensors(const Tensor& tensor) {

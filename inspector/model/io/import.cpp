@@ -9,6 +9,7 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include "inspector/base/hash.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/model/entries.h"
 #include "inspector/model/io/check_report.h"
 #include "inspector/model/io/export.h"
@@ -124,8 +125,12 @@ Result<std::shared_ptr<Model>> read_source(const Source& source, const std::stri
   if (bytes.empty()) return invalid_model(context + " is empty");
   proto::ModelProto message;
   const FileForm form = form_of(description, bytes);
-  Status parsed = parse_message(bytes, form, options.max_depth, message, source.file);
-  if (!parsed.ok()) return make_error(parsed.error().code, context + " " + parsed.error().message);
+  {
+    // Once it is read, each weight is charged by itself.
+    const auto reserved = PX_TRY(reserve_message(bytes, context));
+    Status parsed = parse_message(bytes, form, options.max_depth, message, source.file);
+    if (!parsed.ok()) return make_error(parsed.error().code, context + " " + parsed.error().message);
+  }
   auto model = PX_TRY_CONTEXT(context, read_model(message, directory, options.max_depth));
   model->path = description;
   if (!options.validate) return model;

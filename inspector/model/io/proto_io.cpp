@@ -170,6 +170,12 @@ Status parse_message(ByteSpan bytes, FileForm form, int max_depth, pb::Message& 
   return form == FileForm::text ? parse_text(bytes, max_depth, message) : parse_binary(bytes, max_depth, message, file);
 }
 
+Result<MemoryBudget::Reservation> reserve_message(ByteSpan bytes, std::string_view what) {
+  constexpr size_t kSmall = size_t{1} << 20;
+  if (bytes.size() < kSmall) return MemoryBudget::Reservation();
+  return MemoryBudget::reserve(static_cast<int64_t>(bytes.size()), what);
+}
+
 Result<std::string> serialize_message(const pb::Message& message, FileForm form) {
   const pb::LogSilencer silence;
   if (form == FileForm::text) return serialize_text(message);

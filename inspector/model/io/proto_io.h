@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/result.h"
 
 namespace google::protobuf {
@@ -30,6 +31,10 @@ FileForm form_of_ending(std::string_view path);
 // and where in the bytes or text, without the file's name.
 Status parse_message(ByteSpan bytes, FileForm form, int max_depth, google::protobuf::Message& message,
                      const MappedFile* file = nullptr);
+
+// Reserves what a message read from these bytes will take, about as much as they are; small ones are not worth it.
+// `what` names the file in the refusal.
+Result<MemoryBudget::Reservation> reserve_message(ByteSpan bytes, std::string_view what);
 
 // Errors: unsupported above protobuf's 2 GB, and for text when the message has fields unknown to this version.
 Result<std::string> serialize_message(const google::protobuf::Message& message, FileForm form);

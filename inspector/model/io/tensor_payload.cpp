@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/model/onnx.pb.h"
 
 namespace parallax {
@@ -105,6 +106,7 @@ Result<Tensor> adopt_payload(DType dtype, const Shape& shape, std::span<const st
   const auto alignment = static_cast<size_t>(std::max(bits_of(dtype) / 8, 1));
   const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % alignment == 0;
   if (!aligned || bytes.empty() || has_stray_bits(dtype, shape, bytes)) return copy_payload(dtype, shape, bytes);
+  owner = PX_TRY(MemoryBudget::reserved_with(std::move(owner), static_cast<int64_t>(bytes.size()), "its data"));
   return Tensor::wrap(dtype, shape, std::shared_ptr<const std::byte>(std::move(owner), bytes.data()));
 }
 

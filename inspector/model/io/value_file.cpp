@@ -120,24 +120,33 @@ bool reads_whole(const std::string& path, ByteSpan bytes) {
          message.GetReflection()->GetUnknownFields(message).empty();
 }
 
+Status parse_file(const std::string& path, const MappedFile& file, google::protobuf::Message& message) {
+  const auto reserved = PX_TRY(reserve_message(file.bytes(), "'" + path + "'"));
+  Status parsed = parse_message(file.bytes(), form_of_ending(path), kMaxDepth, message, &file);
+  return parsed.ok() ? std::move(parsed) : Status(corrupt_file("'" + path + "' " + parsed.error().message));
+}
+
 template <class Message, class Read>
-Result<NamedValue> read_as(const std::string& path, ByteSpan bytes, Read read) {
+Result<NamedValue> read_as(const std::string& path, const MappedFile& file, Read read) {
   Message message;
-  Status parsed = parse_message(bytes, form_of_ending(path), kMaxDepth, message);
-  if (!parsed.ok()) return corrupt_file("'" + path + "' " + parsed.error().message);
+  PX_TRY(parse_file(path, file, message));
   NamedValue named;
   named.name = message.name();
   auto value = read(message);
-  if (!value.ok()) return corrupt_file("'" + path + "': " + value.error().message);
+  if (!value.ok()) {
+    const bool is_limit = value.error().code == ErrorCode::out_of_memory;
+    return make_error(is_limit ? ErrorCode::out_of_memory : ErrorCode::corrupt_file,
+                      "'" + path + "': " + value.error().message);
+  }
   named.value = value.take();
   return named;
 }
 
 // Read as this message, a file of another kind would be an empty sequence, optional or map.
 template <class Message, class Read>
-Result<NamedValue> read_nested(const std::string& path, ByteSpan bytes, const TypeInfo& expected, Read read) {
-  NamedValue named = PX_TRY(read_as<Message>(path, bytes, read));
-  if (reads_whole<Message>(path, bytes)) return named;
+Result<NamedValue> read_nested(const std::string& path, const MappedFile& file, const TypeInfo& expected, Read read) {
+  NamedValue named = PX_TRY(read_as<Message>(path, file, read));
+  if (reads_whole<Message>(path, file.bytes())) return named;
   return corrupt_file(fmt::format("'{}' holds no {}, as which it is declared", path, to_string(expected)));
 }
 
@@ -165,17 +174,20 @@ bool is_optional_of(const proto::OptionalProto& message, const TypeInfo& inner) 
 }
 
 // A file of what the optional holds stands for the optional that holds it.
-Result<NamedValue> read_optional(ValueReader& reader, const std::string& path, ByteSpan bytes,
+Result<NamedValue> read_optional(ValueReader& reader, const std::string& path, const MappedFile& file,
                                  const TypeInfo& expected) {
   const TypeInfo inner = inner_of(expected);
   proto::OptionalProto whole;
-  const bool parses = parse_message(bytes, form_of_ending(path), kMaxDepth, whole).ok();
-  if (inner.kind != TypeInfo::Kind::unknown && !(parses && is_optional_of(whole, inner))) {
+  Status parsed = parse_file(path, file, whole);
+  if (!parsed.ok() && parsed.error().code == ErrorCode::out_of_memory) return std::move(parsed).error();
+  const bool is_whole = parsed.ok() && is_optional_of(whole, inner);
+  whole.Clear();
+  if (inner.kind != TypeInfo::Kind::unknown && !is_whole) {
     NamedValue held = PX_TRY(read_value_file(path, inner));
     OptionalValue optional{inner, {std::move(held.value)}};
     return NamedValue{std::move(held.name), Value(std::move(optional))};
   }
-  return read_nested<proto::OptionalProto>(path, bytes, expected,
+  return read_nested<proto::OptionalProto>(path, file, expected,
                                            [&](auto& message) { return reader.optional(message, expected); });
 }
 
@@ -195,23 +207,22 @@ Result<NamedValue> read_value_file(const std::string& path, const TypeInfo& expe
   ValueReader reader;
   switch (expected.kind) {
     case TypeInfo::Kind::sequence:
-      return read_nested<proto::SequenceProto>(path, file->bytes(), expected,
+      return read_nested<proto::SequenceProto>(path, *file, expected,
                                                [&](auto& message) { return reader.sequence(message, expected); });
     case TypeInfo::Kind::optional:
-      return read_optional(reader, path, file->bytes(), expected);
+      return read_optional(reader, path, *file, expected);
     case TypeInfo::Kind::map:
-      return read_nested<proto::MapProto>(path, file->bytes(), expected,
+      return read_nested<proto::MapProto>(path, *file, expected,
                                           [&](auto& message) { return reader.map(message, expected); });
     case TypeInfo::Kind::sparse_tensor: {
       const auto read = [&](auto& message) { return reader.sparse(message); };
       proto::SparseTensorProto message;
-      Status parsed = parse_message(file->bytes(), form_of_ending(path), kMaxDepth, message);
-      if (!parsed.ok()) return corrupt_file("'" + path + "' " + parsed.error().message);
+      PX_TRY(parse_file(path, *file, message));
       const std::string name = message.values().name();
       return NamedValue{name, PX_TRY_CONTEXT("'" + path + "'", read(message))};
     }
     default:
-      return read_as<proto::TensorProto>(path, file->bytes(), [&](auto& message) { return reader.tensor(message); });
+      return read_as<proto::TensorProto>(path, *file, [&](auto& message) { return reader.tensor(message); });
   }
 }
 

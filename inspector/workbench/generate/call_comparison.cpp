@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/diff/tolerance/value_compare.h"
 #include "inspector/exec/tee_observer.h"
@@ -181,7 +182,10 @@ Result<CallComparison::Compared> CallComparison::run_together(const ModelSide::C
   StreamComparer comparer(policy_for(prefix), std::move(stream));
   Compared compared;
   Result<std::vector<Value>> in_b = std::vector<Value>();
-  std::thread other([&] { in_b = run_watched(b, comparer.side_b(), std::move(watch_b), compared.call.ms_b); });
+  std::thread other([&, budget = MemoryBudget::current()] {
+    const MemoryBudget::ThreadScope scope(budget);
+    in_b = run_watched(b, comparer.side_b(), std::move(watch_b), compared.call.ms_b);
+  });
   auto in_a = run_watched(a, comparer.side_a(), std::move(watch_a), compared.call.ms_a);
   other.join();
   if (!in_a.ok()) return with_first_divergence(std::move(in_a).error(), comparer, {});

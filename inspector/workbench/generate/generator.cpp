@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/input_files.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/memory_limit.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/workbench/generate/language_model.h"
@@ -89,7 +90,9 @@ std::optional<TokenDivergence> first_unexpected(const Generation& generation) {
 class Generator::Impl {
  public:
   Impl(GeneratorRequest request, ExecutorFactory make_executor)
-      : request_(std::move(request)), make_executor_(std::move(make_executor)) {}
+      : request_(std::move(request)),
+        make_executor_(std::move(make_executor)),
+        budget_(MemoryBudget::create(request_.options.memory_limit_bytes)) {}
 
   Status open();
   Result<Generation> generate(const GenerationRequest& request);
@@ -112,6 +115,7 @@ class Generator::Impl {
 
   GeneratorRequest request_;
   ExecutorFactory make_executor_;
+  MemoryBudget::Owner budget_;
   CancelToken cancel_;
   LanguageModel model_;
   std::optional<LanguageModel> against_;
@@ -120,6 +124,7 @@ class Generator::Impl {
 };
 
 Status Generator::Impl::open() {
+  const MemoryBudget::ThreadScope scope(budget_.get());
   if (request_.executors.empty() || request_.executors.size() > 2)
     return usage_error(
         fmt::format("{} executors are named; one runs the models, or two are compared", request_.executors.size()));
@@ -297,6 +302,7 @@ Result<Generation> Generator::Impl::run(const GenerationRequest& request) {
 }
 
 Result<Generation> Generator::Impl::generate(const GenerationRequest& request) {
+  const MemoryBudget::ThreadScope scope(budget_.get());
   auto result = run(request);
   if (cancel_.is_cancelled()) {  // sessions keep their token: the next generation needs others
     sides_.clear();

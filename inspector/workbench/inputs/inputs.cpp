@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/input_files.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/dump/tensor_files/npy.h"
 #include "inspector/workbench/inputs/generated_data.h"
 #include "inspector/workbench/inputs/input_use.h"
@@ -204,6 +205,11 @@ class Generator {
     const Shape shape = PX_TRY_CONTEXT(fmt::format("input '{}'", input.name), Shape::create(dims));
     InputUse use = find_input_use(graph_, target.id);
     if (use.kind == InputUse::Kind::lengths && use.limit < 0) use.limit = longest_sequence();
+    const size_t bytes_each = type.dtype == DType::string ? sizeof(std::string) : 0;
+    const auto bytes = static_cast<int64_t>(byte_size(type.dtype, shape.element_count()) +
+                                            bytes_each * static_cast<size_t>(shape.element_count()));
+    PX_TRY(MemoryBudget::check(
+        bytes, fmt::format("generated input '{}' {}{}", target.name, name_of(type.dtype), shape.to_string())));
     const auto range = request_.ranges.find(input.name);
     GeneratedData data = PX_TRY(
         generate_data(target.name, type.dtype, shape, use,

@@ -11,11 +11,13 @@
 
 #include "inspector/base/hash.h"
 #include "inspector/base/log.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/output_group.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/model/link.h"
 #include "inspector/transform/part_files.h"
 #include "inspector/transform/reduce.h"
+#include "inspector/workbench/dump_size.h"
 #include "inspector/workbench/reduce/reduce_criteria.h"
 #include "inspector/workbench/reduce/reduce_journal.h"
 
@@ -71,6 +73,7 @@ class Reduction {
   Reduction& operator=(const Reduction&) = delete;
 
   Result<ReduceResult> run() {
+    const MemoryBudget::Scope budget(request_.run.options.memory_limit_bytes);
     PX_TRY(open());
     std::optional<Part> part = request_.candidate_check      ? PX_TRY(find_by_candidate_check())
                                : request_.check.text.empty() ? PX_TRY(find_difference())
@@ -140,6 +143,7 @@ class Reduction {
     run.options.observe_all = true;
     RunSide side = PX_TRY(prepare_side(run, executor, model, std::move(inputs), context_.make_executor));
     const std::string path = context_.scratch->file(file);
+    reserved_.push_back(PX_TRY(reserve_capture(context_.scratch->path(), side.model->graph, side.inputs)));
     const Status captured = capture_values(side, {}, path);
     const bool has_check = !request_.check.text.empty() || request_.candidate_check;
     const bool may_go_on = has_check && !captured.ok() && captured.error().code == ErrorCode::execution;
@@ -320,6 +324,7 @@ class Reduction {
 
   const ReduceRequest& request_;
   std::string name_;  // of the model, in sentences
+  std::vector<MemoryBudget::Reservation> reserved_;
   ReduceContext context_;
   ReduceResult result_;
   std::vector<Value> inputs_;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/shell.h"
 #include "inspector/diff/compare/stream_compare.h"
 #include "inspector/transform/part_files.h"
@@ -24,7 +25,8 @@ bool ends_the_search(const Error& error) {
 
 Status run_both(RunSide& a, RunSide& b, StreamComparer& comparer) {
   Status status_b;
-  std::thread other([&] {
+  std::thread other([&, budget = MemoryBudget::current()] {
+    const MemoryBudget::ThreadScope scope(budget);
     status_b = b.run(&comparer.side_b());
     if (!status_b.ok()) a.options.cancel.cancel();
   });

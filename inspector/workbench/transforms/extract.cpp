@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/output_group.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/transform/part_files.h"
@@ -145,6 +146,7 @@ Result<PartData> load_part_data(const Part& part, const DumpReader& dump) {
 
 Result<ExtractResult> extract_part(const ExtractRequest& request, const ExecutorFactory& make_executor) {
   PX_TRY(check_options(request.run, make_executor));
+  const MemoryBudget::Scope budget(request.run.options.memory_limit_bytes);
   auto model = PX_TRY(load_model(request.run));
   PX_TRY(transform::admit_part(request.directory, {"model.onnx"}));
   const Part asked = PX_TRY(transform::find_part(model, request.from, request.to));  // before any time is spent

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/memory_limit.h"
 #include "inspector/base/payload_memory.h"
 
@@ -58,7 +59,7 @@ Result<std::shared_ptr<std::byte>> BufferPool::allocate(size_t bytes) {
 Result<std::byte*> BufferPool::take(size_t bytes, size_t rounded) {
   const int64_t live = live_bytes_ + static_cast<int64_t>(rounded);
   if (limit_bytes_ > 0 && weight_bytes_ + live > limit_bytes_)
-    return over_memory_limit(static_cast<int64_t>(rounded), weight_bytes_ + live_bytes_, limit_bytes_);
+    return over_memory_limit("a value", static_cast<int64_t>(rounded), weight_bytes_ + live_bytes_, limit_bytes_);
   std::byte* memory = nullptr;
   auto& buffers = idle_[rounded];
   if (!buffers.empty()) {
@@ -66,10 +67,13 @@ Result<std::byte*> BufferPool::take(size_t bytes, size_t rounded) {
     buffers.pop_back();
     idle_bytes_ -= static_cast<int64_t>(rounded);
   } else {
-    if (idle_bytes_ > live_bytes_ + kIdleSlackBytes) free_idle();
+    const bool has_room = MemoryBudget::has_room(static_cast<int64_t>(rounded + kAlignment));
+    if (idle_bytes_ > live_bytes_ + kIdleSlackBytes || !has_room) free_idle();
     memory = allocate_payload(rounded);
   }
-  if (memory == nullptr) return out_of_memory(fmt::format("cannot allocate {} bytes", bytes));
+  if (memory == nullptr)
+    return MemoryBudget::take_refusal("a value").value_or(
+        out_of_memory(fmt::format("cannot allocate {} bytes", bytes)));
   live_bytes_ = live;
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
   return memory;
@@ -109,6 +113,7 @@ std::shared_ptr<std::byte> BufferPool::make_block(int64_t bytes) {
   live_bytes_ -= std::exchange(block_bytes_, 0);
   free_idle();
   if (limit_bytes_ > 0 && weight_bytes_ + live_bytes_ + bytes > limit_bytes_) return nullptr;
+  if (!MemoryBudget::has_room(bytes + static_cast<int64_t>(kAlignment))) return nullptr;
   std::shared_ptr<std::byte> memory = shared_payload(static_cast<size_t>(bytes));
   if (memory == nullptr) return nullptr;
   block_bytes_ = bytes;

@@ -4,6 +4,7 @@
 
 #include <mutex>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/payload_memory.h"
 
 namespace parallax::runtime {
@@ -46,7 +47,9 @@ std::shared_ptr<std::byte> weight_memory(size_t bytes) {
 #ifdef PARALLAX_SANITIZED
   return shared_payload(bytes);  // whose end is watched
 #else
-  return bytes >= kLargeWeight ? shared_payload(bytes) : WeightBlock::instance().cut(bytes);
+  // A block that several jobs share would be charged to one of them.
+  const bool is_alone = bytes >= kLargeWeight || MemoryBudget::current() != nullptr;
+  return is_alone ? shared_payload(bytes) : WeightBlock::instance().cut(bytes);
 #endif
 }
 

@@ -59,31 +59,31 @@ class Advice(ProgramTest):
             line = f"run big.textproto {options}"
             peaks = re.findall(r"peak memory (\d+) KiB", self.ended(line).stdout)
             self.assertEqual(len(peaks), options.count(",") + 1)
-            enough = max(map(int, peaks))
+            enough = 2 * sum(map(int, peaks))  # two sides wait for each other with values in hand
             self.ended(f"{line} --memory-limit {enough}K")
-            message = self.ended(f"{line} --memory-limit {enough // 4}K", code=4).stderr
-            needed, held, both, limit = map(int, re.search(r"(\d+) bytes are needed besides (\d+) of weights and values in use, (\d+) in all, "
-                                                           r"and the memory limit is (\d+): a run without --memory-limit reports the peak", message).groups())
-            self.assertEqual((needed + held, limit), (both, enough // 4 * 1024))
+            message = self.ended(f"{line} --memory-limit {enough // 8}K", code=4).stderr
+            needed, held, both, limit = map(int, re.search(r"needs (\d+) bytes besides (\d+) in use, (\d+) in all, and the memory limit is (\d+): "
+                                                           r"raise --memory-limit \(a run without it reports the peak", message).groups())
+            self.assertEqual((needed + held, limit), (both, enough // 8 * 1024))
             self.assertGreater(both, limit)
         bench = json.loads(self.ended("bench big.textproto --with cpu --iterations 1 --json").stdout)["peak_bytes"]
-        self.ended(f"bench big.textproto --with cpu --iterations 1 --memory-limit {bench}")
+        self.ended(f"bench big.textproto --with cpu --iterations 1 --memory-limit {2 * bench}")
 
     def test_memory_limits_below_the_weights(self):
         self.write_big()
         for executor in ("reference", "cpu"):
             message = self.ended(f"run big.textproto --with {executor} --memory-limit 100", code=4).stderr
-            self.assertIn("the weights alone take 288 bytes, and the memory limit is 100: ", message)
+            self.assertIn("'big.textproto': initializer 'w': its data needs 256 bytes besides 0 in use, 256 in all, and the memory limit is 100: ", message)
             # A limit of just the weights leaves no bytes: that is no limit of 0, which would be none.
             message = self.ended(f"run big.textproto --with {executor} --memory-limit 288", code=4).stderr
-            self.assertIn("of weights and values in use", message)
+            self.assertIn("generated input 'x' float32[4001,8] needs 128032 bytes besides 288 in use", message)
         self.assertIn("nothing runs in 0 bytes", self.ended("run big.textproto --with cpu --memory-limit 0", code=2).stderr)
 
     def test_a_fused_node_names_what_it_stands_for(self):
         self.write_big()
-        message = self.ended("run big.textproto --with cpu --memory-limit 1000", code=4).stderr
+        message = self.ended("run big.textproto --with cpu --memory-limit 130000", code=4).stderr
         self.assertRegex(message, r"node 'bend' \(\S+\), which stands for MatMul 'product', Add 'sum', Relu 'bend', cpu: ")
-        message = self.ended("run big.textproto --with cpu --memory-limit 1000 --observe-all", code=4).stderr
+        message = self.ended("run big.textproto --with cpu --memory-limit 130000 --observe-all", code=4).stderr
         self.assertNotIn("stands for", message)
 
     def write_lookup(self, name, nodes, more=""):

@@ -57,8 +57,8 @@ TEST(BufferPool, KeepsToItsLimit) {
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code, ErrorCode::out_of_memory);
   EXPECT_NE(
-      second.error().message.find("3072 bytes are needed besides 4072 of weights and values in use, 7144 in all, and "
-                                  "the memory limit is 5096"),
+      second.error().message.find("a value needs 3072 bytes besides 4072 in use, 7144 in all, and the memory limit is "
+                                  "5096: "),
       std::string::npos)
       << second.error().message;
   pool->set_limit(7144, 1000);
