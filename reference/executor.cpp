@@ -2,7 +2,7 @@
 // The reference as an Executor: options, preparation, and sessions around the interpreter.
 #include <fmt/format.h>
 
-#include "inspector/base/memory_limit.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/exec/kept_states.h"
 #include "inspector/exec/overrides.h"
 #include "inspector/exec/session_states.h"

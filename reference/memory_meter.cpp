@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "inspector/base/memory_limit.h"
+#include "inspector/base/memory_budget.h"
 
 namespace parallax::reference {
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // MemoryBudget: the limit of --memory-limit over all that one job holds in the host's memory. Payloads
 // (payload_memory.h) are charged to the budget of the thread that allocates them, so that no allocation can be
-// forgotten; mapped files, and what libraries allocate, are reserved by name.
+// forgotten; mapped files, and what libraries allocate, are reserved by name. Also the sentences about the limit, in
+// the same words by every executor, and sizes for people.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -113,5 +115,18 @@ class MemoryBudget {
   std::atomic<int64_t> held_and_owned_;
   std::atomic<int64_t> first_refused_{0};  // bytes
 };
+
+// `what` takes `needed` bytes more than the `held` ones, and together they would exceed the limit.
+Error over_memory_limit(std::string_view what, int64_t needed, int64_t held, int64_t limit);
+// The weights alone do.
+Error weights_over_memory_limit(int64_t weights, int64_t limit);
+
+// The machine's memory.
+int64_t physical_memory_bytes();
+
+// Bytes for people, in whole KiB or MiB and rounded up: a limit of that size is enough.
+std::string bytes_rounded_up(int64_t bytes);
+// A size to a tenth, and small sizes exactly: "912 B", "12.3 KiB".
+std::string bytes_text(int64_t bytes);
 
 }  // namespace parallax

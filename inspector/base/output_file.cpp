@@ -139,7 +139,7 @@ Status OutputFile::publish() {
 
 Status OutputFile::finish() {
   if (!target_.empty()) mark_as_written(descriptor_);
-  // What could not be written may only be said by close(): it has no name by then.
+  // A failure to write may only be said by close(): the file has no name by then.
   const int kept = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
   if (kept < 0 || ::close(std::exchange(descriptor_, kept)) != 0) return failed("write");
   OutputGroup* const group = is_published_ || target_.empty() ? nullptr : OutputGroup::current();

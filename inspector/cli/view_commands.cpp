@@ -13,7 +13,7 @@
 #include "inspector/render/graph_text.h"
 #include "inspector/render/graphviz.h"
 #include "inspector/workbench/checks.h"
-#include "inspector/workbench/doctor.h"
+#include "inspector/workbench/doctor/doctor.h"
 #include "inspector/workbench/open.h"
 #include "inspector/workbench/operator_help.h"
 #include "inspector/workbench/report_files.h"

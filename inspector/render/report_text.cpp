@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/base/memory_limit.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/shown_text.h"
 #include "inspector/exec/branches.h"
 #include "inspector/render/markup.h"

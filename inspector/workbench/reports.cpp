@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "inspector/base/memory_limit.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/shown_text.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/render/report_json.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <new>
 
-#include "inspector/base/memory_limit.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/exec/kept_states.h"
 #include "inspector/exec/overrides.h"

@@ -19,7 +19,7 @@
 #include "inspector/python/binding/values.h"
 #include "inspector/workbench/backend_test.h"
 #include "inspector/workbench/blame.h"
-#include "inspector/workbench/doctor.h"
+#include "inspector/workbench/doctor/doctor.h"
 #include "inspector/workbench/profile.h"
 #include "inspector/workbench/reduce/reduce.h"
 #include "inspector/workbench/reports.h"

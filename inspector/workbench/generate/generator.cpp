@@ -10,7 +10,6 @@
 
 #include "inspector/base/input_files.h"
 #include "inspector/base/memory_budget.h"
-#include "inspector/base/memory_limit.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/workbench/generate/language_model.h"
 #include "inspector/workbench/generate/runner.h"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/checked_math.h"
-#include "inspector/base/memory_limit.h"
+#include "inspector/base/memory_budget.h"
 
 namespace parallax::generate {
 namespace {

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/mapped_file.h"
-#include "inspector/base/memory_limit.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/base/shown_text.h"
 #include "inspector/base/text.h"
 #include "inspector/model/io/export.h"

@@ -73,14 +73,14 @@ ReduceJournal::~ReduceJournal() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-// The first line is a file of its own, which then takes the place of what was there.
+// The first line is a file of its own, which then replaces the one that was there.
 Status ReduceJournal::begin(const std::string& first_line) {
   const input_files::Scope scope(true);  // whoever opens it has been admitted
   PX_TRY(write_file(path_, first_line));
   return append_after(first_line.size());
 }
 
-// What follows `end` is no line, and goes.
+// Cuts off the bytes after `end`, which are no line.
 Status ReduceJournal::append_after(size_t end) {
   descriptor_ = static_cast<int>(TEMP_FAILURE_RETRY(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC)));
   if (descriptor_ < 0) return failed();

@@ -15,7 +15,7 @@ namespace parallax {
 class ReduceJournal {
  public:
   // Goes on with the journal at `path` when it is of the same `subject` (whatever decides verdicts), else begins anew.
-  // A journal that is there is only ever added to, and a new one takes its place as a whole: a process that is killed
+  // A journal that is there is only ever added to, and a new one replaces it as a whole: a process that is killed
   // leaves one that can be read. Errors: usage (a file that is no journal and may not be replaced), io.
   static Result<std::unique_ptr<ReduceJournal>> open(const std::string& path, const std::string& subject);
   ~ReduceJournal();

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "inspector/base/memory_budget.h"
-#include "inspector/base/memory_limit.h"
 #include "inspector/base/payload_memory.h"
 
 namespace parallax::runtime {

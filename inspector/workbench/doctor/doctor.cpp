@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at processor, memory, GPU driver, and the programs called at run time.
-#include "inspector/workbench/doctor.h"
+#include "inspector/workbench/doctor/doctor.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/cpu_features.h"
-#include "inspector/base/memory_limit.h"
+#include "inspector/base/memory_budget.h"
 #include "inspector/diff/metrics/metrics.h"
 #include "inspector/model/opset/opset_registry.h"
 #include "inspector/render/report_json.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // By the dynamic loader: what Parallax loads itself is opened as the runtime opens it, what other libraries load is
 // looked for where they would find it.
-#include "inspector/workbench/late_libraries.h"
+#include "inspector/workbench/doctor/late_libraries.h"
 
 #include <algorithm>
 #include <cstdlib>

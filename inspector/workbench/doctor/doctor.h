@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "inspector/workbench/late_libraries.h"
+#include "inspector/workbench/doctor/late_libraries.h"
 
 namespace parallax {
 
