@@ -69,7 +69,7 @@ void draw_color_by(Ui& ui, float width) {
   const auto& current = colorings()[static_cast<size_t>(viewer.graph.color_by())];
   const bool is_pair = viewer.document() != nullptr && viewer.document()->is_pair();
   ImGui::SetNextItemWidth(width);
-  const std::string label = fmt::format("colour: {}", current.title);
+  const std::string label = fmt::format("color: {}", current.title);
   if (ImGui::BeginCombo("##color", label.c_str(), ImGuiComboFlags_HeightLargest)) {
     close_on_escape(ui);
     for (const ColorByInfo& coloring : colorings()) {

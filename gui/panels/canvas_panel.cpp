@@ -95,7 +95,7 @@ void draw_iterations(Ui& ui) {
   const int64_t count = viewer.document()->iterations;
   ImGui::SetCursorPos({8 * ui.scale, 4 * ui.scale});
   ImGui::AlignTextToFramePadding();
-  ImGui::TextDisabled("colours of");
+  ImGui::TextDisabled("colors of");
   ImGui::SameLine(0, 8 * ui.scale);
   const auto step = [&](const char* label, const char* name, const char* command) {
     if (small_button(ui, label, name)) find_command(command)->run(viewer);
