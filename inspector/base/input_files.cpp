@@ -88,6 +88,7 @@ struct Lists {
   std::vector<Scope::State*> scopes;
   std::map<Identity, Mapped> mapped;
   std::set<Identity> written;
+  std::map<Identity, std::string> marks;  // of files that were finished here, also where they take none
 };
 
 // Never destroyed: mappings may end after everything else.
@@ -125,9 +126,17 @@ std::map<Identity, Input> current_inputs() {
   return inputs;
 }
 
-bool is_written_here(const Identity& identity) {
+std::optional<std::string> mark_given_here(int descriptor) {
+  const auto identity = identity_of(descriptor);
   const std::lock_guard lock(lists().mutex);
-  return lists().written.contains(identity);
+  const auto found = identity.has_value() ? lists().marks.find(*identity) : lists().marks.end();
+  return found == lists().marks.end() ? std::nullopt : std::optional(found->second);
+}
+
+void keep_mark(int descriptor, const std::string& mark) {
+  const auto identity = identity_of(descriptor);
+  const std::lock_guard lock(lists().mutex);
+  if (identity.has_value()) lists().marks[*identity] = mark;
 }
 
 // The first of `path` and the folders above it that `is_wanted`.
@@ -259,10 +268,9 @@ bool is_own(const std::string& path, const struct stat& info) {
   if (descriptor < 0) return false;
   std::array<char, 64> text{};
   const ssize_t count = ::fgetxattr(descriptor, kMark, text.data(), text.size());
-  const auto identity = input_files::identity_of(descriptor);
-  const bool is_written_here = identity.has_value() && input_files::is_written_here(*identity);
-  const bool own = count >= 0 ? std::string_view(text.data(), static_cast<size_t>(count)) == mark_of(info)
-                              : is_written_here || has_own_head(descriptor);
+  auto mark = input_files::mark_given_here(descriptor);
+  if (count >= 0) mark = std::string(text.data(), static_cast<size_t>(count));
+  const bool own = mark.has_value() ? *mark == mark_of(info) : has_own_head(descriptor);
   ::close(descriptor);
   return own;
 }
@@ -328,6 +336,7 @@ void mark_as_written(int descriptor) {
   struct stat info {};
   if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) return;
   const std::string mark = mark_of(info);
+  input_files::keep_mark(descriptor, mark);
   static_cast<void>(::fsetxattr(descriptor, kMark, mark.data(), mark.size(), 0));  // not all file systems have them
 }
 

@@ -226,6 +226,18 @@ def test_an_interrupted_run_leaves_an_older_dump(model: Path, tmp_path: Path) ->
     assert path.read_bytes() == before and os.listdir(tmp_path) == ["F.plx"]
 
 
+def test_an_own_file_that_somebody_changed_is_foreign(model: Path, tmp_path: Path) -> None:
+    for name in ("run dump", "run baseline", "Dump.create", "Model.save", "comparison csv"):
+        ending, write = WRITERS[name]
+        path = tmp_path / f"F{ending}"
+        write(model, path, False)
+        path.write_bytes(LETTER)
+        with pytest.raises(parallax.UsageError, match="changed since"):
+            write(model, path, False)
+        assert path.read_bytes() == LETTER
+        path.unlink()
+
+
 def test_none_of_several_files_is_written_where_one_may_not_be(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_bytes(LETTER)
 
