@@ -3,6 +3,7 @@
 // display.
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -13,9 +14,10 @@
 #include "gui/app/png_file.h"
 #include "gui/app/script.h"
 #include "gui/app/settings.h"
+#include "inspector/base/input_files.h"
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/program_start.h"
 #include "inspector/base/shown_text.h"
-#include "inspector/base/signal_cleanup.h"
 #include "inspector/executors/make_executor.h"
 
 namespace parallax::gui {
@@ -34,6 +36,7 @@ Press ? for the keys.
   --size WxH          of window or picture (1280x720)
   --scale X           size of text and lines (1; what the screen asks for in a window)
   --window            scripts run in a window
+  --force             replace files that Parallax did not write, without a question; never one that is read
   --help, --version
 )";
 
@@ -41,7 +44,7 @@ struct Options {
   std::vector<std::string> files;
   std::string shot, state, script, state_out;
   RenderTargetOptions target;
-  bool window = false, help = false, version = false;
+  bool window = false, force = false, help = false, version = false;
 };
 
 Status parse_size(const std::string& text, RenderTargetOptions& target) {
@@ -64,8 +67,10 @@ Result<Options> parse(const std::vector<std::string>& arguments) {
     std::string_view name;
     bool* target;
   };
-  const std::array<Flag, 3> flags = {
-      {{"--window", &options.window}, {"--help", &options.help}, {"--version", &options.version}}};
+  const std::array<Flag, 4> flags = {{{"--window", &options.window},
+                                      {"--force", &options.force},
+                                      {"--help", &options.help},
+                                      {"--version", &options.version}}};
   struct Text {
     std::string_view name;
     std::string* target;
@@ -154,13 +159,31 @@ Status run_attended(const Options& options, Ui& ui, Window& window) {
   return save_settings(path, ui);
 }
 
+// Names the inputs to the scope of the program, and checks the outputs before anything is drawn.
+Status admit_files(const Options& options) {
+  for (const std::string& file : options.files) input_files::note(file);
+  input_files::note(options.script);
+  if (!options.state.starts_with('{')) input_files::note(options.state);
+  for (const std::string& file : {options.shot, options.state_out}) PX_TRY(admit_output(file));
+  return {};
+}
+
+void report(const Error& error) { std::fprintf(stderr, "parallax-gui: %s\n", one_safe_line(error.message).c_str()); }
+
+void report_end(int /*signal*/, const SignalCleanup& left) {
+  if (!left.lost_file.empty()) report(lost_file_error(left));
+}
+
 Result<int> run(const std::vector<std::string>& arguments) {
   const Options options = PX_TRY(parse(arguments));
   if (options.help || options.version) {
     std::fputs(options.help ? kHelp : "parallax-gui " PARALLAX_VERSION "\n", stdout);
     return 0;
   }
+  const input_files::Scope scope(options.force);
+  PX_TRY(admit_files(options));
   Viewer viewer(make_executor);
+  viewer.may_replace = options.force;
   Ui ui;
   ui.viewer = &viewer;
   const bool unattended =
@@ -184,13 +207,10 @@ Result<int> run(const std::vector<std::string>& arguments) {
 }  // namespace parallax::gui
 
 int main(int argc, char** argv) {
-  parallax::clean_up_at_signals([](int, const parallax::SignalCleanup& left) {
-    if (left.lost_file.empty()) return;
-    std::fprintf(stderr, "parallax-gui: %s\n",
-                 parallax::one_safe_line(parallax::lost_file_error(left).message).c_str());
-  });
+  parallax::start_program(parallax::gui::report_end, parallax::gui::report);
+  ::signal(SIGPIPE, SIG_IGN);  // whoever reads the states of a window may end before it
   const auto result = parallax::gui::run({argv + 1, argv + argc});
   if (result.ok()) return *result;
-  std::fprintf(stderr, "parallax-gui: %s\n", parallax::one_safe_line(result.error().message).c_str());
+  parallax::gui::report(result.error());
   return parallax::exit_code(result.error().code);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gui/app/png_file.h"
+#include "inspector/base/input_files.h"
 
 namespace parallax::gui {
 namespace {
@@ -31,6 +32,7 @@ void save_wanted_picture(RenderTarget& target, Ui& ui) {
   const auto graph = ui.widgets.find("graph");
   if (graph == ui.widgets.end())
     return viewer.fail(usage_error("the graph is not on the screen; show its panel first"));
+  const input_files::Scope scope(viewer.png_may_replace);  // asked for when the export was
   const Status written = write_png(path, part_of(target.picture(), graph->second));
   if (!written.ok()) return viewer.fail(written.error());
   viewer.note = "wrote " + path;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/input_files.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/base/text.h"
 
@@ -52,6 +53,8 @@ Status save_settings(const std::string& path, const Ui& ui) {
   std::string text = fmt::format("theme {}\nleft {:.3f}\nright {:.3f}\nbottom {:.3f}\n",
                                  ui.viewer->is_dark ? "dark" : "light", ui.left, ui.right, ui.bottom);
   for (const std::string& recent : ui.viewer->recent) text += "recent " + recent + "\n";
+  const input_files::Scope scope(true);  // it was read to be written anew
+  input_files::release(path);
   return write_file(path, text);
 }
 

@@ -239,7 +239,25 @@ void draw_export(Ui& ui) {
     if (small_button(ui, "Cancel", "export.cancel")) viewer.show_export = false;
     if (entered && !ui.export_field.empty()) {
       viewer.show_export = false;
-      if (const Status done = viewer.export_graph(ui.export_field); !done.ok()) viewer.fail(done.error());
+      viewer.export_or_ask(ui.export_field);
+    }
+  }
+  end_dialog();
+}
+
+// Enter does nothing here: it may be the one that has closed the dialog before.
+void draw_replace(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  if (begin_dialog(ui, "replace", 560, 0)) {
+    wrapped_text(fmt::format("'{}' is a file that Parallax did not write, or that has changed since. Replace it?",
+                             viewer.foreign_file),
+                 ImGui::GetContentRegionAvail().x);
+    ImGui::Dummy({0, 4 * ui.scale});
+    const bool replaces = small_button(ui, "Replace", "replace.ok");
+    ImGui::SameLine();
+    if (small_button(ui, "Cancel", "replace.cancel") || replaces) viewer.show_replace = false;
+    if (replaces) {
+      if (const Status done = viewer.export_graph(viewer.foreign_file, true); !done.ok()) viewer.fail(done.error());
     }
   }
   end_dialog();
@@ -287,7 +305,7 @@ void dim_all(const Ui& ui) {
 void draw_dialogs(Ui& ui) {
   const Viewer& viewer = *ui.viewer;
   if (viewer.show_export || viewer.show_goto || viewer.show_palette || viewer.show_help || viewer.show_open ||
-      viewer.show_run)
+      viewer.show_run || viewer.show_replace)
     dim_all(ui);
   if (ui.viewer->show_export) draw_export(ui);
   if (ui.viewer->show_goto) draw_goto(ui);
@@ -295,6 +313,7 @@ void draw_dialogs(Ui& ui) {
   if (ui.viewer->show_help) draw_help(ui);
   if (ui.viewer->show_open) draw_open(ui);
   if (ui.viewer->show_run) draw_run(ui);
+  if (ui.viewer->show_replace) draw_replace(ui);
 }
 
 }  // namespace parallax::gui

@@ -165,7 +165,7 @@ void take_typed(Ui& ui) {
 
 bool handle_key(Ui& ui, const std::string& chord) {
   Viewer& viewer = *ui.viewer;
-  const bool is_typing = ImGui::GetIO().WantTextInput || shows_field(viewer);
+  const bool is_typing = ImGui::GetIO().WantTextInput || shows_field(viewer) || viewer.show_replace;
   if (is_typing && writes_text(chord)) return false;
   const Command* command = command_for_key(chord);
   return command != nullptr && command->run(viewer);

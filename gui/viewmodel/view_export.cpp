@@ -41,7 +41,8 @@ class SvgWriter {
     const float height = std::ceil(scene_.height + legend_height);
     text_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-        "{1:.0f}\" font-family=\"DejaVu Sans, Verdana, sans-serif\">\n<rect width=\"100%\" height=\"100%\" "
+        "{1:.0f}\" font-family=\"DejaVu Sans, Verdana, sans-serif\">\n<!-- parallax -->\n<rect width=\"100%\" "
+        "height=\"100%\" "
         "fill=\"#FFFFFF\"/>\n",
         width, height);
     for (const SceneBox& box : scene_.boxes) {

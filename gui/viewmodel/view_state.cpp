@@ -151,6 +151,7 @@ std::string view_to_json(Viewer& viewer, std::span<const NamedRectangle> locatio
                    : viewer.show_open    ? "open"
                    : viewer.show_run     ? "run"
                    : viewer.show_export  ? "export"
+                   : viewer.show_replace ? "replace"
                    : viewer.show_goto    ? "goto"
                                          : "";
   for (const NamedRectangle& location : locations) json["widgets"][location.name] = {location.x, location.y};

@@ -136,7 +136,7 @@ class Viewer {
   LeftTab left_tab = LeftTab::alerts;
   bool is_dark = true;
   bool show_help = false, show_palette = false, show_open = false, show_run = false, show_export = false,
-       show_goto = false, show_legend = true;
+       show_goto = false, show_replace = false, show_legend = true;
   bool wheel_zooms = false;   // over the graph; else it moves, and zooms with Ctrl
   bool focus_search = false;  // the search box takes the keyboard with the next frame
   bool wants_quit = false;
@@ -148,12 +148,19 @@ class Viewer {
   std::string note;                   // what a command has done, for the status line
   std::string clipboard;              // what a command wants copied; taken by the window
   std::string wanted_png;             // where the graph's pane is to be drawn to; taken by who draws it
+  bool png_may_replace = false;       // what somebody else wrote there
+  std::string foreign_file;           // of an export that waits for its answer, while show_replace
+  bool may_replace = false;           // --force: no export asks before it replaces a foreign file
   // Writes the graph as it is shown: .svg and .dot (or .gv) at once, all of it with its groups open and closed as they
-  // are; .png with the next frame, what is in sight. Errors: usage (another ending), io.
-  Status export_graph(const std::string& path);
+  // are; .png with the next frame, what is in sight. Errors: usage (another ending, a file that is shown, or one that
+  // Parallax did not write, unless `replaces`), io.
+  Status export_graph(const std::string& path, bool replaces = false);
+  // Exports, and opens the question where a file is there that Parallax did not write. What fails becomes a message.
+  void export_or_ask(const std::string& path);
   void fail(const Error& error);
 
  private:
+  Status admit_export(const std::string& path, bool replaces) const;
   void remember();
   void load_tensor();
   std::string explain_no_elements() const;

@@ -134,7 +134,8 @@ bool show_tab(Viewer& v) {
 }
 
 bool escape(Viewer& v) {
-  for (bool* window : {&v.show_palette, &v.show_help, &v.show_open, &v.show_run, &v.show_export, &v.show_goto}) {
+  for (bool* window :
+       {&v.show_palette, &v.show_help, &v.show_open, &v.show_run, &v.show_export, &v.show_goto, &v.show_replace}) {
     if (!*window) continue;
     *window = false;
     return true;

@@ -27,9 +27,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A file that is gone may leave its inode to another: the time of birth tells them apart, where the file system knows
+// it.
 struct Identity {
-  dev_t device = 0;
-  ino_t inode = 0;
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  int64_t born_s = 0;
+  uint32_t born_ns = 0;
   auto operator<=>(const Identity&) const = default;
 };
 
@@ -39,7 +43,17 @@ struct Input {
   std::string resolved;  // without links
 };
 
-Identity identity_of(const struct stat& info) { return {info.st_dev, info.st_ino}; }
+std::optional<Identity> identity_at(int descriptor, const char* path, int flags) {
+  struct statx info {};
+  if (::statx(descriptor, path, flags, STATX_INO | STATX_BTIME, &info) != 0) return std::nullopt;
+  const bool has_birth = (info.stx_mask & STATX_BTIME) != 0;
+  return Identity{uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor, info.stx_ino,
+                  has_birth ? info.stx_btime.tv_sec : 0, has_birth ? info.stx_btime.tv_nsec : 0};
+}
+
+std::optional<Identity> identity_of(const std::string& path) { return identity_at(AT_FDCWD, path.c_str(), 0); }
+
+std::optional<Identity> identity_of(int descriptor) { return identity_at(descriptor, "", AT_EMPTY_PATH); }
 
 std::string absolute_path(const std::string& path) {
   std::error_code error;
@@ -74,6 +88,7 @@ struct Lists {
   std::vector<Scope::State*> scopes;
   std::map<Identity, Mapped> mapped;
   std::set<Identity> written;
+  std::map<Identity, std::string> marks;  // of files that were finished here, also where they take none
 };
 
 // Never destroyed: mappings may end after everything else.
@@ -92,10 +107,7 @@ void note_in_scopes(const Identity& identity, const Input& input) {
 
 // False where the file is gone: another may have its inode by now.
 bool is_there(const Identity& identity, const Input& input) {
-  const auto leads_there = [&](const std::string& path) {
-    struct stat info {};
-    return ::stat(path.c_str(), &info) == 0 && identity_of(info) == identity;
-  };
+  const auto leads_there = [&](const std::string& path) { return identity_of(path) == identity; };
   return leads_there(input.resolved) || leads_there(input.absolute);
 }
 
@@ -114,17 +126,25 @@ std::map<Identity, Input> current_inputs() {
   return inputs;
 }
 
-bool is_written_here(const Identity& identity) {
+std::optional<std::string> mark_given_here(int descriptor) {
+  const auto identity = identity_of(descriptor);
   const std::lock_guard lock(lists().mutex);
-  return lists().written.contains(identity);
+  const auto found = identity.has_value() ? lists().marks.find(*identity) : lists().marks.end();
+  return found == lists().marks.end() ? std::nullopt : std::optional(found->second);
+}
+
+void keep_mark(int descriptor, const std::string& mark) {
+  const auto identity = identity_of(descriptor);
+  const std::lock_guard lock(lists().mutex);
+  if (identity.has_value()) lists().marks[*identity] = mark;
 }
 
 // The first of `path` and the folders above it that `is_wanted`.
 template <class Wanted>
 std::optional<Identity> find_upwards(fs::path path, const Wanted& is_wanted) {
   while (true) {
-    struct stat info {};
-    if (::stat(path.c_str(), &info) == 0 && is_wanted(identity_of(info))) return identity_of(info);
+    const auto identity = identity_of(path.string());
+    if (identity.has_value() && is_wanted(*identity)) return identity;
     if (!path.has_relative_path()) return std::nullopt;
     path = path.parent_path();
   }
@@ -159,45 +179,47 @@ void note(const std::string& path) {
   if (path.empty() || ::stat(path.c_str(), &info) != 0) return;
   if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return;
   const Input input{path, absolute_path(path), resolved_path(path)};
+  const auto identity = identity_of(path);
+  if (!identity.has_value()) return;
   const std::lock_guard lock(lists().mutex);
-  note_in_scopes(identity_of(info), input);
+  note_in_scopes(*identity, input);
 }
 
 void release(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return;
+  const auto identity = identity_of(path);
+  if (!identity.has_value()) return;
   const std::lock_guard lock(lists().mutex);
-  for (Scope::State* scope : lists().scopes) scope->inputs.erase(identity_of(info));
+  for (Scope::State* scope : lists().scopes) scope->inputs.erase(*identity);
 }
 
 void note_mapping(int descriptor, const std::string& path) {
-  struct stat info {};
-  if (::fstat(descriptor, &info) != 0) return;
+  const auto identity = identity_of(descriptor);
+  if (!identity.has_value()) return;
   std::array<char, PATH_MAX> target{};
   const std::string link = fmt::format("/proc/self/fd/{}", descriptor);
   const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
   const std::string absolute = absolute_path(path);
   const Input input{path, absolute, length > 0 ? std::string(target.data(), static_cast<size_t>(length)) : absolute};
   const std::lock_guard lock(lists().mutex);
-  Mapped& mapped = lists().mapped[identity_of(info)];
+  Mapped& mapped = lists().mapped[*identity];
   if (mapped.count++ == 0) mapped.input = input;
-  note_in_scopes(identity_of(info), input);
+  note_in_scopes(*identity, input);
 }
 
 void forget_mapping(int descriptor) {
-  struct stat info {};
-  if (::fstat(descriptor, &info) != 0) return;
+  const auto identity = identity_of(descriptor);
+  if (!identity.has_value()) return;
   const std::lock_guard lock(lists().mutex);
-  const auto found = lists().mapped.find(identity_of(info));
+  const auto found = lists().mapped.find(*identity);
   if (found != lists().mapped.end() && --found->second.count == 0) lists().mapped.erase(found);
 }
 
 void note_written(int descriptor) {
-  struct stat info {};
-  if (::fstat(descriptor, &info) != 0) return;
+  const auto identity = identity_of(descriptor);
+  if (!identity.has_value()) return;
   const std::lock_guard lock(lists().mutex);
-  lists().written.insert(identity_of(info));
-  for (Scope::State* scope : lists().scopes) scope->written.insert(identity_of(info));
+  lists().written.insert(*identity);
+  for (Scope::State* scope : lists().scopes) scope->written.insert(*identity);
 }
 
 }  // namespace input_files
@@ -246,9 +268,9 @@ bool is_own(const std::string& path, const struct stat& info) {
   if (descriptor < 0) return false;
   std::array<char, 64> text{};
   const ssize_t count = ::fgetxattr(descriptor, kMark, text.data(), text.size());
-  const bool own = count >= 0
-                       ? std::string_view(text.data(), static_cast<size_t>(count)) == mark_of(info)
-                       : input_files::is_written_here(input_files::identity_of(info)) || has_own_head(descriptor);
+  auto mark = input_files::mark_given_here(descriptor);
+  if (count >= 0) mark = std::string(text.data(), static_cast<size_t>(count));
+  const bool own = mark.has_value() ? *mark == mark_of(info) : has_own_head(descriptor);
   ::close(descriptor);
   return own;
 }
@@ -270,7 +292,7 @@ Status admit_location(const std::string& path, const std::map<Identity, Input>& 
   if (!found.has_value()) return {};
   struct stat info {};
   const std::string& read = inputs.at(*found).spelled;
-  if (::stat(path.c_str(), &info) == 0 && input_files::identity_of(info) == *found) {
+  if (::stat(path.c_str(), &info) == 0 && input_files::identity_of(path) == *found) {
     return usage_error(fmt::format("'{}' would be written over '{}', which is read: name another {}", path, read,
                                    S_ISDIR(info.st_mode) ? "folder" : "file"));
   }
@@ -293,14 +315,13 @@ Status admit_output_folder(const std::string& path) {
   if (path.empty()) return {};
   const auto inputs = input_files::current_inputs();
   PX_TRY(admit_location(path, inputs));
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return {};
-  const Identity folder = input_files::identity_of(info);
+  const auto folder = input_files::identity_of(path);
+  if (!folder.has_value()) return {};
   for (const auto& each : inputs) {
     const Input& input = each.second;
     for (const std::string& name : {input.absolute, input.resolved}) {
       const auto found = input_files::find_upwards(
-          name, [&](const Identity& above) { return above == folder && above != each.first; });
+          name, [&](const Identity& above) { return above == *folder && above != each.first; });
       if (!found.has_value()) continue;
       return usage_error(
           fmt::format("'{}' holds '{}', which is read; a folder that is written must hold no input. "
@@ -315,6 +336,7 @@ void mark_as_written(int descriptor) {
   struct stat info {};
   if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) return;
   const std::string mark = mark_of(info);
+  input_files::keep_mark(descriptor, mark);
   static_cast<void>(::fsetxattr(descriptor, kMark, mark.data(), mark.size(), 0));  // not all file systems have them
 }
 

@@ -261,7 +261,7 @@ std::string graph_to_svg(const Graph& graph, const Comparison* comparison) {
   writer.write(*drawing, kMargin, kMargin);
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-             "{1:.0f}\">\n<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n",
+             "{1:.0f}\">\n<!-- parallax -->\n<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n",
              width, height) +
          std::string(kStyle) + writer.take() + "</svg>\n";
 }

@@ -122,7 +122,7 @@ std::string overview_to_svg(const Graph& graph, const Comparison* comparison, si
   const Scene scene = SceneMaker(*items).make(open_groups(**items, worst, most_boxes));
   std::string text = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-      "{1:.0f}\">\n{2}",
+      "{1:.0f}\">\n<!-- parallax -->\n{2}",
       scene.width, scene.height, kOverviewStyle);
   std::string wires;
   for (const SceneWire& wire : scene.wires) write_wire(wire, wires);

@@ -6,8 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "inspector/base/input_files.h"
 #include "inspector/python/binding/errors.h"
+#include "inspector/python/binding/outputs.h"
 #include "inspector/render/focus_svg.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_text.h"
@@ -30,13 +30,13 @@ std::string* file_of_kind(ReportFiles& files, const std::string& kind) {
       usage_error(fmt::format("kind is '{}'; it must be csv, junit, html, dot, svg, netron or model-explorer", kind)));
 }
 
-void save(const ComparisonHandle& self, const std::string& kind, const std::string& path, const std::string& command) {
+void save(const ComparisonHandle& self, const std::string& kind, const std::string& path, const std::string& command,
+          bool force) {
   ReportFiles files;
   files.command = command;
   *file_of_kind(files, kind) = path;
   const nb::gil_scoped_release nogil;
-  const input_files::Scope scope(true);
-  for (const std::string& input : self.read) input_files::note(input);
+  const OutputScope scope(force, self.read);
   unwrap(admit_output(path));
   unwrap(write_reports(files, *self.comparison, self.model == nullptr ? nullptr : &self.model->graph));
 }
@@ -72,7 +72,7 @@ void bind_comparison(nb::module_& module) {
             return comparison_to_text(*self.comparison, {top, false});
           },
           nb::arg("top") = 10, "Returns the text that the program prints; `top` values, -1: all.")
-      .def("save", save, nb::arg("kind"), nb::arg("path"), nb::arg("command") = "",
+      .def("save", save, nb::arg("kind"), nb::arg("path"), nb::arg("command") = "", nb::arg("force") = false,
            "Writes a report: csv, junit, html, dot, svg, netron or model-explorer.")
       .def("svg", svg, nb::arg("path") = "", nb::arg("steps") = 2,
            "Returns a picture of what is around a value, by default the first cause's; \"\" where there is none.");

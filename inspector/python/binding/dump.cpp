@@ -19,6 +19,7 @@
 #include "inspector/dump/tensor_recorder.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
+#include "inspector/python/binding/outputs.h"
 #include "inspector/python/binding/values.h"
 
 namespace parallax::python {
@@ -271,7 +272,7 @@ void bind_dump_reader(nb::module_& module) {
 class WriterHandle {
  public:
   WriterHandle(const std::string& path, const std::string& level, const std::vector<std::string>& only, int64_t limit,
-               int64_t sample_elements, bool include_graph) {
+               int64_t sample_elements, bool include_graph, bool force, const std::vector<std::string>& inputs) {
     DumpWriterOptions options;
     options.level = named<CaptureLevel>(kLevels, level, "level");
     options.only = only;
@@ -279,6 +280,7 @@ class WriterHandle {
     options.sample_elements = sample_elements;
     options.include_graph = include_graph;
     const nb::gil_scoped_release nogil;
+    const OutputScope scope(force, inputs);
     recorder_ = unwrap(TensorRecorder::create(path, options));
   }
 
@@ -342,9 +344,11 @@ bool write_value(WriterHandle& self, const std::string& path, nb::handle array, 
 void bind_dump_writer(nb::module_& module) {
   nb::class_<WriterHandle>(module, "DumpWriter",
                            "Writes values into a dump file, each when it is seen. See parallax.dump.DumpWriter.")
-      .def(nb::init<const std::string&, const std::string&, const std::vector<std::string>&, int64_t, int64_t, bool>(),
+      .def(nb::init<const std::string&, const std::string&, const std::vector<std::string>&, int64_t, int64_t, bool,
+                    bool, const std::vector<std::string>&>(),
            nb::arg("path"), nb::arg("level") = "all", nb::arg("only") = std::vector<std::string>(),
-           nb::arg("limit") = 0, nb::arg("sample_elements") = 1024, nb::arg("include_graph") = true)
+           nb::arg("limit") = 0, nb::arg("sample_elements") = 1024, nb::arg("include_graph") = true,
+           nb::arg("force") = false, nb::arg("inputs") = std::vector<std::string>())
       .def("begin_run", begin_run, nb::arg("executor"), nb::arg("device") = "",
            nb::arg("settings") = std::map<std::string, std::string>(), nb::arg("model") = nb::none())
       .def(
@@ -423,8 +427,9 @@ nb::tuple read_objects_of_bytes(const nb::bytes& data) {
   return objects_to_python(*objects);
 }
 
-void export_objects(const std::string& source, const std::string& target, bool external_data) {
+void export_objects(const std::string& source, const std::string& target, bool external_data, bool force) {
   const nb::gil_scoped_release nogil;
+  const OutputScope scope(force, {source});
   unwrap(write_captured_objects(unwrap(read_captured_objects(source)), target, {external_data}));
 }
 
@@ -456,7 +461,8 @@ void bind_paths(nb::module_& module) {
              "Returns the frames (kind, node, index) of a value path, and the value's name. Raises UsageError.");
 }
 
-void write_objects(const ObjectRows& rows, const nb::dict& values, const std::string& path, bool external_data) {
+void write_objects(const ObjectRows& rows, const nb::dict& values, const std::string& path, bool external_data,
+                   bool force) {
   CapturedObjects objects;
   for (const auto& [object_path, tree] : rows) objects.objects.push_back({object_path, tree});
   for (auto [name, value] : values) {
@@ -464,6 +470,7 @@ void write_objects(const ObjectRows& rows, const nb::dict& values, const std::st
     objects.values.push_back({text, value_from(value, {}, "value '" + text + "'")});
   }
   const nb::gil_scoped_release nogil;
+  const OutputScope scope(force);
   unwrap(write_captured_objects(objects, path, {external_data}));
 }
 
@@ -482,13 +489,14 @@ void bind_dump(nb::module_& module) {
                      "list[str]]"),
              "The same of the bytes of an ONNX model.");
   module.def("export_captured_objects", export_objects, nb::arg("source"), nb::arg("target"),
-             nb::arg("external_data") = false,
+             nb::arg("external_data") = false, nb::arg("force") = false,
              "Writes the captured objects of one file as an ONNX model of constants.");
   bind_paths(module);
   module.def("write_captured_objects", write_objects, nb::arg("objects"), nb::arg("values"), nb::arg("path"),
-             nb::arg("external_data") = false,
+             nb::arg("external_data") = false, nb::arg("force") = false,
              nb::sig("def write_captured_objects(objects: collections.abc.Sequence[tuple[str, str]], "
-                     "values: dict[str, typing.Any], path: str, external_data: bool = False) -> None"),
+                     "values: dict[str, typing.Any], path: str, external_data: bool = False, force: bool = False) -> "
+                     "None"),
              "Writes captured objects as an ONNX model of constants.");
 }
 

@@ -15,6 +15,7 @@
 #include "inspector/python/binding/interruptible.h"
 #include "inspector/python/binding/job_request.h"
 #include "inspector/python/binding/model.h"
+#include "inspector/python/binding/outputs.h"
 #include "inspector/workbench/generate/generator.h"
 
 namespace parallax::python {
@@ -123,6 +124,10 @@ class PythonGenerator {
     request.fallback = mode.fallback;
     request.message = [notes = notes_](const std::string& sentence) { notes->push_back(sentence); };
     fields.finish();
+    read_ = {request.model, request.against, request.map_file};
+    for (const ModelsByRole* models : {&request.models, &request.against_models}) {
+      for (const auto& each : *models) read_.push_back(each.second->path);
+    }
     Caller caller(request.options.cancel);
     caller.run([&]() -> Status {
       generator_ = PX_TRY(Generator::open(std::move(request), executor_factory()));
@@ -132,6 +137,7 @@ class PythonGenerator {
 
   nb::dict generate(const nb::dict& given) {
     Fields fields("generate", given);
+    const OutputScope scope(fields.flag("force"), read_);
     JobRequest job;
     GenerationRequest request;
     request.prompts = take_optional<TokenRows>(fields, "prompts").value_or(TokenRows());
@@ -143,6 +149,8 @@ class PythonGenerator {
       request.capture = unwrap(parse_capture(level));
     request.only = fields.texts("only");
     request.dump_directory = fields.text("dump");
+    input_files::note(request.expected_file);
+    unwrap(admit_output(request.dump_directory));
     take_policy(fields, job);
     request.policy = job.run.policy;
     request.error_pictures = true;
@@ -188,13 +196,14 @@ class PythonGenerator {
     answer["comparison"] = nb::none();
     if (generation.comparison.has_value()) {
       answer["comparison"] = ComparisonHandle{
-          std::make_shared<const Comparison>(std::move(*generation.comparison)), generation.model_a, {}, {}, {}};
+          std::make_shared<const Comparison>(std::move(*generation.comparison)), generation.model_a, read_, {}, {}};
     }
     return answer;
   }
 
   std::shared_ptr<std::vector<std::string>> notes_ = std::make_shared<std::vector<std::string>>();
   std::unique_ptr<Generator> generator_;
+  std::vector<std::string> read_;  // files that no dump is written over
   std::mutex mutex_;
 };
 

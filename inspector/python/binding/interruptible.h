@@ -13,6 +13,7 @@
 #include <nanobind/nanobind.h>
 
 #include "inspector/base/cancel.h"
+#include "inspector/base/input_files.h"
 #include "inspector/python/binding/binding.h"
 #include "inspector/python/binding/errors.h"
 
@@ -30,7 +31,9 @@ class Caller {
   // raised, and the Error of the work.
   template <class Work>
   auto run(Work work) {
+    input_files::Scope::State* const scope = input_files::current_scope();
     auto running = std::async(std::launch::async, [&] {
+      const input_files::BorrowedScope borrowed(scope);
       const Ending ending{*this};
       return work();
     });

@@ -12,6 +12,7 @@
 #include "inspector/model/io/import.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
+#include "inspector/python/binding/outputs.h"
 #include "inspector/python/binding/values.h"
 
 namespace parallax::python {
@@ -24,6 +25,7 @@ void read_model(const nb::object& given, std::string& path, std::shared_ptr<cons
     path = nb::cast<std::string>(given);
     unwrap(refuse_dump(path));
   }
+  input_files::note(path);
 }
 
 namespace {
@@ -86,12 +88,17 @@ void take_inputs_and_mode(Fields& fields, JobRequest& job) {
   job.run.inputs = unwrap(inputs.request());
   job.run.options.seed = inputs.seed;
   unwrap(mode.apply(job.run));
+  std::vector<std::string> given = {inputs.source};
+  for (const std::string& file : inputs.files) given.push_back(file.substr(file.find('=') + 1));
+  note_inputs(given);
+  job.read.insert(job.read.end(), given.begin(), given.end());
   take_values(fields.take("inputs"), job);
 }
 
 void take_policy(Fields& fields, JobRequest& job) {
   job.policy.policy = fields.text("policy");
   job.policy.file = fields.text("policy_file");
+  input_files::note(job.policy.file);
   job.policy.rtol = fields.text("rtol");
   job.policy.atol = fields.text("atol");
   job.policy.per = fields.texts("per");

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The jobs: one function a verb, from keyword arguments to the program's documents.
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "inspector/base/input_files.h"
+#include "inspector/base/signal_cleanup.h"
 #include "inspector/exec/owned_outputs.h"
 #include "inspector/executors/default_executors.h"
 #include "inspector/executors/make_executor.h"
@@ -16,6 +19,7 @@
 #include "inspector/python/binding/job_request.h"
 #include "inspector/python/binding/model.h"
 #include "inspector/python/binding/model_jobs.h"
+#include "inspector/python/binding/outputs.h"
 #include "inspector/python/binding/values.h"
 #include "inspector/workbench/backend_test.h"
 #include "inspector/workbench/blame.h"
@@ -27,6 +31,16 @@
 namespace parallax::python {
 namespace {
 
+// Checks what a run writes. A dump that is asked for as a file is written in a folder next to it, which is returned.
+std::unique_ptr<TemporaryPath> admit_dump(JobRequest& job, const std::string& file) {
+  for (const std::string& path : {job.run.save_baseline, job.run.dump_directory, file}) unwrap(admit_output(path));
+  if (file.empty()) return nullptr;
+  const std::string folder = std::filesystem::absolute(file).parent_path().string();
+  auto scratch = unwrap(TemporaryPath::make_folder(folder + "/.parallax"));
+  job.run.dump_directory = scratch->path();
+  return scratch;
+}
+
 nb::object run_one(Fields& fields) {
   JobRequest job;
   take_models(fields, job, false);
@@ -37,14 +51,17 @@ nb::object run_one(Fields& fields) {
     job.run.capture_limit_bytes = unwrap(parse_bytes("--capture-limit", bytes));
   job.run.only = fields.texts("only");
   job.run.dump_directory = fields.text("dump");
+  const std::string file = fields.text("dump_file");
   job.run.save_baseline = fields.text("save_baseline");
   job.run.error_pictures = true;
   take_policy(fields, job);
   fields.finish();
+  const auto scratch = admit_dump(job, file);
   unwrap(check_effects(job.run));
   Caller caller(job.run.options.cancel);
   RunResult result = caller.run([&]() -> Result<RunResult> {
     RunResult ran = PX_TRY(run_models(job.run, executor_factory()));
+    if (scratch != nullptr) PX_TRY(move_output(std::exchange(ran.written.at(0), file), file));
     for (NamedValue& output : ran.output_values) PX_TRY(separate_outputs({&output.value, 1}));
     return ran;
   });
@@ -91,6 +108,8 @@ nb::object compare(Fields& fields) {
     run.capture_limit_bytes = unwrap(parse_bytes("--capture-limit", bytes));
   run.only = fields.texts("only");
   run.dump_directory = fields.text("dump");
+  input_files::note(run.baseline);
+  unwrap(admit_output(run.dump_directory));
   take_policy(fields, job);
   const nb::object on_value = fields.take("on_value");
   fields.finish();
@@ -110,6 +129,7 @@ nb::object compare(Fields& fields) {
 nb::object compare_dumps_at(Fields& fields) {
   JobRequest job;
   const std::string a = fields.text("a"), b = fields.text("b");
+  note_inputs({a, b});
   take_policy(fields, job);
   fields.finish();
   CompareOptions options;
@@ -157,6 +177,7 @@ nb::object profile(Fields& fields) {
   answer["json"] = profile_to_json(result);
   answer["text"] = profile_to_text(result, 20);
   answer["trace"] = result.trace;
+  answer["read"] = job.read;
   answer["notes"] = *job.notes;
   return answer;
 }
@@ -177,6 +198,7 @@ nb::object extract(Fields& fields) {
   request.to = fields.texts("to");
   take_inputs_and_mode(fields, job);
   fields.finish();
+  unwrap(admit_output_folder(request.directory));
   request.run = job.run;
   Caller caller(job.run.options.cancel);
   const ExtractResult result = caller.run([&] { return extract_part(request, executor_factory()); });
@@ -230,6 +252,7 @@ nb::object reduce(Fields& fields) {
   take_inputs_and_mode(fields, job);
   take_policy(fields, job);
   fields.finish();
+  unwrap(admit_output_folder(request.directory));
   request.script_options = script_options(job.inputs.seed, job.mode, job.policy);
   request.run = job.run;
   Caller caller(job.run.options.cancel);
@@ -267,15 +290,17 @@ nb::object run_tests(Fields& fields) {
 nb::object doctor(Fields& fields) {
   fields.finish();
   std::vector<DoctorItem> items;
+  std::vector<LateLibrary> libraries;
   {
     const nb::gil_scoped_release nogil;
     items = examine_machine();
+    libraries = examine_late_libraries();
     for (const ExecutorAvailability& executor : list_executors())
       items.push_back({"executor " + executor.name, executor.available, executor.detail, ""});
   }
   nb::dict answer;
-  answer["json"] = doctor_to_json(items);
-  answer["text"] = doctor_to_text(items);
+  answer["json"] = doctor_to_json(items, libraries);
+  answer["text"] = doctor_to_text(items, libraries);
   return answer;
 }
 
@@ -295,8 +320,8 @@ nb::object run_job(const std::string& verb, const nb::dict& request) {
                                                                        {"audit-fp16", audit_fp16}};
   const auto job = kJobs.find(verb);
   if (job == kJobs.end()) raise(usage_error(fmt::format("there is no job '{}'", verb)));
-  const input_files::Scope scope(true);  // what the job reads is not written over
   Fields fields(verb, request);
+  const OutputScope scope(fields.flag("force"));
   return job->second(fields);
 }
 

@@ -15,6 +15,7 @@
 #include "inspector/model/io/import.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/python/binding/errors.h"
+#include "inspector/python/binding/outputs.h"
 #include "inspector/python/binding/tensor.h"
 #include "inspector/render/dot.h"
 #include "inspector/render/graph_svg.h"
@@ -343,11 +344,14 @@ void bind_model(nb::module_& module) {
   type.def("to_bytes", model_to_bytes, "Returns the serialized model, weights inline. Raises Unsupported above 2 GB.")
       .def(
           "save",
-          [](const ModelHandle& self, const std::string& path) {
+          [](const ModelHandle& self, const std::string& path, bool force) {
             const nb::gil_scoped_release nogil;
+            const OutputScope scope(force, {self.model->path});
+            unwrap(admit_model(path));
             unwrap(export_model(*self.model, path));
           },
-          nb::arg("path"), "Writes a file (.onnx, or text by its ending); large weights go to a file next to it.")
+          nb::arg("path"), nb::arg("force") = false,
+          "Writes a file (.onnx, or text by its ending); large weights go to a file next to it.")
       .def("sha256", [](const ModelHandle& self) { return model_sha256(*self.model); })
       .def("rewrite", rewrite, nb::arg("patterns") = "default",
            nb::sig("def rewrite(self, patterns: str = 'default') -> tuple[Model, dict[str, dict[str, int]]]"),

@@ -6,10 +6,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"
 #include "inspector/python/binding/interruptible.h"
 #include "inspector/python/binding/job_request.h"
 #include "inspector/python/binding/model.h"
+#include "inspector/python/binding/outputs.h"
 #include "inspector/workbench/half_precision/audit.h"
 #include "inspector/workbench/half_precision/convert.h"
 #include "inspector/workbench/transforms/merge_decoders.h"
@@ -51,6 +53,8 @@ nb::object merge_decoders(Fields& fields) {
   request.verify = fields.flag("verify");
   request.data = fields.text("data");
   fields.finish();
+  input_files::note(request.data);
+  unwrap(admit_model(request.output));
   Caller caller{CancelToken()};
   const MergeResult result = caller.run([&] { return merge_decoder_files(request, executor_factory()); });
   nb::dict answer;
@@ -74,6 +78,8 @@ nb::object convert(Fields& fields) {
   request.tolerance = fields.real("tolerance", request.tolerance);
   request.message = into(notes);
   fields.finish();
+  note_inputs({request.keep_file, request.verify});
+  unwrap(admit_model(request.output));
   Caller caller{CancelToken()};
   const ConvertResult result = caller.run([&] { return convert_model(request, executor_factory()); });
   nb::dict answer;
@@ -110,6 +116,7 @@ nb::object audit_fp16(Fields& fields) {
   answer["text"] = audit_to_text(audit);
   answer["html"] = audit_to_html(audit, request.model);
   answer["csv"] = audit_to_csv(audit);
+  answer["read"] = std::vector<std::string>{request.model};
   notes->insert(notes->end(), audit.notes.begin(), audit.notes.end());
   answer["notes"] = *notes;
   answer["passed"] = audit.kept.passed;

@@ -8,6 +8,7 @@
 #include "inspector/python/binding/binding.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/generator.h"
+#include "inspector/python/binding/outputs.h"
 #include "runtime/device/cpu/library_threads.h"
 
 namespace nb = nanobind;
@@ -27,6 +28,7 @@ NB_MODULE(_core, module) {
   python::bind_dump(module);
   python::bind_jobs(module);
   python::bind_generator(module);
+  python::bind_outputs(module);
 
   module.def(
       "version", [] { return std::string(PARALLAX_VERSION); },

@@ -12,12 +12,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from parallax import _core
+from parallax import _core, _files
 from parallax._sentences import translated
 from parallax.comparison import Comparison
 
 __all__ = [
-    "BackendCase", "BackendTests", "Bench", "Doctor", "DoctorItem", "Latency", "NodeTime", "OperatorTime", "Part",
+    "BackendCase", "BackendTests", "Bench", "Doctor", "DoctorItem", "LateLibrary", "Latency", "NodeTime", "OperatorTime", "Part",
     "Profile", "RunResult",
 ]  # fmt: skip
 
@@ -148,6 +148,7 @@ class Profile(_Document):
         super().__init__(answer)
         self.trace: str = answer["trace"]
         """The last run as Chrome's trace events (JSON)."""
+        self._read: list[str] = answer["read"]
 
     @property
     def executor(self) -> str:
@@ -178,10 +179,12 @@ class Profile(_Document):
             raise UsageError(f"what is {what!r}; it must be 'nodes' or 'ops'")
         return _package("pandas").DataFrame(self._document[what])
 
-    def save_trace(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the last run for chrome://tracing or Perfetto. Returns the path."""
-        Path(path).write_text(self.trace, encoding="utf-8")
-        return Path(path)
+    def save_trace(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Writes the last run for chrome://tracing or Perfetto. Returns the path.
+
+        Raises UsageError for a file that was read and, without ``force``, for one that Parallax did not write; IoError.
+        """
+        return _files.write_text(path, self.trace, force, self._read)
 
     def __repr__(self) -> str:
         top = ", ".join(f"{row.op} {row.share:.0%}" for row in self.ops[:3])
@@ -257,6 +260,16 @@ class BackendTests(_Document):
 
 
 @dataclass(frozen=True)
+class LateLibrary:
+    """A library that is loaded when it is first needed; ``path`` is absolute, None where it is not found."""
+
+    name: str
+    product: str
+    loaded_by: str
+    path: str | None
+
+
+@dataclass(frozen=True)
 class DoctorItem:
     """Something this machine offers or lacks; ``advice`` says how to get it."""
 
@@ -279,6 +292,11 @@ class Doctor(_Document):
         """Every item, this Python's last."""
         return [*(DoctorItem(**row) for row in self._document["items"]), *self.python]
 
+    @property
+    def libraries(self) -> list[LateLibrary]:
+        """The libraries that are loaded when they are first needed, in this process with what it has loaded already."""
+        return [LateLibrary(**row) for row in self._document["libraries"]]
+
     def __getitem__(self, topic: str) -> DoctorItem:
         for item in self.items:
             if item.topic == topic:
@@ -293,7 +311,8 @@ class Doctor(_Document):
         for item in self.python:
             lines.append(f"{'ok' if item.available else 'missing':<7} {item.topic:<15} {item.detail}")
             lines += [f"{'-> ':>24}{item.advice}"] if item.advice else []
-        return self._text + "\n".join(lines)
+        items, title, libraries = self._text.partition("Libraries that are loaded")
+        return items + "\n".join(lines) + f"\n{title}{libraries}".rstrip("\n")
 
     def __repr__(self) -> str:
         return str(self)

@@ -22,9 +22,9 @@ _SAME = (
     "accumulate", "rewrite", "observe-all", "fallback", "memory-limit", "keep-casts", "policy", "rtol", "atol", "per",
     "dump", "to", "check", "fail-regex", "patterns", "keep", "keep-file", "keep-io", "verify", "tolerance", "minimise",
     "cache", "temperature", "top-k", "top-p", "min-p", "length-penalty", "early-stopping", "repetition-penalty",
-    "max-new-tokens", "min-new-tokens", "expect", "condition", "until-stable", "with", "half-sums",
+    "max-new-tokens", "min-new-tokens", "expect", "condition", "until-stable", "with", "half-sums", "force",
 )  # fmt: skip
-_FLAGS = ("observe-all", "keep-casts", "keep-io", "sample", "minimise")
+_FLAGS = ("observe-all", "keep-casts", "keep-io", "sample", "minimise", "force")
 # Jobs that take executors; the others take one executor.
 _OF_TWO_SIDES = ("compare", "blame", "reduce", "Comparer")
 

@@ -217,36 +217,41 @@ class Comparison:
     def _rows(self) -> list[dict[str, Any]]:
         return [_row(value) for value in self.values]
 
-    def save_html(self, path: str | os.PathLike[str]) -> Path:
-        """Writes a report for a browser, all in one file. Returns the path."""
-        return self._save("html", path)
+    def save_html(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Writes a report for a browser, all in one file. Returns the path.
 
-    def save_csv(self, path: str | os.PathLike[str]) -> Path:
+        This and the other save_...() raise UsageError for a file that was compared and, without ``force``, for one that
+        Parallax did not write; IoError.
+        """
+        return self._save("html", path, force)
+
+    def save_csv(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes a table of all values. Returns the path."""
-        return self._save("csv", path)
+        return self._save("csv", path, force)
 
-    def save_junit(self, path: str | os.PathLike[str]) -> Path:
+    def save_junit(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the verdict and every value as test cases for a CI server. Returns the path."""
-        return self._save("junit", path)
+        return self._save("junit", path, force)
 
-    def save_svg(self, path: str | os.PathLike[str]) -> Path:
+    def save_svg(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the whole graph, colored by severity. Raises UsageError where two dumps hold no graph."""
-        return self._save("svg", path)
+        return self._save("svg", path, force)
 
-    def save_dot(self, path: str | os.PathLike[str]) -> Path:
+    def save_dot(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the whole graph, colored by severity, for Graphviz. Raises UsageError as save_svg does."""
-        return self._save("dot", path)
+        return self._save("dot", path, force)
 
-    def save_netron(self, path: str | os.PathLike[str]) -> Path:
+    def save_netron(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes severities as an attachment for Netron. Returns the path."""
-        return self._save("netron", path)
+        return self._save("netron", path, force)
 
-    def save_model_explorer(self, path: str | os.PathLike[str]) -> Path:
+    def save_model_explorer(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes severities as node data for Model Explorer. Returns the path."""
-        return self._save("model-explorer", path)
+        return self._save("model-explorer", path, force)
 
-    def _save(self, kind: str, path: str | os.PathLike[str]) -> Path:
-        self._core.save(kind, os.fspath(path), self._command)
+    def _save(self, kind: str, path: str | os.PathLike[str], force: bool) -> Path:
+        with ArgumentNames("save"):
+            self._core.save(kind, os.fspath(path), self._command, force)
         return Path(path)
 
     def __bool__(self) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from parallax import _core
 from parallax._core import DumpEntry
+from parallax._sentences import ArgumentNames
 from parallax.errors import UsageError
 from parallax.model import Model
 
@@ -195,7 +196,8 @@ class DumpWriter:
     ``executor``, ``device`` and ``settings`` describe the run; ``model`` (whatever load() takes) gives the dump its
     graph and the values their nodes. ``level`` is what is kept of every value: "all", "sample", "stats" or "shape"; of
     one above ``limit`` bytes (0: no limit) only a sample. ``only``: globs of the paths to keep. A context manager:
-    leaving it ends the run and finishes the file. Raises IoError.
+    leaving it ends the run and finishes the file. ``force``: the file may be one that Parallax did not write; the
+    model's file never. Raises UsageError, IoError.
 
     >>> import os, tempfile, numpy as np, parallax
     >>> path = os.path.join(tempfile.mkdtemp(), "steps.plx")
@@ -218,11 +220,15 @@ class DumpWriter:
         only: Sequence[str] = (),
         limit: int = 0,
         sample_elements: int = 1024,
+        force: bool = False,
     ) -> None:
         self.path = os.fspath(path)
-        self._core = _core.DumpWriter(
-            self.path, level=level, only=list(only), limit=limit, sample_elements=sample_elements
-        )
+        model = None if model is None else Model(model)
+        with ArgumentNames("DumpWriter"):
+            self._core = _core.DumpWriter(
+                self.path, level=level, only=list(only), limit=limit, sample_elements=sample_elements, force=force,
+                inputs=[] if model is None else [model.path],
+            )  # fmt: skip
         self.begin_run(executor, device=device, settings=settings, model=model)
 
     def begin_run(

@@ -273,6 +273,7 @@ class Generator:
         dump: str | os.PathLike[str] | None = None,
         policy: PolicyOptions | None = None,
         on_step: Callable[[dict[str, Any]], Any] | None = None,
+        force: bool = False,
         **options: Any,
     ) -> Generation:
         """Generates tokens after each row of ``input_ids``.
@@ -281,8 +282,9 @@ class Generator:
         ``attention_mask`` 0 where a token is padding. Or ``prompt``, one text or several, with a ``tokenizer`` of
         transformers. ``options``: those of GenerationOptions. ``expect``: expected new tokens, or the path of
         expected.json. ``on_step``: called with each step's tokens, ms, logprob and margin. With two sides or ``dump``:
-        ``capture`` ("all", "stats", ...), ``only`` (globs), ``policy`` ({"rtol": x, ...}). Raises UsageError (ids
-        beyond the vocabulary, a mask of another length), ExecutionError, IoError, KeyboardInterrupt.
+        ``capture`` ("all", "stats", ...), ``only`` (globs), ``policy`` ({"rtol": x, ...}). ``force``: ``dump`` may
+        replace files that Parallax did not write. Raises UsageError (ids beyond the vocabulary, a mask of another
+        length), ExecutionError, IoError, KeyboardInterrupt.
 
         >>> import parallax
         >>> generator = parallax.Generator("samples/decoder/model.textproto", ("reference", "cpu"))     # doctest: +SKIP
@@ -315,6 +317,7 @@ class Generator:
             request.update(arguments.request_of("policy", policy, (PolicyOptions,)))
         arguments.set_names(request, only=only)
         arguments.set_texts(request, capture=capture, dump=dump)
+        request["force"] = force
         given = [name for name, value in (("capture", capture), ("only", only), ("policy", policy)) if value]
         if given and not self._has_two_sides and (dump is None or given == ["policy"]):
             needs = "Generator(executor=(A, B)) or Generator(against=...) makes two"
@@ -374,6 +377,7 @@ def generate(
 _OPENING = ("against", "cache", "roles", "rewrite", "fallback", "memory_limit", "observe_all", "all_logits", "threads")
 _OTHERS = (
     "executor", "attention_mask", "tokenizer", "prompt", "expect", "capture", "only", "dump", "policy", "on_step",
+    "force",
 )  # fmt: skip
 
 

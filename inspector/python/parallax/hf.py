@@ -19,6 +19,7 @@ from transformers.generation.utils import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.utils.generic import ModelOutput
 
+from parallax import _files
 from parallax._decoders import MODEL_FILES, Decoder, KeptCache, find_models
 from parallax._sentences import kind_of
 from parallax.errors import Unsupported, UsageError
@@ -129,17 +130,27 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
         """Raises UsageError: convert() makes a model in half precision."""
         return self.to(torch.float16)
 
-    def save_pretrained(self, save_directory: str | os.PathLike[Any], *_: Any, **__: Any) -> None:
-        """Writes the models and both configurations into a folder, from which from_onnx() makes the model again."""
+    def save_pretrained(
+        self, save_directory: str | os.PathLike[Any], *_: Any, force: bool = False, **__: Any
+    ) -> None:
+        """Writes the models and both configurations into a folder, from which from_onnx() makes the model again.
+
+        Raises UsageError, before anything is written, for a folder that one of the models was read from and, without
+        ``force``, for files that Parallax did not write; IoError.
+        """
         folder = os.fsdecode(save_directory)
+        read = [model.path for model in self._models.values()]
+        paths = {role: os.path.join(folder, MODEL_FILES[role][0]) for role in self._models}
+        for path in paths.values():
+            _files.admit(path, force, read, has_data=True)
         os.makedirs(folder, exist_ok=True)
-        for role, model in self._models.items():
-            path = os.path.join(folder, MODEL_FILES[role][0])
+        with _files.filled_folder(folder, force, read) as configurations:
+            self.config.save_pretrained(configurations)
+            if self.generation_config is not None:
+                self.generation_config.save_pretrained(configurations)
+        for role, path in paths.items():
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            model.save(path)
-        self.config.save_pretrained(folder)
-        if self.generation_config is not None:
-            self.generation_config.save_pretrained(folder)
+            self._models[role].save(path, force=force)
 
     def get_encoder(self, *_: Any, **__: Any) -> Any:
         """The encoder as a module; None of a decoder-only model."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from parallax import _arguments as arguments
+from parallax import _files
 from parallax._arguments import Inputs, JobOptions, Paths, PolicyOptions, RunOptions
 from parallax._sentences import translated
 from parallax._results import Bench, BackendTests, Doctor, Part, Profile, RunResult
@@ -40,6 +40,7 @@ def run(
     capture_limit: int | str | None = None,
     only: str | Sequence[str] = (),
     save_baseline: Paths | None = None,
+    force: bool = False,
     **options: Unpack[JobOptions],
 ) -> RunResult:
     """Runs a model once on one executor.
@@ -51,6 +52,7 @@ def run(
     - ``capture``: "shape", "stats", "sample" or "all" of each value; those beyond ``capture_limit`` bytes keep a
       sample; ``only``: globs over value paths;
     - ``save_baseline``: writes a dump of statistics for compare(baseline=...);
+    - ``force``: replaces files that Parallax did not write; one that is read is never replaced (UsageError);
     - ``options``: seed, shapes, dims, ranges, rewrite, observe_all, fallback, tf32, accumulate, keep_casts,
       memory_limit, threads, policy, rtol, atol, per.
 
@@ -66,20 +68,12 @@ def run(
     arguments.set_texts(
         request, executor=executor, capture=capture, capture_limit=capture_limit, save_baseline=save_baseline, dump=dump
     )
-    path = request.get("dump", "")
-    answer = _run_into_file(request, path) if path.endswith(".plx") else arguments.run_job("run", request)
+    request["force"] = force
+    if request.get("dump", "").endswith(".plx"):  # it is written next to its place, and is there when it is whole
+        request["dump_file"] = request.pop("dump")
+        os.makedirs(os.path.dirname(os.path.abspath(request["dump_file"])), exist_ok=True)
+    answer = arguments.run_job("run", request)
     return _with_notes_logged(RunResult(answer), answer["notes"])
-
-
-def _run_into_file(request: dict[str, Any], path: str) -> dict[str, Any]:
-    """The dump is written next to its final path, and is there when it is whole."""
-    folder = os.path.dirname(os.path.abspath(path))
-    os.makedirs(folder, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".parallax-", dir=folder) as scratch:
-        answer: dict[str, Any] = arguments.run_job("run", {**request, "dump": scratch})
-        os.replace(answer["written"][0], path)
-    answer["written"] = [path]
-    return answer
 
 
 def compare(
@@ -95,6 +89,7 @@ def compare(
     baseline: Paths | None = None,
     repeat: int = 0,
     on_value: Callable[[dict[str, Any]], Any] | None = None,
+    force: bool = False,
     **options: Unpack[JobOptions],
 ) -> Comparison:
     """Runs two sides at once on the same inputs and compares every value while they run; what diverged has its causes.
@@ -107,7 +102,7 @@ def compare(
     - ``dump``: a folder for both sides' values, as A-EXECUTOR.plx and B-EXECUTOR.plx;
     - ``on_value``: called with each value's part of the document as soon as it is compared; what it raises ends the
       runs;
-    - ``inputs``, ``capture``, ``capture_limit``, ``options``: as of run().
+    - ``inputs``, ``capture``, ``capture_limit``, ``force``, ``options``: as of run().
 
     Raises UsageError, InvalidModel, Unsupported, ExecutionError, KeyboardInterrupt (Ctrl-C ends the runs).
 
@@ -124,6 +119,7 @@ def compare(
         request["repeat"] = repeat
     if on_value is not None:
         request["on_value"] = _reader_of_values(on_value)
+    request["force"] = force
     return _comparison("compare", "run", request)
 
 
@@ -195,6 +191,7 @@ def reduce(
     fail_regex: str | None = None,
     timeout: float | None = None,
     max_checks: int = 5000,
+    force: bool = False,
     **options: Unpack[JobOptions],
 ) -> Part:
     """Finds the smallest part of a model that still fails, and writes it with its data.
@@ -203,7 +200,7 @@ def reduce(
     answers whether it fails, or a command ("CMD {model} {inputs}", see ``parallax reduce --help`` for ``fail_codes``,
     ``fail_regex`` and ``timeout`` in seconds); or the comparison with ``against`` or of two ``executors``.
     ``directory`` (default: MODEL-reduced) gets model.onnx (A.onnx and B.onnx), test_data_set_0 and repeat.sh. An
-    exception of a function ends the search.
+    exception of a function ends the search. ``force``: as of run().
 
     Raises Error with code 1 where the model as it is does not fail; UsageError, ExecutionError, KeyboardInterrupt (the
     verdicts so far stay in journal.jsonl: a later call goes on from there).
@@ -218,6 +215,7 @@ def reduce(
     arguments.set_names(request, executors=executors, fail_codes=[str(code) for code in fail_codes])
     arguments.set_texts(request, directory=directory, fail_regex=fail_regex)
     request["max_checks"] = max_checks
+    request["force"] = force
     if timeout is not None:
         request["timeout"] = float(timeout)
     if callable(check):
@@ -238,12 +236,14 @@ def extract(
     inputs: Inputs = None,
     executor: str = "reference",
     directory: Paths | None = None,
+    force: bool = False,
     **options: Unpack[RunOptions],
 ) -> Part:
     """Writes a part of a model with its data as a test_data_set; Model.extract() makes one in memory.
 
     ``from_``: value paths that become inputs (default: the graph's inputs, as far as needed); ``to``: those that become
     outputs. ``directory`` (default: MODEL-part) gets model.onnx and test_data_set_0, computed by ``executor``.
+    ``force``: as of run().
 
     >>> import parallax
     >>> parallax.extract("samples/cnn/model.onnx", "max_pool2d", "add", directory="part").inputs    # doctest: +SKIP
@@ -252,6 +252,7 @@ def extract(
     request = _request("extract", model, None, inputs, options, RunOptions)
     arguments.set_names(request, **{"from": from_, "to": to})
     arguments.set_texts(request, executor=executor, directory=directory)
+    request["force"] = force
     if not request["to"]:
         raise UsageError("to is missing: values that become outputs")
     answer = arguments.run_job("extract", request)
@@ -265,11 +266,12 @@ def profile(
     executor: str | None = None,
     iterations: int = 5,
     trace: Paths | None = None,
+    force: bool = False,
     **options: Unpack[RunOptions],
 ) -> Profile:
     """Measures the time of each operator and node; ``trace`` writes the last run for chrome://tracing or Perfetto.
 
-    ``executor``: default cuda where there is a GPU, else cpu.
+    ``executor``: default cuda where there is a GPU, else cpu. ``force``: as of run().
 
     >>> import parallax
     >>> parallax.profile("samples/cnn/model.onnx", executor="cpu").ops[0].op                        # doctest: +SKIP
@@ -278,10 +280,12 @@ def profile(
     request = _request("profile", model, None, inputs, options, RunOptions)
     arguments.set_texts(request, executor=executor)
     request["iterations"] = iterations
+    if trace is not None:
+        _files.admit(trace, force, [path for path in (request["model"],) if isinstance(path, str)])
     answer = arguments.run_job("profile", request)
     result = Profile(answer)
     if trace is not None:
-        result.save_trace(trace)
+        result.save_trace(trace, force=force)
     return _with_notes_logged(result, answer["notes"])
 
 

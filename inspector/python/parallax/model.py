@@ -96,9 +96,14 @@ class Model:
         """Returns the serialized model, weights inline. Raises Unsupported above 2 GB."""
         return self._core.to_bytes()
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes .onnx, or text (.textproto); weights of more than 1 GB go to a file next to it. Returns the path."""
-        self._core.save(os.fspath(path))
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Writes .onnx, or text (.textproto); weights of more than 1 GB go to a file next to it. Returns the path.
+
+        Raises UsageError for the file that the model was read from or one of its weights, and, without ``force``, for
+        a file that Parallax did not write; IoError.
+        """
+        with ArgumentNames("save"):
+            self._core.save(os.fspath(path), force)
         return Path(path)
 
     def to_onnx(self) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from parallax import _arguments as arguments
+from parallax import _files
 from parallax._arguments import Paths
 from parallax._report import framed
 from parallax._results import _Document
@@ -104,6 +105,7 @@ class HalfAudit(_Document):
         self.notes: list[str] = [translated(note) for note in answer["notes"]]
         self._html: str = answer["html"]
         self._csv: str = answer["csv"]
+        self._read: list[str] = answer["read"]
 
     @property
     def keep(self) -> list[str]:
@@ -123,13 +125,16 @@ class HalfAudit(_Document):
         counts: dict[str, int] = self._document["counts"]
         return counts
 
-    def save_html(self, path: Paths) -> None:
-        """Writes a page with each node's range on a logarithmic axis against the limits of both types."""
-        Path(path).write_text(self._html, encoding="utf-8")
+    def save_html(self, path: Paths, *, force: bool = False) -> Path:
+        """Writes a page with each node's range on a logarithmic axis against the limits of both types. Returns the path.
 
-    def save_csv(self, path: Paths) -> None:
-        """Writes the rows of nodes."""
-        Path(path).write_text(self._csv, encoding="utf-8")
+        Raises UsageError for the model's file and, without ``force``, for one that Parallax did not write; IoError.
+        """
+        return _files.write_text(path, self._html, force, self._read)
+
+    def save_csv(self, path: Paths, *, force: bool = False) -> Path:
+        """Writes the rows of nodes. Returns the path. Raises as save_html() does."""
+        return _files.write_text(path, self._csv, force, self._read)
 
     def to_pandas(self) -> Any:
         """Returns a pandas.DataFrame, a row for each node. Needs pandas."""
@@ -156,13 +161,15 @@ def merge_decoders(
     *,
     condition: str = "use_cache_branch",
     verify: bool | Paths = False,
+    force: bool = False,
 ) -> MergedDecoders:
     """Joins a decoder's first step and its later ones by an If on a new input; every weight is stored once.
 
     ``decoder``, ``decoder_with_past``: what load() takes. ``output``: the file to write (None: the model is only
     returned). ``condition``: name of the new input, bool [1], true with a cache. ``verify``: run both branches and both
-    models on reference and cpu, bit by bit; a folder of test_data_set_N is compared, too. Raises UsageError,
-    Unsupported (operator sets or interfaces that differ), InvalidModel, IoError.
+    models on reference and cpu, bit by bit; a folder of test_data_set_N is compared, too. ``force``: ``output`` may be
+    a file that Parallax did not write; one of the models never. Raises UsageError, Unsupported (operator sets or
+    interfaces that differ), InvalidModel, IoError.
 
     >>> import parallax
     >>> first, later = "samples/decoder/first_step.textproto", "samples/decoder/model.textproto"
@@ -177,6 +184,7 @@ def merge_decoders(
     if not isinstance(verify, bool):
         arguments.set_texts(request, data=verify)
     arguments.set_texts(request, condition=condition)
+    request["force"] = force
     return MergedDecoders(*_made("merge-decoders", request, output))
 
 
@@ -190,13 +198,15 @@ def convert(
     keep_io: bool = False,
     verify: Paths | Mapping[str, Any] | None = None,
     tolerance: float = 1e-2,
+    force: bool = False,
 ) -> Conversion:
     """Makes a model whose float32 tensors are float16 or bfloat16; nothing is clamped.
 
     ``keep``, ``keep_file``: nodes that stay in float32, names or globs: ``audit_fp16(...).keep``. ``keep_io``: inputs
     and outputs stay float32. ``output``: the file to write (None: the model is only returned). ``verify``: arrays by name,
     or a test_data_set folder, .npz or .safetensors file, that both models are run on; ``tolerance``: of the relative error
-    of an output. Raises UsageError (a node that there is not), Unsupported, InvalidModel, IoError.
+    of an output. ``force``: ``output`` may be a file that Parallax did not write; the model never. Raises UsageError (a
+    node that there is not), Unsupported, InvalidModel, IoError.
 
     >>> import numpy as np, parallax
     >>> image = {"image": np.ones((1, 3, 32, 32), np.float32)}
@@ -205,6 +215,7 @@ def convert(
     (True, 0, 'float16')
     """
     request: dict[str, Any] = {"model": arguments.model_of(model), "keep_io": keep_io, "tolerance": _limit(tolerance)}
+    request["force"] = force
     arguments.set_names(request, keep=keep)
     if not isinstance(verify, Mapping):
         arguments.set_texts(request, to=to, keep_file=keep_file, verify=verify)

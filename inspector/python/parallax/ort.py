@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from parallax import _core
+from parallax import _core, _files
 from parallax._ort_session import LEVELS, Runtime
 from parallax.dump import Dump, DumpWriter
 from parallax.errors import Error, ExecutionError, UsageError
@@ -49,6 +49,7 @@ def capture(
     bodies: bool = True,
     memory_limit: int | None = None,
     seed: int = 0,
+    force: bool = False,
 ) -> Captured:
     """Runs a model on onnxruntime and writes the value of every tensor into a dump; returns the model's outputs.
 
@@ -58,7 +59,8 @@ def capture(
     model that each of its nodes stands for. Values keep their names: those that fusion removed are absent. ``bodies``: of
     Loop, Scan and If, too, under the paths that Parallax has for them (``loop.body[3]//x``). ``memory_limit``: bytes of
     values that one run may give back; several runs give a part each, the largest value is the least. ``providers``: as
-    onnxruntime takes them, the CPU by default. Raises UsageError, and ExecutionError in onnxruntime's words.
+    onnxruntime takes them, the CPU by default. ``force``: ``path`` may be a file that Parallax did not write. Raises
+    UsageError, and ExecutionError in onnxruntime's words.
 
     >>> import numpy as np, parallax
     >>> got = parallax.ort.capture("samples/cnn/model.onnx", None, "ort.plx")                     # doctest: +SKIP
@@ -70,6 +72,8 @@ def capture(
     if memory_limit is not None and memory_limit <= 0:
         raise UsageError(f"memory_limit is {memory_limit}; it must be a number of bytes above 0, or None")
     source = load(model)
+    given = [inputs] if isinstance(inputs, (str, os.PathLike)) else []
+    _files.admit(path, force, [source.path, *given])
     captured = Captured()
     values, captured.notes = _inputs(source, inputs, seed)
     runtime = Runtime(providers)
@@ -78,7 +82,8 @@ def capture(
         run = _Run(runtime, source, values, bodies, captured)
         if optimization != "none":
             run.optimize(optimization, os.path.join(folder, "optimized.onnx"))
-        with Dump.create(path, executor="onnxruntime", device=str(runtime.providers[0]), settings=settings, model=source) as dump:
+        device = str(runtime.providers[0])
+        with Dump.create(path, executor="onnxruntime", device=device, settings=settings, model=source, force=force) as dump:
             if optimization != "none":
                 dump.add_executed_graph(run.executed, provenance_by_name(run.executed, source))
             with dump.call():
@@ -267,6 +272,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--provider", action="append", dest="providers", help="an execution provider; may be repeated")
     parser.add_argument("--no-bodies", action="store_true", help="values of the main graph alone")
     parser.add_argument("--memory-limit", type=int, help="bytes of values that one run may give back")
+    parser.add_argument("--force", action="store_true", help="replace a file that Parallax did not write")
     return parser.parse_args(arguments)
 
 
@@ -277,9 +283,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         got = capture(
             options.model, options.inputs, options.output, providers=options.providers, optimization=options.optimization,
             bodies=not options.no_bodies, memory_limit=options.memory_limit, seed=options.seed,
+            force=options.force,
         )  # fmt: skip
     except Error as error:
-        print(f"parallax.ort: {error}", file=sys.stderr)
+        print(f"parallax.ort: {str(error).replace('force=True', '--force')}", file=sys.stderr)
         return error.code
     for note in got.notes:
         print(note, file=sys.stderr)

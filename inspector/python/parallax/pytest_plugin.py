@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from parallax.errors import Error
+
 __all__ = ["ParallaxCheck", "parallax_check"]
 
 
@@ -80,8 +82,11 @@ def pytest_runtest_makereport(
     if folder and comparison is not None and report.failed:
         path = Path(folder) / f"{_file_name(item.nodeid)}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
-        comparison.save_html(path)
-        report.sections.append(("parallax", f"report: {path}"))
+        try:
+            comparison.save_html(path)
+            report.sections.append(("parallax", f"report: {path}"))
+        except Error as error:  # the test's own failure is the one to show
+            report.sections.append(("parallax", f"no report: {error}"))
     return report
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import tempfile
@@ -10,9 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from parallax import _core, jobs
+from parallax import _core, _files, jobs
 from parallax import dump as dumps
 from parallax.errors import UsageError
 from parallax.model import load
@@ -88,11 +87,20 @@ def assert_executors_agree(
 
 
 def save_baseline(
-    model: Any, path: str | os.PathLike[str], *, inputs: Inputs = None, executor: str = "cpu", seed: int = 0
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    inputs: Inputs = None,
+    executor: str = "cpu",
+    seed: int = 0,
+    force: bool = False,
 ) -> None:
-    """Writes what a model computes now into a dump, inputs and all, for assert_baseline()."""
+    """Writes what a model computes now into a dump, inputs and all, for assert_baseline().
+
+    ``force``: the file may be one that Parallax did not write. Raises as parallax.run() does.
+    """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    jobs.run(model, inputs, executor=executor, seed=seed, dump=os.fspath(path), capture="all")
+    jobs.run(model, inputs, executor=executor, seed=seed, dump=os.fspath(path), capture="all", force=force)
 
 
 def assert_baseline(
@@ -198,14 +206,25 @@ class _Files:
     def model(self, model: Any, name: str) -> str:
         if isinstance(model, (str, os.PathLike)):
             return os.fspath(model)
-        return os.fspath(load(model).save(os.path.join(self.folder, f"{name}.onnx")))
+        return os.fspath(load(model).save(self._free(f"{name}.onnx")))
 
     def inputs(self, inputs: Inputs, seed: Mapping[str, int]) -> list[str]:
         if inputs is None:
             return ["--seed", str(seed.get("seed", 0))]
         if isinstance(inputs, (str, os.PathLike)):
             return ["--inputs", os.fspath(inputs)]
-        path = os.path.join(self.folder, "inputs.npz")
-        arrays: dict[str, Any] = {name: _core.Tensor(value).numpy() for name, value in inputs.items()}
-        np.savez(path, **arrays)
+        path = self._free("inputs.npz")
+        _files.write_arrays(path, {name: _core.Tensor(value).numpy() for name, value in inputs.items()})
         return ["--inputs", path]
+
+    def _free(self, name: str) -> str:
+        """A path in the folder, with a number where somebody else's file has the name: a failure is reported anyway."""
+        stem, ending = os.path.splitext(name)
+        for number in itertools.count(1):
+            path = os.path.join(self.folder, name if number == 1 else f"{stem}-{number}{ending}")
+            try:
+                _files.admit(path, has_data=ending == ".onnx")
+            except UsageError:
+                continue
+            return path
+        raise AssertionError("unreachable")

@@ -123,6 +123,51 @@ TEST(Program, ReportsWrongUseInASentence) {
   EXPECT_EQ(run("'" + missing + "' --shot '" + view_test::scratch("x.png") + "'").exit_code, 5);
 }
 
+TEST(Program, ReplacesNoInputAndForeignFilesOnlyWhenForced) {
+  const std::string model = view_test::sample("cnn/model.onnx"), letter = view_test::scratch("letter.png");
+  std::filesystem::remove(letter);
+  ASSERT_EQ(std::system(("printf letter > '" + letter + "'").c_str()), 0);
+  const std::string copy = view_test::scratch("copy.onnx");
+  std::filesystem::copy_file(model, copy, std::filesystem::copy_options::overwrite_existing);
+  for (const char* option : {"--shot", "--state-out"}) {
+    const Answer over = run("'" + copy + "' --force " + option + " '" + copy + "'");
+    EXPECT_EQ(over.exit_code, 2) << over.text;
+    EXPECT_NE(over.text.find("which is read"), std::string::npos) << over.text;
+    const Answer foreign = run("'" + copy + "' " + std::string(option) + " '" + letter + "'");
+    EXPECT_EQ(foreign.exit_code, 2) << foreign.text;
+    EXPECT_NE(foreign.text.find("--force"), std::string::npos) << foreign.text;
+  }
+  EXPECT_EQ(*read_file(letter), "letter");
+  EXPECT_EQ(*read_file(copy), *read_file(model));
+  PX_PROGRAM_NEEDS_EGL;
+  const std::string path = view_test::scratch("export.script");
+  for (const char* verb : {"shot", "export", "state-out"}) {
+    ASSERT_TRUE(write_file(path, std::string(verb) + " " + letter + "\n").ok());
+    const Answer answer = run("'" + copy + "' --script '" + path + "'");
+    EXPECT_EQ(answer.exit_code, 2) << verb << answer.text;
+    EXPECT_EQ(*read_file(letter), "letter") << verb;
+  }
+  ASSERT_EQ(run("'" + copy + "' --force --shot '" + letter + "'").exit_code, 0);
+  EXPECT_TRUE(read_png(letter).ok());
+  EXPECT_EQ(run("'" + copy + "' --shot '" + letter + "'").exit_code, 0);  // it is Parallax's own now
+}
+
+// File sizes and descriptors of a small machine: a sentence, and no signal. (Less memory than Mesa needs ends in Mesa.)
+TEST(Program, EndsWithASentenceAtLimits) {
+  PX_PROGRAM_NEEDS_EGL;
+  const std::string line =
+      " '" + view_test::sample("cnn/model.onnx") + "' --shot '" + view_test::scratch("limit.png") + "'";
+  const auto limited = [&](const std::string& limit) {
+    return run_command("( ulimit " + limit + "; exec '" PX_GUI_PROGRAM "'" + line + " ) 2>&1 >/dev/null");
+  };
+  const Answer size = limited("-f 1");
+  EXPECT_EQ(size.exit_code, 5) << size.text;
+  EXPECT_NE(size.text.find("parallax-gui: cannot write"), std::string::npos) << size.text;
+  const Answer descriptors = limited("-n 5");
+  EXPECT_TRUE(descriptors.exit_code >= 2 && descriptors.exit_code <= 5) << descriptors.text;
+  EXPECT_NE(descriptors.text.find("parallax-gui: "), std::string::npos) << descriptors.text;
+}
+
 // A real window, a real X server: the same script must do the same.
 TEST(Program, RunsInAWindowUnderXvfb) {
   if (std::system("command -v xvfb-run >/dev/null 2>&1") != 0) GTEST_SKIP() << "no xvfb-run here";

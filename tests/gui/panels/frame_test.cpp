@@ -2,6 +2,7 @@
 // Frames without OpenGL: windows are drawn into ImGui's lists, widgets are pressed by name, and the viewer is asked
 // what came of it.
 #include <filesystem>
+#include <fstream>
 
 #include "inspector/base/mapped_file.h"
 #include "inspector/dump/dump_reader.h"
@@ -119,6 +120,49 @@ TEST_F(Frames, TheGraphIsExportedFromItsDialog) {
   ASSERT_TRUE(click("export.ok"));
   EXPECT_FALSE(viewer_.show_export);
   EXPECT_TRUE(std::filesystem::exists(view_test::scratch("exported.dot")));
+}
+
+TEST_F(Frames, AForeignFileIsReplacedWhenThePersonSaysSo) {
+  open(view_test::nan_fault());
+  ui_.export_field = view_test::scratch("foreign.svg");
+  std::ofstream(ui_.export_field) << "a letter";
+  const auto export_it = [&] {
+    press("Ctrl+E");
+    ASSERT_TRUE(click("export.ok"));
+  };
+  export_it();
+  ASSERT_TRUE(viewer_.show_replace);
+  EXPECT_TRUE(viewer_.messages.empty());
+  ASSERT_TRUE(click("replace.cancel"));
+  EXPECT_FALSE(viewer_.show_replace);
+  export_it();
+  press("Enter");  // is no answer
+  ASSERT_TRUE(viewer_.show_replace);
+  press("Escape");
+  EXPECT_FALSE(viewer_.show_replace);
+  EXPECT_EQ(*read_file(ui_.export_field), "a letter");
+  export_it();
+  ASSERT_TRUE(click("replace.ok"));
+  EXPECT_FALSE(viewer_.show_replace);
+  EXPECT_TRUE(read_file(ui_.export_field)->starts_with("<svg"));
+  export_it();  // it is Parallax's own now
+  EXPECT_FALSE(viewer_.show_replace);
+}
+
+TEST_F(Frames, AFileThatIsShownIsNeverReplaced) {
+  const std::string shown = view_test::scratch("shown.dot");
+  std::filesystem::remove(shown);
+  std::filesystem::copy_file(view_test::sample("cnn/model.onnx"), shown);
+  viewer_.open({shown});
+  viewer_.wait_idle();
+  ASSERT_NE(viewer_.document(), nullptr);
+  viewer_.export_or_ask(shown);
+  EXPECT_FALSE(viewer_.show_replace);
+  ASSERT_FALSE(viewer_.messages.empty());
+  EXPECT_NE(viewer_.messages.back().find("which is read"), std::string::npos);
+  EXPECT_FALSE(viewer_.export_graph(shown, true).ok());
+  viewer_.may_replace = true;
+  EXPECT_FALSE(viewer_.export_graph(shown).ok());
 }
 
 TEST_F(Frames, ADragWithControlFillsThePane) {

@@ -2,6 +2,7 @@
 // Inputs by all their names, outputs that come into being whole, and whose files may be replaced.
 #include "inspector/base/input_files.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -126,6 +127,24 @@ TEST_F(InputFilesTest, ThreadThatBorrowsAScopeIsHeldToIt) {
     EXPECT_TRUE(admit_output(path("letter")).ok());
   }
   EXPECT_FALSE(admit_output(path("letter")).ok());
+}
+
+// The inode of a file that is gone goes to the next one, on many file systems.
+TEST_F(InputFilesTest, FileThatHasTheInodeOfAnOwnOneIsForeign) {
+  const input_files::Scope scope(false);
+  ASSERT_TRUE(write_file(path("made"), "one").ok());
+  struct stat made {
+  }, letter{};
+  ASSERT_EQ(::stat(path("made").c_str(), &made), 0);
+  bool has_same = false;
+  for (int attempt = 0; attempt < 20 && !has_same; ++attempt) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // file systems do not count shorter times
+    fs::remove(path(attempt == 0 ? "made" : "other"));
+    std::ofstream(path("other")) << "a letter";
+    has_same = ::stat(path("other").c_str(), &letter) == 0 && letter.st_ino == made.st_ino;
+  }
+  if (!has_same) GTEST_SKIP() << "this file system does not use inodes again";
+  EXPECT_FALSE(admit_output(path("other")).ok());
 }
 
 TEST_F(InputFilesTest, FileThatSomebodyChangedIsForeignAgain) {

@@ -38,6 +38,7 @@ def capture(
     drop: Iterable[str] = (),
     level: str = "all",
     verbose: int = 0,
+    force: bool = False,
 ) -> contextlib.AbstractContextManager[Capture]:
     """Captures what goes into modules and what comes out of them, in every call inside the context.
 
@@ -48,8 +49,10 @@ def capture(
     ``verbose=1`` prints every call. The modules are as before afterwards, whatever happens; where one raises, what was
     captured until then stays. A module's method that is called around ``__call__`` is not seen.
 
+    ``force``: the files may be ones that Parallax did not write.
+
     Gives a Capture: ``got[(name, call, "I")]`` is (args, kwargs), ``got[(name, call, "O")]`` the result. Raises
-    UsageError for two modules of one name, and IoError.
+    UsageError for two modules of one name and for a file that may not be written, and IoError.
 
     >>> import torch, parallax.torch as pt
     >>> net = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU())
@@ -62,7 +65,7 @@ def capture(
     """
     tracer = _Tracer(calls=verbose > 0, storage=verbose > 0)
     return _Capturing(
-        named_modules(modules, submodules), Store(path, onnx, level, limit), frozenset(drop), tracer
+        named_modules(modules, submodules), Store(path, onnx, level, limit, force=force), frozenset(drop), tracer
     ).run()
 
 
@@ -82,13 +85,16 @@ def append(name: str, obj: Any) -> str:
     return _active[-1].append(name, obj)
 
 
-def save_onnx(captured: Capture, path: str | os.PathLike[str], external_data: bool = False) -> None:
+def save_onnx(
+    captured: Capture, path: str | os.PathLike[str], external_data: bool = False, *, force: bool = False
+) -> None:
     """Writes captured objects as one ONNX file of constants, in the form of onnx-diagnostic's mini builder.
 
     Tensors above 1 kB go to ``path + ".data"`` with ``external_data``, and where the file would pass 2 GB. Raises
-    UsageError when nothing was captured, Unsupported for names and keys with "___", IoError.
+    UsageError when nothing was captured and, without ``force``, for a file that Parallax did not write, Unsupported for
+    names and keys with "___", IoError.
     """
-    captured.save_onnx(path, external_data)
+    captured.save_onnx(path, external_data, force=force)
 
 
 def named_modules(modules: Modules, submodules: bool) -> list[tuple[str, torch.nn.Module]]:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from parallax import _core
+from parallax import _core, _files
+from parallax._sentences import ArgumentNames
 from parallax.errors import UsageError
 from parallax.torch._structure import Tree, unflatten
 
@@ -91,14 +92,20 @@ class Capture(Mapping[Key, Any]):
         """The dump that holds the values; None for a capture in memory."""
         return self._path
 
-    def save_onnx(self, path: str | os.PathLike[str], external_data: bool = False) -> None:
+    def save_onnx(
+        self, path: str | os.PathLike[str], external_data: bool = False, *, force: bool = False
+    ) -> None:
         """See ``parallax.torch.save_onnx``."""
+        with ArgumentNames("save_onnx"):
+            self._write_onnx(os.fspath(path), external_data, force)
+
+    def _write_onnx(self, path: str, external_data: bool, force: bool) -> None:
         if self._path is not None:
-            _core.export_captured_objects(self._path, os.fspath(path), external_data)
+            _core.export_captured_objects(self._path, path, external_data, force)
             return
         rows = [(item.path, json.dumps(item.tree)) for item in self._objects.values()]
         whole = {name: value for name, value in self._values.items() if not isinstance(value, Summary)}
-        _core.write_captured_objects(rows, whole, os.fspath(path), external_data)
+        _core.write_captured_objects(rows, whole, path, external_data, force)
 
     def _read_from(self, onnx: str) -> None:
         """The values are in this ONNX file now, and no longer in a dump."""
@@ -183,7 +190,7 @@ class Store:
 
     def __init__(
         self, path: str | os.PathLike[str] | None, onnx: str | os.PathLike[str] | None, level: str, limit: int,
-        keeps: bool = True, external_data: bool = False,
+        keeps: bool = True, external_data: bool = False, force: bool = False,
     ) -> None:
         if level not in ("all", "stats"):
             raise UsageError(f"level is {level!r}; it must be 'all' or 'stats'")
@@ -197,12 +204,21 @@ class Store:
         self._level = level
         self._onnx = None if onnx is None else os.fspath(onnx)
         self._external_data = external_data
-        self._is_temporary = path is None and onnx is not None
+        self._force = force
+        self._folder: tempfile.TemporaryDirectory[str] | None = None  # of values that go into an ONNX file alone
         self._writer: _core.DumpWriter | None = None
         self.bytes = 0
-        if path is not None or onnx is not None:
-            self.capture._path = f"{self._onnx}.part.plx" if path is None else os.fspath(path)
-            self._writer = _core.DumpWriter(self.capture._path, level=level, sample_elements=_SAMPLE)
+        if self._onnx is not None:
+            _files.admit(self._onnx, force, has_data=external_data)
+        if path is None and self._onnx is not None:
+            where = os.path.dirname(os.path.abspath(self._onnx))
+            self._folder = tempfile.TemporaryDirectory(prefix=".parallax-", dir=where)
+            path = os.path.join(self._folder.name, "values.plx")
+        if path is not None:
+            self.capture._path = os.fspath(path)
+            with ArgumentNames("capture"):
+                self._writer = _core.DumpWriter(
+                    self.capture._path, level=level, sample_elements=_SAMPLE, force=force)
             self._writer.begin_run("torch", "cpu", {"torch": str(torch.__version__), "level": level})
 
     def frames(self, name: str, number: int) -> str:
@@ -262,12 +278,11 @@ class Store:
             print("-- dumps stored objects")
         try:
             if len(self.capture) > 0:
-                _core.export_captured_objects(self.capture._path, self._onnx, self._external_data)
+                self.capture.save_onnx(self._onnx, self._external_data, force=self._force)
         finally:
-            if self._is_temporary:
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(self.capture._path)
-        if self._is_temporary:
+            if self._folder is not None:
+                self._folder.cleanup()
+        if self._folder is not None:
             self.capture._read_from(self._onnx)
         if verbose:
             print("-- done dump stored objects")

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 import parallax
+from parallax import _files
 from parallax.model import Model
 
 from . import _fx
@@ -145,9 +146,9 @@ def _record(graph: CompiledGraph, options: Options) -> None:
     graph.index = _next_index(options) if options.storage is None else len(graphs)
     graphs.append(graph)
     if options.dump_prefix is not None:
-        graph.converted_model.save(dump_path(options.dump_prefix, graph, ".onnx"))
+        graph.converted_model.save(dump_path(options.dump_prefix, graph, ".onnx"), force=options.force)
         text = graph.graph_module.print_readable(print_output=False, include_stride=True)
-        dump_path(options.dump_prefix, graph, ".txt").write_text(text)
+        _files.write_text(dump_path(options.dump_prefix, graph, ".txt"), text, options.force)
     if options.verbose:
         nodes = len(graph.converted_model.nodes)
         print(f"parallax: graph {graph.index} ({graph.kind}), {len(graph.inputs)} inputs, {len(graph.outputs)} outputs,"
@@ -203,12 +204,10 @@ def _dumping_first(runner: Runner, graph: CompiledGraph, converted: Converted, o
 
 
 def _write_inputs(graph: CompiledGraph, converted: Converted, inputs: Sequence[Any], options: Options) -> None:
-    import numpy as np
-
     assert options.dump_prefix is not None
     feeds = dict(zip(converted.input_names, converted.feeds(inputs)))
     arrays = {name: parallax.Tensor(value).numpy() for name, value in feeds.items()}
-    np.savez(dump_path(options.dump_prefix, graph, ".npz"), **arrays)  # type: ignore[arg-type]
+    _files.write_arrays(dump_path(options.dump_prefix, graph, ".npz"), arrays, options.force)
 
 
 def _boxed(

@@ -32,6 +32,7 @@ class Options:
     transforms: Sequence[Transform] = ()
     observer: Any = None
     verbose: int = 0
+    force: bool = False
 
     def __post_init__(self) -> None:
         _check_choice("freeze", self.freeze, ("auto", "never"))

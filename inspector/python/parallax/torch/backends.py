@@ -40,7 +40,7 @@ def backend(
     storage: MutableMapping[Any, Any] | None = None, dump_prefix: str | Path | None = None, opset: int = 20,
     decompositions: str | Mapping[Any, Callable[..., Any]] = "default", freeze: Literal["auto", "never"] = "auto",
     fallback: Literal["error", "eager"] = "error", randomness: Literal["torch", "executor"] = "torch",
-    transforms: Sequence[Transform] = (), observer: Any = None, verbose: int = 0,
+    transforms: Sequence[Transform] = (), observer: Any = None, verbose: int = 0, force: bool = False,
 ) -> Backend:
     """A backend for `torch.compile(model, backend=...)` that converts each graph to ONNX and runs it on an executor.
 
@@ -60,7 +60,8 @@ def backend(
     - `transforms`: functions that are applied to each converted model (`parallax.Model`) in order;
     - `observer`: an object with `observe(path, value)`, and `wants(site)` or not, that sees the values of each run, as
       `parallax.Session.run(observe=...)` has it;
-    - `verbose`: 1 prints a line for each graph, 2 its nodes, too.
+    - `verbose`: 1 prints a line for each graph, 2 its nodes, too;
+    - `force`: `dump_prefix` may replace files that Parallax did not write.
 
     The same backend by name takes them as `torch.compile(model, backend="parallax", options={...})`. An unknown option
     is a `UsageError` that names the known ones; a graph that does not convert is a `ConversionError` that names the
@@ -74,7 +75,7 @@ def backend(
     return Backend(Options(
         executor=executor, patterns=patterns, storage=storage, dump_prefix=dump_prefix, opset=opset,
         decompositions=decompositions, freeze=freeze, fallback=fallback, randomness=randomness,
-        transforms=tuple(transforms), observer=observer, verbose=verbose), "parallax")
+        transforms=tuple(transforms), observer=observer, verbose=verbose, force=force), "parallax")
 
 
 parallax = Backend(Options(), "parallax")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from parallax import _files
 from parallax.errors import ExecutionError, UsageError
 from parallax.torch._interpret import run_program
 from parallax.torch._onnx_names import GraphNames, names_of
@@ -39,7 +40,8 @@ class _Export:
 
 
 def export_capture(
-    program: Exported, args: Sequence[Any], path: str | os.PathLike[str], kwargs: Mapping[str, Any] | None = None
+    program: Exported, args: Sequence[Any], path: str | os.PathLike[str], kwargs: Mapping[str, Any] | None = None, *,
+    force: bool = False,
 ) -> dict[str, torch.Tensor]:
     """Runs an exported program node by node into a dump that has the ONNX graph; returns the model's inputs.
 
@@ -50,8 +52,9 @@ def export_capture(
     in the frames of its bodies. What the graph does not have (an optimizer removed it) is in the dump under the
     node's name. No gradient is kept.
 
-    The dump compares with one of an executor: ``parallax blame F.plx reference.plx``. Raises UsageError where model
-    and program, or program and arguments do not belong together.
+    The dump compares with one of an executor: ``parallax blame F.plx reference.plx``. ``force``: both files may be ones
+    that Parallax did not write. Raises UsageError where model and program, or program and arguments do not belong
+    together.
 
     >>> import torch, parallax.torch as pt
     >>> net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Softmax(-1)).eval()
@@ -61,7 +64,8 @@ def export_capture(
     ['input', 'linear', 'softmax']
     """
     path = Path(path)
-    return _capture(_opened(program, path.with_suffix(".onnx")), args, kwargs, path)
+    _files.admit(path, force)
+    return _capture(_opened(program, path.with_suffix(".onnx"), force), args, kwargs, path, force)
 
 
 @dataclass(frozen=True)
@@ -96,14 +100,15 @@ def explain_conversion(
     atol: float | None = None,
     per: Sequence[str] = (),
     folder: str | os.PathLike[str] | None = None,
+    force: bool = False,
 ) -> Explanation:
     """Compares an exported ONNX graph with the program it was made from, value by value, and explains differences.
 
     ``program``, ``args`` and ``kwargs`` are those of export_capture. The graph runs on ``executor``; with
     "reference" what differs is the conversion, with another one also that executor's kernels. Where a node fails,
     what it read is compared. ``policy``, ``rtol``, ``atol`` and ``per`` are those of parallax.diff. ``folder``
-    keeps model and dumps (``torch.plx``, ``onnx/EXECUTOR.plx``), which are temporary without it. Cost: one run of
-    each side and a disk copy of every value.
+    keeps model and dumps (``torch.plx``, ``onnx/EXECUTOR.plx``), which are temporary without it; ``force``: in place of
+    files that Parallax did not write, too. Cost: one run of each side and a disk copy of every value.
 
     >>> explanation = pt.explain_conversion(program, (torch.ones(2, 4),))                    # doctest: +SKIP
     >>> print(explanation)                                                                   # doctest: +SKIP
@@ -118,11 +123,11 @@ def explain_conversion(
         folder = kept.name
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
-    export = _opened(program, where / "model.onnx")
+    export = _opened(program, where / "model.onnx", force)
     torch_side, runs = where / "torch.plx", where / "onnx"
-    feeds = _capture(export, args, kwargs, torch_side)
+    feeds = _capture(export, args, kwargs, torch_side, force)
     try:
-        parallax.run(export.path, feeds, executor=executor, dump=runs, capture="all")
+        parallax.run(export.path, feeds, executor=executor, dump=runs, capture="all", force=force)
     except ExecutionError:
         if not any(runs.glob("*.plx")):
             raise  # else the values up to the node that fails, and its error, are in the dump
@@ -135,7 +140,7 @@ def explain_conversion(
     return Explanation(verdict, causes, summary(verdict, causes, document), comparison, kept)
 
 
-def _opened(program: Exported, path: Path) -> _Export:
+def _opened(program: Exported, path: Path, force: bool) -> _Export:
     """Writes the model to ``path``, unless it is a file already, and reads its names."""
     import onnx
 
@@ -150,18 +155,19 @@ def _opened(program: Exported, path: Path) -> _Export:
             raise UsageError(f"the program is a {type(program).__name__} without an exported program; it must be what "
                              "torch.onnx.export(..., dynamo=True) gave, or a pair (model file, ExportedProgram)")
         exported = found
-        program.save(path)
+        with _files.filled_folder(path.parent, force) as scratch:
+            program.save(scratch / path.name)
     model = onnx.load(path, load_external_data=False)
     return _Export(path, model, exported, names_of(model, exported))
 
 
 def _capture(
-    export: _Export, args: Sequence[Any], kwargs: Mapping[str, Any] | None, path: Path
+    export: _Export, args: Sequence[Any], kwargs: Mapping[str, Any] | None, path: Path, force: bool
 ) -> dict[str, torch.Tensor]:
     from parallax.dump import DumpWriter
 
     shapes = dict(_ranks(export.model))
-    with DumpWriter(path, executor="torch", device="cpu", model=export.path) as writer:
+    with DumpWriter(path, executor="torch", device="cpu", model=export.path, force=force) as writer:
         def show(value_path: str, value: torch.Tensor, is_number: bool) -> None:
             # A size is a number in the program; the graph may hold it as a vector of one element.
             writer.write(value_path, value.reshape(1) if is_number and shapes.get(value_path) == 1 else value)

@@ -67,7 +67,7 @@ def debug_backend(
     dump_prefix: str | Path | None = None, opset: int = 20,
     decompositions: str | Mapping[Any, Callable[..., Any]] = "default", freeze: Literal["auto", "never"] = "auto",
     fallback: Literal["error", "eager"] = "error", randomness: Literal["torch", "executor"] = "torch",
-    transforms: Sequence[Transform] = (), verbose: int = 0,
+    transforms: Sequence[Transform] = (), verbose: int = 0, force: bool = False,
 ) -> Backend:
     """A backend that runs each graph on two executors and compares every value of both.
 
@@ -94,7 +94,8 @@ def debug_backend(
         executors=(executors[0], executors[1]) if len(executors) == 2 else executors, eager=eager, policy=policy,
         on_divergence=on_divergence, every=every, dump=dump, fast_transforms=tuple(fast_transforms), patterns=patterns,
         storage=storage, dump_prefix=dump_prefix, opset=opset, decompositions=decompositions, freeze=freeze,
-        fallback=fallback, randomness=randomness, transforms=tuple(transforms), verbose=verbose), "parallax_debug")
+        fallback=fallback, randomness=randomness, transforms=tuple(transforms), verbose=verbose, force=force),
+        "parallax_debug")
 
 
 parallax_debug = Backend(DebugOptions(), "parallax_debug")
@@ -168,10 +169,11 @@ class DebugEngine:
         assert self._options.dump is not None
         folder = dump_path(self._options.dump, self._graph, f"_call{divergence.call}")
         folder.mkdir(parents=True, exist_ok=True)
-        self._model.save(folder / "model.onnx")
+        self._model.save(folder / "model.onnx", force=self._options.force)
         names = [value.name for value in self._model.inputs]
         parallax.compare(
-            self._model, self._fast, inputs=dict(zip(names, feeds)), executors=self._options.executors, dump=folder)
+            self._model, self._fast, inputs=dict(zip(names, feeds)), executors=self._options.executors, dump=folder,
+            force=self._options.force)
 
 
 _FAULTS = {"kernel": "kernel of executor '{}'", "conversion": "conversion to ONNX"}

@@ -32,6 +32,7 @@ def steal_forward(
     verbose: int = 0,
     storage_limit: int = 2**27,
     save_as_external_data: bool = True,
+    force: bool = False,
     **kwargs: Any,
 ) -> Iterator[Capture]:
     """Prints the calls of modules and stores their inputs and outputs in one ONNX file (or a dump, where it ends so).
@@ -39,6 +40,7 @@ def steal_forward(
     ``model``: a module, or a list of modules and (name, module). ``fprint`` with ``kwargs`` describes objects
     (``with_shape``, ``with_min_max``). Results of ``storage_limit`` bytes and more are not stored; ``dump_drop`` leaves
     out keyword arguments. ``submodules`` names each module ``PATH-CLASS-LINE``. ``verbose=1`` says what is stored.
+    ``force``: ``dump_file`` may be a file that Parallax did not write.
 
     >>> import os, tempfile, torch
     >>> from parallax.torch import steal
@@ -61,7 +63,7 @@ def steal_forward(
     text = None if dump_file is None else os.fspath(dump_file)
     is_dump = text is not None and text.endswith(".plx")
     store = Store(text if is_dump else None, None if is_dump else text, "all", _NO_LIMIT, keeps=text is not None,
-                  external_data=save_as_external_data)
+                  external_data=save_as_external_data, force=force)
     drop = frozenset(dump_drop or ())
     with _Capturing(modules, store, drop, tracer, largest_result=storage_limit).run() as got:
         yield got
