@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classes Dump and DumpWriter of Python: values of a dump as views of its mapping, and values written as they are
-// seen.
+// The class Dump of Python, values of a dump as views of its mapping; and paths of values.
 #include <array>
 #include <map>
-#include <mutex>
 
 #include <fmt/format.h>
 #include <nanobind/stl/map.h>
@@ -14,39 +12,19 @@
 #include <nanobind/stl/vector.h>
 
 #include "inspector/base/shown_text.h"
-#include "inspector/dump/convert/captured_objects.h"
 #include "inspector/dump/dump_reader.h"
-#include "inspector/dump/tensor_recorder.h"
+#include "inspector/python/binding/enum_names.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
-#include "inspector/python/binding/outputs.h"
 #include "inspector/python/binding/values.h"
 
 namespace parallax::python {
 namespace {
 
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
-using ObjectRows = TextPairs;  // path and structure
 
-constexpr std::array<const char*, 5> kLevels = {"none", "shape", "stats", "sample", "all"};
-constexpr std::array<const char*, 3> kRoles = {"input", "initializer", "output"};
 constexpr std::array<const char*, 5> kEvents = {"enter_body", "leave_body", "node_failed", "end_call", "end_run"};
 constexpr std::array<const char*, 4> kAbsences = {"fused", "folded", "aliased", "removed"};
-
-template <class Enum, size_t kCount>
-const char* name_in(const std::array<const char*, kCount>& names, Enum value) {
-  return names.at(static_cast<size_t>(value));
-}
-
-template <class Enum, size_t kCount>
-Enum named(const std::array<const char*, kCount>& names, const std::string& name, std::string_view what) {
-  for (size_t index = 0; index < kCount; ++index) {
-    if (name == names[index]) return static_cast<Enum>(index);
-  }
-  raise(usage_error(fmt::format("{} is '{}'; it must be one of {}", what, name, fmt::join(names, ", "))));
-}
-
-// ---- Reading -------------------------------------------------------------------------------------------------------
 
 struct DumpHandle {
   std::shared_ptr<const DumpReader> reader;
@@ -267,174 +245,6 @@ void bind_dump_reader(nb::module_& module) {
       .def("model", model_of, nb::arg("graph") = 0);
 }
 
-// ---- Writing -------------------------------------------------------------------------------------------------------
-
-class WriterHandle {
- public:
-  WriterHandle(const std::string& path, const std::string& level, const std::vector<std::string>& only, int64_t limit,
-               int64_t sample_elements, bool include_graph, bool force, const std::vector<std::string>& inputs) {
-    DumpWriterOptions options;
-    options.level = named<CaptureLevel>(kLevels, level, "level");
-    options.only = only;
-    options.capture_limit_bytes = limit;
-    options.sample_elements = sample_elements;
-    options.include_graph = include_graph;
-    const nb::gil_scoped_release nogil;
-    const OutputScope scope(force, inputs);
-    recorder_ = unwrap(TensorRecorder::create(path, options));
-  }
-
-  // Events come one after another, whichever threads they come from.
-  template <class Action>
-  auto call(Action action) {
-    const nb::gil_scoped_release nogil;
-    const std::scoped_lock lock(mutex_);
-    if (recorder_ == nullptr) raise(usage_error("the dump is finished; nothing can be added to it"));
-    return unwrap(action(*recorder_));
-  }
-
-  void finish() {
-    const nb::gil_scoped_release nogil;
-    const std::scoped_lock lock(mutex_);
-    if (recorder_ == nullptr) return;
-    const auto recorder = std::move(recorder_);
-    unwrap(recorder->finish());
-  }
-
- private:
-  std::mutex mutex_;
-  std::unique_ptr<TensorRecorder> recorder_;
-};
-
-void begin_run(WriterHandle& self, const std::string& executor, const std::string& device,
-               const std::map<std::string, std::string>& settings, const ModelHandle* model) {
-  RunInfo run{executor, device, settings, model == nullptr ? nullptr : model->model, ""};
-  self.call([&](TensorRecorder& recorder) {
-    if (run.model != nullptr) run.model_sha256 = model_sha256(*run.model);
-    return recorder.begin_run(run);
-  });
-}
-
-// The type of a list or a dict of arrays: a sequence or a map of the first one's type; numbers alone are a tensor.
-TypeInfo type_of_containers(nb::handle object) {
-  const bool is_list = nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object);
-  const auto type_of_first = [](nb::handle first) {
-    TypeInfo type = type_of(value_from(first, {}, "the first element"));
-    type.dims.reset();  // those that follow may have others
-    return type;
-  };
-  if (is_list && nb::len(object) > 0 && is_array(object[0])) return TypeInfo::sequence(type_of_first(object[0]));
-  if (!nb::isinstance<nb::dict>(object) || nb::len(object) == 0) return {};
-  const auto [key, value] = *nb::borrow<nb::dict>(object).begin();
-  return TypeInfo::map(nb::isinstance<nb::str>(key) ? DType::string : DType::int64, type_of_first(value));
-}
-
-bool write_value(WriterHandle& self, const std::string& path, nb::handle array, const std::optional<std::string>& level,
-                 const std::string& role, bool is_graph_output) {
-  RecordOptions options;
-  options.role = named<ValueInfo::Role>(kRoles, role, "role");
-  options.is_graph_output = is_graph_output;
-  if (level.has_value()) options.level = named<CaptureLevel>(kLevels, *level, "level");
-  const Value value = value_from(array, type_of_containers(array), "value '" + path + "'");
-  return self.call([&](TensorRecorder& recorder) -> Result<bool> {
-    return recorder.write(PX_TRY(parse_value_path(path)), value, options);
-  });
-}
-
-void bind_dump_writer(nb::module_& module) {
-  nb::class_<WriterHandle>(module, "DumpWriter",
-                           "Writes values into a dump file, each when it is seen. See parallax.dump.DumpWriter.")
-      .def(nb::init<const std::string&, const std::string&, const std::vector<std::string>&, int64_t, int64_t, bool,
-                    bool, const std::vector<std::string>&>(),
-           nb::arg("path"), nb::arg("level") = "all", nb::arg("only") = std::vector<std::string>(),
-           nb::arg("limit") = 0, nb::arg("sample_elements") = 1024, nb::arg("include_graph") = true,
-           nb::arg("force") = false, nb::arg("inputs") = std::vector<std::string>())
-      .def("begin_run", begin_run, nb::arg("executor"), nb::arg("device") = "",
-           nb::arg("settings") = std::map<std::string, std::string>(), nb::arg("model") = nb::none())
-      .def(
-          "add_executed_graph",
-          [](WriterHandle& self, const ModelHandle& model, const TextPairs& provenance) {
-            self.call([&](TensorRecorder& recorder) { return recorder.add_executed_graph(*model.model, provenance); });
-          },
-          nb::arg("model"), nb::arg("provenance") = TextPairs())
-      .def(
-          "begin_call",
-          [](WriterHandle& self, const std::string& graph, int64_t step) {
-            self.call([&](TensorRecorder& recorder) { return recorder.begin_call({graph, step}); });
-          },
-          nb::arg("graph") = "", nb::arg("step") = -1)
-      .def("write", write_value, nb::arg("path"), nb::arg("value"), nb::arg("level") = nb::none(),
-           nb::arg("role") = "output", nb::arg("is_graph_output") = false,
-           nb::sig("def write(self, path: str, value: typing.Any, level: str | None = None, role: str = \"output\", "
-                   "is_graph_output: bool = False) -> bool"))
-      .def(
-          "enter_module",
-          [](WriterHandle& self, const std::string& name, int64_t call, const std::string& class_name) {
-            self.call([&](TensorRecorder& recorder) { return recorder.enter_module(name, call, class_name); });
-          },
-          nb::arg("name"), nb::arg("call"), nb::arg("class_name") = "")
-      .def(
-          "leave_module",
-          [](WriterHandle& self, const std::string& name, int64_t call, const std::string& class_name) {
-            self.call([&](TensorRecorder& recorder) { return recorder.leave_module(name, call, class_name); });
-          },
-          nb::arg("name"), nb::arg("call"), nb::arg("class_name") = "")
-      .def(
-          "structure",
-          [](WriterHandle& self, const std::string& path, const std::string& tree) {
-            self.call([&](TensorRecorder& recorder) { return recorder.structure(path, tree); });
-          },
-          nb::arg("path"), nb::arg("tree"))
-      .def("end_call",
-           [](WriterHandle& self) { self.call([](TensorRecorder& recorder) { return recorder.end_call(); }); })
-      .def(
-          "end_run",
-          [](WriterHandle& self, bool completed) {
-            self.call([&](TensorRecorder& recorder) { return recorder.end_run(completed); });
-          },
-          nb::arg("completed") = true)
-      .def("finish", &WriterHandle::finish);
-}
-
-// ---- Captured objects ----------------------------------------------------------------------------------------------
-
-nb::tuple objects_to_python(const CapturedObjects& objects) {
-  ObjectRows rows;
-  for (const CapturedObject& object : objects.objects) rows.emplace_back(object.path, object.structure);
-  nb::dict values;
-  for (const NamedValue& value : objects.values)
-    values[nb::cast(value.name)] = value_to_python(value.value, ArrayKind::tensor, false);
-  return nb::make_tuple(rows, values, objects.notes);
-}
-
-nb::tuple read_objects(const std::string& path) {
-  CapturedObjects objects;
-  {
-    const nb::gil_scoped_release nogil;
-    objects = unwrap(read_captured_objects(path));
-  }
-  return objects_to_python(objects);
-}
-
-nb::tuple read_objects_of_bytes(const nb::bytes& data) {
-  const std::span bytes(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
-  const auto model = unwrap(import_model(bytes, "", "model"));
-  const auto objects = unwrap(read_captured_objects(*model));
-  if (!objects.has_value())
-    raise(
-        usage_error("the model holds no captured objects; its outputs must be Identity nodes "
-                    "over initializers, with names like 'dict_x___tuple_0___tensor'"));
-  return objects_to_python(*objects);
-}
-
-void export_objects(const std::string& source, const std::string& target, bool external_data, bool force) {
-  const nb::gil_scoped_release nogil;
-  const OutputScope scope(force, {source});
-  unwrap(write_captured_objects(unwrap(read_captured_objects(source)), target, {external_data}));
-}
-
-// ---- Value paths ---------------------------------------------------------------------------------------------------
-
 constexpr std::array<const char*, 7> kFrames = {"graph", "step", "body", "then", "else", "call", "module"};
 
 nb::tuple path_to_python(const std::string& text) {
@@ -461,43 +271,13 @@ void bind_paths(nb::module_& module) {
              "Returns the frames (kind, node, index) of a value path, and the value's name. Raises UsageError.");
 }
 
-void write_objects(const ObjectRows& rows, const nb::dict& values, const std::string& path, bool external_data,
-                   bool force) {
-  CapturedObjects objects;
-  for (const auto& [object_path, tree] : rows) objects.objects.push_back({object_path, tree});
-  for (auto [name, value] : values) {
-    const auto text = nb::cast<std::string>(name);
-    objects.values.push_back({text, value_from(value, {}, "value '" + text + "'")});
-  }
-  const nb::gil_scoped_release nogil;
-  const OutputScope scope(force);
-  unwrap(write_captured_objects(objects, path, {external_data}));
-}
-
 }  // namespace
 
 void bind_dump(nb::module_& module) {
   bind_dump_reader(module);
   bind_dump_writer(module);
-  module.def("read_captured_objects", read_objects, nb::arg("path"),
-             nb::sig("def read_captured_objects(path: str) -> tuple[list[tuple[str, str]], dict[str, typing.Any], "
-                     "list[str]]"),
-             "Returns (path, structure) of every captured object of a dump or an ONNX file of captured objects, the\n"
-             "values by path, and notes. Raises UsageError where there are none.");
-  module.def("read_captured_model", read_objects_of_bytes, nb::arg("data"),
-             nb::sig("def read_captured_model(data: bytes) -> tuple[list[tuple[str, str]], dict[str, typing.Any], "
-                     "list[str]]"),
-             "The same of the bytes of an ONNX model.");
-  module.def("export_captured_objects", export_objects, nb::arg("source"), nb::arg("target"),
-             nb::arg("external_data") = false, nb::arg("force") = false,
-             "Writes the captured objects of one file as an ONNX model of constants.");
+  bind_captured_objects(module);
   bind_paths(module);
-  module.def("write_captured_objects", write_objects, nb::arg("objects"), nb::arg("values"), nb::arg("path"),
-             nb::arg("external_data") = false, nb::arg("force") = false,
-             nb::sig("def write_captured_objects(objects: collections.abc.Sequence[tuple[str, str]], "
-                     "values: dict[str, typing.Any], path: str, external_data: bool = False, force: bool = False) -> "
-                     "None"),
-             "Writes captured objects as an ONNX model of constants.");
 }
 
 }  // namespace parallax::python

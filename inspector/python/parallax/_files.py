@@ -68,7 +68,7 @@ def write_arrays(path: Paths, arrays: Mapping[str, Any], force: bool = False) ->
 
 @contextlib.contextmanager
 def filled_folder(folder: Paths, force: bool = False, inputs: Sequence[Paths] = ()) -> Iterator[Path]:
-    """A temporary folder for files of somebody else's writing, which take their places in ``folder`` at the end.
+    """A temporary folder for files of somebody else's writing, which are moved into ``folder`` at the end.
 
     None of them does where one may not, or where an exception ends the block. Raises as written() does.
     """

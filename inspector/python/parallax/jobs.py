@@ -69,7 +69,8 @@ def run(
         request, executor=executor, capture=capture, capture_limit=capture_limit, save_baseline=save_baseline, dump=dump
     )
     request["force"] = force
-    if request.get("dump", "").endswith(".plx"):  # it is written next to its place, and is there when it is whole
+    # The dump is written in the folder it belongs to, and named when it is whole.
+    if request.get("dump", "").endswith(".plx"):
         request["dump_file"] = request.pop("dump")
         os.makedirs(os.path.dirname(os.path.abspath(request["dump_file"])), exist_ok=True)
     answer = arguments.run_job("run", request)

@@ -84,7 +84,7 @@ Status ReduceJournal::begin(const std::string& first_line) {
 Status ReduceJournal::append_after(size_t end) {
   descriptor_ = static_cast<int>(TEMP_FAILURE_RETRY(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC)));
   if (descriptor_ < 0) return failed();
-  const int cut = TEMP_FAILURE_RETRY(::ftruncate(descriptor_, static_cast<off_t>(end)));
+  const auto cut = TEMP_FAILURE_RETRY(::ftruncate(descriptor_, static_cast<off_t>(end)));
   return cut == 0 ? Status() : Status(failed());
 }
 
