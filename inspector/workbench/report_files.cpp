@@ -58,7 +58,7 @@ Result<std::string> draw_graph(const Graph& graph, const Comparison* comparison)
 }
 
 Result<MemoryBudget::Reservation> reserve_reports(const Comparison& comparison) {
-  constexpr int64_t kBytesOfValue = 8 << 10;  // as a JSON document and its text
+  constexpr int64_t kBytesOfValue = 1 << 10;  // the text of a JSON document, and as much again while it is made
   constexpr int64_t kSmall = 1 << 20;
   const auto count = static_cast<int64_t>(comparison.values.size() + comparison.expected.size());
   if (count * kBytesOfValue < kSmall) return MemoryBudget::Reservation();

@@ -206,6 +206,16 @@ class MemoryLimit(ProgramTest):
         self.write_chain("b.textproto", 1.01)
         self.kept("reduce a.textproto --against b.textproto --with cpu -o part", (0,), 160 * MIB)
 
+    def test_reports(self):
+        count = 2000
+        nodes = node("Neg", "x", "v0") + "".join(node("Abs", f"v{index}", f"v{index + 1}") for index in range(count)) + node("Neg", f"v{count}", "y")
+        self.write_model("long.textproto", nodes)
+        line = "run long.textproto --with reference,cpu --html report.html"
+        messages = self.kept(line, limit=MIB)
+        self.assertRegex(messages, r"the report of \d+ values \(--only GLOB reports fewer\) needs \d+ bytes besides \d+ in use")
+        self.assertFalse((self.folder / "report.html").exists())
+        self.kept(f"{line} --only v1", (0,), MIB)
+
     def test_json_names_the_limit(self):
         self.write_large()
         self.assertIn('"code": 4', re.sub(r'"code":4', '"code": 4', self.kept("run large.textproto --with cpu --json")))
