@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <compare>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -254,23 +256,35 @@ constexpr Head kOwnHeads[] = {
     {"{\n  \"signature\": \"netron:attachment\"", "\"name\": \"parallax verdict\""},
 };
 
-bool has_own_head(int descriptor) {
+Error unreadable(const std::string& path) {
+  return io_error(fmt::format("cannot read '{}', which would be replaced: {}", path, std::strerror(errno)));
+}
+
+Result<bool> has_own_head(const std::string& path, int descriptor) {
   std::array<char, kHeadBytes> bytes{};
-  const ssize_t count = ::pread(descriptor, bytes.data(), bytes.size(), 0);
-  const std::string_view text(bytes.data(), count > 0 ? static_cast<size_t>(count) : 0);
+  size_t size = 0;
+  while (size < bytes.size()) {
+    const ssize_t count =
+        TEMP_FAILURE_RETRY(::pread(descriptor, bytes.data() + size, bytes.size() - size, static_cast<off_t>(size)));
+    if (count < 0) return unreadable(path);
+    if (count == 0) break;
+    size += static_cast<size_t>(count);
+  }
+  const std::string_view text(bytes.data(), size);
   return std::ranges::any_of(kOwnHeads, [&](const Head& head) {
     return text.starts_with(head.begin) && text.find(head.holds) != std::string_view::npos;
   });
 }
 
-bool is_own(const std::string& path, const struct stat& info) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return false;
+// A file that this user may not read is somebody else's.
+Result<bool> is_own(const std::string& path, const struct stat& info) {
+  const int descriptor = static_cast<int>(TEMP_FAILURE_RETRY(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
+  if (descriptor < 0) return errno == EACCES || errno == EPERM ? Result<bool>(false) : unreadable(path);
   std::array<char, 64> text{};
   const ssize_t count = ::fgetxattr(descriptor, kMark, text.data(), text.size());
   auto mark = input_files::mark_given_here(descriptor);
   if (count >= 0) mark = std::string(text.data(), static_cast<size_t>(count));
-  const bool own = mark.has_value() ? *mark == mark_of(info) : has_own_head(descriptor);
+  const Result<bool> own = mark.has_value() ? Result<bool>(*mark == mark_of(info)) : has_own_head(path, descriptor);
   ::close(descriptor);
   return own;
 }
@@ -278,7 +292,7 @@ bool is_own(const std::string& path, const struct stat& info) {
 Status admit_replacing(const std::string& path, const struct stat& info) {
   const auto* const scope = input_files::current_scope();
   if (scope == nullptr || scope->may_replace || !S_ISREG(info.st_mode) || info.st_size == 0) return {};
-  if (is_own(path, info)) return {};
+  if (PX_TRY(is_own(path, info))) return {};
   return usage_error(fmt::format(
       "'{}' is a file that Parallax did not write, or that has changed since; it must be an own or an empty one to be "
       "replaced. Give --force to replace it, or name another file",

@@ -45,9 +45,11 @@ Lists& lists() {
   return *all;
 }
 
-// Somebody may still be writing there, until the folder is gone.
+// Somebody may still be writing there, until the folder is gone. A file or an empty folder goes where no descriptor is
+// left to look into it.
 void remove(const std::string& path) {
   constexpr int kMostTries = 100;
+  if (std::remove(path.c_str()) == 0) return;
   std::error_code error;
   for (int attempt = 0; attempt < kMostTries; ++attempt) {
     fs::remove_all(path, error);

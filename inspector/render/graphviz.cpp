@@ -28,6 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxPictureBytes = size_t{1} << 30;
+constexpr rlim_t kShellFiles = 16;  // dash keeps descriptors from 10 on
 constexpr std::string_view kAdvice = "draw less of it with --depth N or --focus PATH, or write it as .dot";
 
 struct Child {
@@ -54,6 +55,10 @@ struct Child {
 // `ulimit -v` in the shell that becomes dot: a limit set here would hold for this whole process.
 // nslimit bounds the network simplex, which is what makes large graphs slow; straight lines are cheap for them, too.
 Result<Child> start_dot(std::string_view format, bool is_large, const GraphvizLimits& limits) {
+  struct rlimit files {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < kShellFiles)
+    return io_error(fmt::format("this process may open {} files; Graphviz needs {}: raise the limit (ulimit -n)",
+                                files.rlim_cur, kShellFiles));
   std::array<int, 2> in{};
   std::array<int, 2> out{};
   if (::pipe2(in.data(), O_CLOEXEC) != 0) return io_error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
