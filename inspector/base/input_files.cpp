@@ -284,7 +284,7 @@ Result<bool> is_own(const std::string& path, const struct stat& info) {
   const ssize_t count = ::fgetxattr(descriptor, kMark, text.data(), text.size());
   auto mark = input_files::mark_given_here(descriptor);
   if (count >= 0) mark = std::string(text.data(), static_cast<size_t>(count));
-  const Result<bool> own = mark.has_value() ? Result<bool>(*mark == mark_of(info)) : has_own_head(path, descriptor);
+  Result<bool> own = mark.has_value() ? Result<bool>(*mark == mark_of(info)) : has_own_head(path, descriptor);
   ::close(descriptor);
   return own;
 }

@@ -10,7 +10,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "inspector/dump/dump_reader.h"
 #include "inspector/dump/tensor_recorder.h"
+#include "inspector/model/io/import.h"
 #include "inspector/python/binding/binding.h"
 #include "inspector/python/binding/enum_names.h"
 #include "inspector/python/binding/errors.h"
@@ -20,6 +22,8 @@
 
 namespace parallax::python {
 namespace {
+
+using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
 class WriterHandle {
  public:
