@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <unordered_set>
 #include <variant>
 
 #include "inspector/diff/localize_models/blame_models_constants.h"
@@ -62,12 +63,24 @@ bool Suspects::has_diverged(const ValueMatch& match) const {
 Status lay_out_pairs(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                      const ComparedValues& values, const Effects& effects, const PathLinks& links,
                      RegionRunner& regions) {
+  std::unordered_set<int32_t> permuted;  // by another Transpose of the same value, and what is computed from that
+  const auto reads_permuted = [&](const LocatedNode& node) {
+    return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
+      return input != kNoValue && permuted.contains(ModelSide::value_info_read(*node.location, input));
+    });
+  };
   for (const ValueMatch& match : matching.values) {
     const LocatedNode made_a = a.producer(match.a), made_b = b.producer(match.b);
     if (match.is_extra || made_a.id == kNoNode || made_b.id == kNoNode || effects.is_handed_out(match.a)) continue;
     const std::vector<std::string>& paths = a.captured_paths(match.a);
     const ValueComparison* const value = paths.empty() ? nullptr : values.find(paths.front());
     if (value == nullptr || value->reason != "shape differs") continue;
+    const bool is_permuted_anew = made_a.node().op_type == "Transpose" && made_b.node().op_type == "Transpose" &&
+                                  reads_the_same(a, made_a, b, made_b, matching);
+    if (is_permuted_anew || reads_permuted(made_a)) {
+      permuted.insert(match.a);
+      continue;
+    }
     const Value in_a = PX_TRY(a.captured(paths.front()));
     auto layout = layout_between(in_a, PX_TRY(b.captured(links.b_path_of(paths.front()))));
     if (!layout.has_value()) continue;

@@ -43,7 +43,8 @@ class Suspects {
 
 // Pairs with another order of axes, made where an optimizer has moved a Transpose: `regions` gives B's nodes A's values
 // as B lays them out. What only moves elements is no part of a pair: it is parted, and judged together with what reads
-// it. Errors: those of reading a dump.
+// it; but where both transpose the same value, each in its way, that is no moved Transpose, and stays as it is. Errors:
+// those of reading a dump.
 Status lay_out_pairs(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                      const ComparedValues& values, const Effects& effects, const PathLinks& links,
                      RegionRunner& regions);

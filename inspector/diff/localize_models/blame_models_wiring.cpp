@@ -64,7 +64,11 @@ std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::ve
   std::vector<int32_t> sources = {id};
   constexpr size_t kMost = 256;
   for (size_t index = 0; index < sources.size() && sources.size() < kMost; ++index) {
-    const LocatedNode placed = sources[index] < 0 ? LocatedNode{} : side.producer(sources[index]);
+    if (sources[index] < 0) continue;
+    for (const int32_t alias : {side.given_to_call(sources[index]), side.returned_by_call(sources[index])}) {
+      if (alias >= 0 && std::ranges::find(sources, alias) == sources.end()) sources.push_back(alias);
+    }
+    const LocatedNode placed = side.producer(sources[index]);
     if (placed.id == kNoNode) continue;
     const bool is_between = has(nodes, placed) || is_identity(placed);
     if (!is_between) continue;

@@ -174,7 +174,8 @@ class CommandLine(ProgramTest):
         model = MODEL.replace('"h"', '"h\\033[2J"')
         (self.folder / "rude.textproto").write_text(model)
         piped = self.run_program("show", "rude.textproto").stdout
-        self.assertIn("h\033[2J", piped)  # as it is, for programs
+        self.assertIn("h\\x1b[2J", piped)  # where it ends up is not known
+        self.assertNotIn("\033", piped)
         try:
             controller, terminal = pty.openpty()
         except OSError as error:  # a root without /dev/pts
@@ -186,7 +187,7 @@ class CommandLine(ProgramTest):
             while piece := os.read(controller, 65536):
                 shown += piece
         os.close(controller)
-        self.assertIn(b"h?[2J", shown)
+        self.assertIn(b"h\\x1b[2J", shown)
         self.assertNotIn(b"\033[2J", shown)
 
     @unittest.skipUnless(SUITE.is_dir(), "ONNX's test data is not there")

@@ -315,7 +315,7 @@ TEST(Import, NestingWithoutEndIsRefused) {
 
 TEST(Import, NamesInMessagesArePrintable) {
   const std::string message = import_error("graph { node { op_type: 'Bad\\377\\n' } }");
-  EXPECT_NE(message.find("Bad\\xff\\x0a"), std::string::npos) << message;
+  EXPECT_NE(message.find("Bad\xEF\xBF\xBD\\n"), std::string::npos) << message;
 }
 
 // Files are read in windows of some MiB: tensors cross their borders, and one is larger than a window.
