@@ -14,6 +14,7 @@
 #include "inspector/diff/localize_models/blame_models_explain.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
+#include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/tensor/elements.h"
 
