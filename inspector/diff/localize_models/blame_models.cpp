@@ -326,8 +326,11 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   if (!(introduced.relative_rms > thresholds::kSameDefinition) && introduced.severity > 1)
     introduced.relative_rms = diff::diverged_in_some_elements(regions_, match, instance, region, limit);
   same_.erase(match.a);
-  // The steps that such a region rounds to are in the limit.
-  if (is_one_dynamic_ && introduced.severity <= 1 && quantizes_dynamically(region)) return false;
+  // The steps that such a region rounds to are in the limit; where nobody compared the value, there is none.
+  const bool is_within = known_limit(path).has_value()
+                             ? introduced.severity <= 1
+                             : introduced.relative_rms <= thresholds::kLargestQuantizationShare;
+  if (is_one_dynamic_ && is_within && quantizes_dynamically(region)) return false;
   if (!(introduced.relative_rms > thresholds::kSameDefinition)) {
     same_.insert(match.a);
     unmatching_.unmatch_compensated(regions_, match, instance, region);

@@ -143,7 +143,8 @@ void NoiseModel::describe_node(const Graph& graph, const Node& node, Added& valu
   add_inputs(value.prefix, graph, node, value);
   if (const auto product = dynamic_product_of(graph, node); product.has_value()) {
     const auto source = [&](ValueId id) { return Source{value.prefix, escape_name(value_at(graph, id).name), "", 0}; };
-    value.dynamic = {source(product->floats), source(product->scale), product->weight_rms, product->weight_step};
+    value.dynamic = {source(product->floats), source(product->scale), product->weight_rms, product->weight_step,
+                     product->terms};
   }
   if (!is_dequantize(node)) return;
   value.is_taken_from_quantized = true;
@@ -257,7 +258,8 @@ std::optional<NoiseModel::State> NoiseModel::state_of_dynamic(const Added& value
   state.is_quantized = true;
   state.is_estimated = value.is_estimated;
   state.coarsest = coarser(inputs.coarsest, real_part(value.magnitude.dtype));
-  const double product = std::sqrt(inputs.terms) * floats->magnitude.rms * weight_rms;
+  const double terms = value.dynamic->terms > 0 ? value.dynamic->terms : inputs.terms;
+  const double product = std::sqrt(terms) * floats->magnitude.rms * weight_rms;
   if (value.is_estimated) state.magnitude.rms = product;
   const double relative = std::sqrt(inputs.relative_squared + squared(step) + squared(weight_step));
   state.error = state.carried = relative * std::max(state.magnitude.rms, product);

@@ -91,7 +91,7 @@ class NoiseModel {
     // the weights.
     struct Dynamic {
       Source floats, scale;
-      double weight_rms = 0, weight_step = 0;
+      double weight_rms = 0, weight_step = 0, terms = 0;
     };
     std::optional<Dynamic> dynamic = std::nullopt;
   };

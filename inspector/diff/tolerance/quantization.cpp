@@ -172,12 +172,18 @@ std::optional<DynamicProduct> dynamic_product_of(const Graph& graph, const Node&
   if (!is_scale_first && input_of(*scales, 1) != quantize->outputs[1]) return std::nullopt;
   const Tensor* weights = constant_tensor(graph, input_of(*product, 1));
   const Tensor* steps = constant_tensor(graph, input_of(*scales, is_scale_first ? 1 : 0));
-  if (weights == nullptr || steps == nullptr || !is_floating(steps->dtype())) return std::nullopt;
+  if (steps == nullptr || !is_floating(steps->dtype())) return std::nullopt;
   const Tensor* zero_point = constant_tensor(graph, input_of(*product, 3));
   const bool has_zero = zero_point != nullptr && zero_point->element_count() > 0;
   const double step = rms_of(*steps, 0);
-  return DynamicProduct{input_of(*quantize, 0), quantize->outputs[1],
-                        step * rms_of(*weights, has_zero ? element_as_double(*zero_point, 0) : 0), step};
+  // A dump's graph has no large weights.
+  const double rms = weights == nullptr ? thresholds::kOrdinaryQuantized
+                                        : rms_of(*weights, has_zero ? element_as_double(*zero_point, 0) : 0);
+  double terms = is_operator(*product, "ConvInteger") ? 1 : 0;
+  const auto& dims = value_at(graph, input_of(*product, 1)).type.dims;
+  for (size_t axis = 1; terms > 0 && dims.has_value() && axis < dims->size(); ++axis)
+    terms *= static_cast<double>(std::max<int64_t>(1, (*dims)[axis].value));
+  return DynamicProduct{input_of(*quantize, 0), quantize->outputs[1], step * rms, step, terms};
 }
 
 double size_of_held_quantized(const Graph& graph, const Node& dequantize) {

@@ -53,8 +53,10 @@ struct DynamicProduct {
   ValueId floats = kNoValue, scale = kNoValue;  // what is quantized while the model runs, and by which scale
   double weight_rms = 0;                        // of the weights as floats
   double weight_step = 0;                       // their step, root mean square over the channels
+  double terms = 0;  // products in a sum, of a convolution; 0: the last axis of the floats tells
 };
-// Nothing where `node` is no such Mul, or the graph does not hold weights and scales.
+// Nothing where `node` is no such Mul, or the graph does not hold the scales. Weights that a dump's graph has left out
+// are taken as of ordinary size.
 std::optional<DynamicProduct> dynamic_product_of(const Graph& graph, const Node& node);
 
 // The approximate size of the floats that stored quantized values represent, as their root mean square; 0 where these

@@ -38,6 +38,9 @@ inline constexpr double kSummingShare = 1.0 / 8;
 // The difference to an expected output of a quantized model in relation to that of two executors: near ties flip other
 // elements in each pair of programs.
 inline constexpr double kMeasuredRoom = 2;
+// The root mean square of 8-bit weights, in steps: normal ones whose largest of some thousands, four deviations off, is
+// at the end of the range.
+inline constexpr double kOrdinaryQuantized = 32;
 // As a share of a quantization step: the rounding of the two numbers that are one step from each other.
 inline constexpr double kStepRounding = 1e-3;
 // Standard deviations that a quantized value may be off: sums of uniform errors have no tails, and their estimates are

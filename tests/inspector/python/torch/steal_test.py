@@ -96,9 +96,10 @@ def test_submodules_are_named_and_indented(tmp_path: Path, capsys: pytest.Captur
             torch.manual_seed(0)
             Model()
         model = Model()
-        with steal(model, submodules=True, dump_file=str(tmp_path / "a.onnx"), with_shape=True):
+        path = tmp_path / f"{len(outputs)}.onnx"  # what the other has written is a foreign file
+        with steal(model, submodules=True, dump_file=str(path), with_shape=True):
             model(torch.ones(2, 4))
-        outputs.append((capsys.readouterr().out, list(create_input_tensors_from_onnx_model(tmp_path / "a.onnx"))))
+        outputs.append((capsys.readouterr().out, list(create_input_tensors_from_onnx_model(path))))
     assert outputs[0] == outputs[1]
     assert any(key[0].startswith("inner-Inner-") for key in outputs[1][1])
 
