@@ -315,7 +315,7 @@ void Viewer::toggle_bookmark() {
   }
 }
 
-// Checks that the file is none of those that are shown, and nobody else's unless it may be replaced.
+// Checks that the file is none of those that are shown, and a foreign one only where it may be replaced.
 Status Viewer::admit_export(const std::string& path, bool replaces) const {
   if (!graph.has_graph()) return usage_error("there is no graph to export; open a model, or a dump with a graph");
   constexpr std::string_view kEndings[] = {".svg", ".png", ".dot", ".gv"};

@@ -15,8 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
-
 ordered_json worst_json(const Metrics& metrics, Side side) {
   const bool is_a = side == Side::a;
   if (!metrics.worst_integers.has_value()) return number_json(is_a ? metrics.worst_a : metrics.worst_b);
@@ -185,6 +183,8 @@ nlohmann::ordered_json statistics_json(const TensorStatistics& statistics) {
           {"nan", statistics.nan},
           {"inf", statistics.positive_inf + statistics.negative_inf}};
 }
+
+ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
 
 ordered_json number_json(double value) {
   if (std::isfinite(value)) return value;

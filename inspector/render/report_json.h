@@ -26,6 +26,7 @@ std::string json_text(const nlohmann::ordered_json& json, int indent = 2);
 
 // Parts of other documents.
 nlohmann::ordered_json number_json(double value);
+nlohmann::ordered_json text_or_null(const std::string& text);  // null for an empty one
 nlohmann::ordered_json execution_json(const ComparedExecution& execution);
 // Entries of `expected`: as values, with the "side" that was held against them.
 nlohmann::ordered_json expected_json(const std::vector<ValueComparison>& values);

@@ -109,11 +109,10 @@ Result<std::string> operator_to_json(const std::string& name) {
                     {"outputs", parameters(schema->outputs)}};
   json["attributes"] = ordered_json::array();
   for (const AttributeSchema& attribute : schema->attributes) {
-    const std::string fallback = to_string(attribute.default_value);
     json["attributes"].push_back({{"name", attribute.name},
                                   {"type", name_of(attribute.type)},
                                   {"required", attribute.required},
-                                  {"default", fallback.empty() ? ordered_json(nullptr) : ordered_json(fallback)}});
+                                  {"default", text_or_null(to_string(attribute.default_value))}});
   }
   json["type_constraints"] = ordered_json::object();
   for (const TypeConstraint& constraint : schema->type_constraints)

@@ -326,7 +326,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   if (!(introduced.relative_rms > thresholds::kSameDefinition) && introduced.severity > 1)
     introduced.relative_rms = diff::diverged_in_some_elements(regions_, match, instance, region, limit);
   same_.erase(match.a);
-  // The steps that such a region rounds to are in the limit; where nobody compared the value, there is none.
+  // The steps that such a region rounds to are in the limit; a value that was not compared has none.
   const bool is_within = known_limit(path).has_value()
                              ? introduced.severity <= 1
                              : introduced.relative_rms <= thresholds::kLargestQuantizationShare;

@@ -320,6 +320,17 @@ bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match
 
 bool only_moves(const LocatedNode& node) { return moves_elements(node.node()); }
 
+int32_t before_moves(const ModelSide& side, int32_t id) {
+  LocatedNode made_by = side.producer(id);
+  while (made_by.id != kNoNode && only_moves(made_by)) {
+    const int32_t read = ModelSide::value_info_read(*made_by.location, made_by.node().inputs.front());
+    if (read < 0) break;
+    id = read;
+    made_by = side.producer(id);
+  }
+  return id;
+}
+
 std::vector<Culprit> after_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                      const LocatedNode& node_a, const LocatedNode& node_b, Attributes attributes) {
   const bool is_same = is_same_operation(node_a, node_b);

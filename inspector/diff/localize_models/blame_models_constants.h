@@ -32,6 +32,8 @@ bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match
 
 // Moves or renames elements: seldom what is wrong where something else is.
 bool only_moves(const LocatedNode& node);
+// The value that such nodes make this one of; itself where none does.
+int32_t before_moves(const ModelSide& side, int32_t id);
 
 // Constants that differ though nothing computed from them was seen to be wrong: the models are not the same.
 std::vector<Cause> unobservable_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,

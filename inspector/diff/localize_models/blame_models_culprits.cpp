@@ -368,14 +368,15 @@ std::vector<Culprit> culprits_of_region(const ModelSide& a, const ModelSide& b, 
                                         const ValueMatch& target, const Region& region,
                                         const Interventions& interventions) {
   Region smaller = region;
-  ModelMatching known = matching;
-  for (const auto& [in_a, in_b] : shrink(a, b, target, smaller)) {
-    int32_t &of_a = known.b_of_a[static_cast<size_t>(in_a)], &of_b = known.a_of_b[static_cast<size_t>(in_b)];
-    if (of_a < 0 && of_b < 0) of_a = in_b, of_b = in_a;
-  }
+  const EqualValues equal = shrink(a, b, target, smaller);
   if (const auto earlier = find_earlier_target(target, smaller, interventions); earlier.has_value()) {
     const auto before = interventions.region_of(*earlier);
     if (before.ok()) return culprits_of_region(a, b, matching, *earlier, *before, interventions.at(*earlier, *before));
+  }
+  ModelMatching known = matching;
+  for (const auto& [in_a, in_b] : equal) {
+    int32_t &of_a = known.b_of_a[static_cast<size_t>(in_a)], &of_b = known.a_of_b[static_cast<size_t>(in_b)];
+    if (of_a < 0 && of_b < 0) of_a = in_b, of_b = in_a;
   }
   return Explanation(a, b, known, target, smaller, interventions).find();
 }

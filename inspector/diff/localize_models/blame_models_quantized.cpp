@@ -60,11 +60,7 @@ int32_t made_by(const LocatedNode& node) {
 
 // The quantized values that a value is dequantized from, moved since or not.
 std::optional<QuantizedRange> quantized_held(const ModelSide& side, int32_t id) {
-  LocatedNode made_by = side.producer(id);
-  while (made_by.id != kNoNode && only_moves(made_by)) {
-    const int32_t moved = ModelSide::value_info_read(*made_by.location, made_by.node().inputs.front());
-    made_by = moved < 0 ? LocatedNode{} : side.producer(moved);
-  }
+  const LocatedNode made_by = side.producer(before_moves(side, id));
   if (made_by.id == kNoNode || !is_dequantize(made_by.node())) return std::nullopt;
   return quantized_range_of(*made_by.location->graph, made_by.node());
 }

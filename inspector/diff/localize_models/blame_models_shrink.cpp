@@ -42,7 +42,7 @@ std::vector<Intermediate> intermediates_of(const std::vector<LocatedNode>& nodes
   for (const LocatedNode& node : nodes) {
     if (only_moves(node)) continue;
     for (const ValueId output : node.node().outputs) {
-      const int32_t id = output == kNoValue ? -1 : ModelSide::value_info_read(*node.location, output);
+      const int32_t id = ModelSide::value_info_read(*node.location, output);
       const auto value = made.find(id);
       if (id < 0 || id == target || value == made.end() || !value->second.is_tensor()) continue;
       const Tensor& tensor = value->second.tensor();
@@ -91,7 +91,7 @@ bool are_equal(const Intermediate& a, const Intermediate& b, bool moves_axes) {
   return relative_difference(laid_out(a, b, moves_axes), b) <= thresholds::kSameDefinition;
 }
 
-// Those of the nodes that stand between `ends` to the target.
+// Those of the nodes that stand between `ends` and the target.
 std::vector<LocatedNode> nodes_after(const ModelSide& side, const std::vector<LocatedNode>& nodes, int32_t target,
                                      const std::unordered_set<int32_t>& ends) {
   std::vector<LocatedNode> reached;
@@ -102,7 +102,7 @@ std::vector<LocatedNode> nodes_after(const ModelSide& side, const std::vector<Lo
     if (node.id == kNoNode || !has(nodes, node)) continue;
     if (!has(reached, node)) reached.push_back(node);
     for (const ValueId input : node.node().inputs) {
-      const int32_t read = input == kNoValue ? -1 : ModelSide::value_info_read(*node.location, input);
+      const int32_t read = ModelSide::value_info_read(*node.location, input);
       if (read >= 0 && std::ranges::find(walked, read) == walked.end()) walked.push_back(read);
     }
   }
@@ -111,20 +111,22 @@ std::vector<LocatedNode> nodes_after(const ModelSide& side, const std::vector<Lo
   return kept;
 }
 
-// True where the walk of nodes_after sees all that it starts from: it does not follow values into bodies and calls.
-bool is_plain(const std::vector<LocatedNode>& nodes) {
-  return std::ranges::all_of(nodes, [&](const LocatedNode& node) {
-    return node.location == nodes.front().location && bodies_of(node.node()).empty() && node.node().function == nullptr;
-  });
+// True for more than a node each, in one graph: the walk of nodes_after does not follow values into bodies and calls.
+bool may_shrink(const Region& region) {
+  const auto is_plain = [](const std::vector<LocatedNode>& nodes) {
+    return !nodes.empty() && std::ranges::all_of(nodes, [&](const LocatedNode& node) {
+      return node.location == nodes.front().location && bodies_of(node.node()).empty() &&
+             node.node().function == nullptr;
+    });
+  };
+  return region.nodes_a.size() + region.nodes_b.size() > 2 && is_plain(region.nodes_a) && is_plain(region.nodes_b);
 }
 
 }  // namespace
 
 EqualValues shrink(const ModelSide& a, const ModelSide& b, const ValueMatch& target, Region& region) {
   EqualValues equal;
-  if (region.nodes_a.size() + region.nodes_b.size() < 3 || region.nodes_a.empty() || region.nodes_b.empty())
-    return equal;
-  if (!is_plain(region.nodes_a) || !is_plain(region.nodes_b)) return equal;
+  if (!may_shrink(region)) return equal;
   const std::vector<Intermediate> of_a = intermediates_of(region.nodes_a, target.a, region.made_a),
                                   of_b = intermediates_of(region.nodes_b, target.b, region.made_b);
   const bool are_axes_moved = moves_axes(region);
@@ -146,32 +148,29 @@ EqualValues shrink(const ModelSide& a, const ModelSide& b, const ValueMatch& tar
 
 std::optional<ValueMatch> find_earlier_target(const ValueMatch& target, const Region& region,
                                               const Interventions& interventions) {
-  if (region.nodes_a.size() + region.nodes_b.size() < 3 || region.nodes_a.empty() || region.nodes_b.empty())
-    return std::nullopt;
-  if (!is_plain(region.nodes_a) || !is_plain(region.nodes_b)) return std::nullopt;
+  if (!may_shrink(region)) return std::nullopt;
   const std::vector<Intermediate> of_a = intermediates_of(region.nodes_a, target.a, region.made_a),
                                   of_b = intermediates_of(region.nodes_b, target.b, region.made_b);
   struct Candidate {
     double difference;
-    int32_t in_a, in_b;
-    Tensor as_in_b;
+    const Intermediate *in_a, *in_b;
   };
   const bool are_axes_moved = moves_axes(region);
   std::vector<Candidate> candidates;
   for (const Intermediate& in_a : of_a) {
     for (const Intermediate& in_b : of_b) {
-      if (!are_as_many(in_a, in_b)) continue;
-      const Tensor as_in_b = laid_out(in_a, in_b, are_axes_moved);
-      candidates.push_back({relative_difference(as_in_b, in_b), in_a.id, in_b.id, as_in_b});
+      if (are_as_many(in_a, in_b))
+        candidates.push_back({relative_difference(laid_out(in_a, in_b, are_axes_moved), in_b), &in_a, &in_b});
     }
   }
   std::ranges::stable_sort(candidates, {}, &Candidate::difference);
   if (candidates.size() > thresholds::kMostTriedPairs) candidates.resize(thresholds::kMostTriedPairs);
   for (const Candidate& candidate : candidates) {
-    if (!interventions.agrees_with({{candidate.in_b, candidate.as_in_b}})) continue;
+    const Tensor as_in_b = laid_out(*candidate.in_a, *candidate.in_b, are_axes_moved);
+    if (!interventions.agrees_with({{candidate.in_b->id, as_in_b}})) continue;
     ValueMatch earlier = target;
-    earlier.a = candidate.in_a;
-    earlier.b = candidate.in_b;
+    earlier.a = candidate.in_a->id;
+    earlier.b = candidate.in_b->id;
     return earlier;
   }
   return std::nullopt;

@@ -31,7 +31,7 @@ bool Suspects::reads_another_constant(const LocatedNode& node) const {
 
 bool Suspects::reads_parted(const LocatedNode& node) const {
   return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
-    const int32_t read = input == kNoValue ? -1 : ModelSide::value_info_read(*node.location, input);
+    const int32_t read = ModelSide::value_info_read(*node.location, input);
     return read >= 0 && regions_.is_parted(read);
   });
 }
@@ -66,7 +66,7 @@ Status lay_out_pairs(const ModelSide& a, const ModelSide& b, const ModelMatching
   std::unordered_set<int32_t> permuted;  // by another Transpose of the same value, and what is computed from that
   const auto reads_permuted = [&](const LocatedNode& node) {
     return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
-      return input != kNoValue && permuted.contains(ModelSide::value_info_read(*node.location, input));
+      return permuted.contains(ModelSide::value_info_read(*node.location, input));
     });
   };
   for (const ValueMatch& match : matching.values) {

@@ -58,12 +58,7 @@ bool differ_by_step(const ModelSide& a, const LocatedNode& node_a, const ModelSi
 }
 
 bool holds_steps(const ModelSide& side, int32_t id) {
-  LocatedNode made_by = side.producer(id);
-  while (made_by.id != kNoNode && only_moves(made_by)) {
-    const int32_t moved = ModelSide::value_info_read(*made_by.location, made_by.node().inputs.front());
-    if (moved < 0) return false;
-    made_by = side.producer(moved);
-  }
+  const LocatedNode made_by = side.producer(before_moves(side, id));
   return made_by.id != kNoNode && made_by.node().op_type == "DequantizeLinear";
 }
 

@@ -229,7 +229,7 @@ void Unmatching::unmatch_compensated(const RegionRunner& regions, const ValueMat
                                      const Region& region) {
   for (const LocatedNode& node : region.nodes_a) {
     for (const ValueId input : node.node().inputs) {
-      const int32_t read = input == kNoValue ? -1 : ModelSide::value_info_read(*node.location, input);
+      const int32_t read = ModelSide::value_info_read(*node.location, input);
       if (read < 0 || !a_.is_constant(read) || !values_.has_diverged(read)) continue;
       if (is_compensated(regions, target, instance, region, read)) values_.unmatch(read, kEquivalentConstant);
     }

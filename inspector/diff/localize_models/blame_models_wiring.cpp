@@ -23,7 +23,7 @@ using Made = std::unordered_map<int32_t, Value>;
 std::vector<int32_t> operands_of(const ModelSide& side, const LocatedNode& node, const Made& made) {
   std::vector<int32_t> operands;
   for (const ValueId input : node.node().inputs) {
-    const int32_t read = input == kNoValue ? -1 : ModelSide::value_info_read(*node.location, input);
+    const int32_t read = ModelSide::value_info_read(*node.location, input);
     if (read < 0 || side.follows_from_constants(read)) continue;
     const auto value = made.find(read);
     if (value != made.end() && value->second.is_tensor() && is_floating(value->second.tensor().dtype()))
@@ -34,7 +34,7 @@ std::vector<int32_t> operands_of(const ModelSide& side, const LocatedNode& node,
 
 bool share_weight(const ModelSide& a, const LocatedNode& in_a, const LocatedNode& in_b, const ModelMatching& matching) {
   return std::ranges::any_of(in_a.node().inputs, [&](ValueId input) {
-    const int32_t held = input == kNoValue ? -1 : ModelSide::value_info_read(*in_a.location, input);
+    const int32_t held = ModelSide::value_info_read(*in_a.location, input);
     const int32_t other = held < 0 || !a.follows_from_constants(held) ? -1 : matching.b_of_a[static_cast<size_t>(held)];
     if (other < 0) return false;
     const Value weight = a.constant(held);
@@ -44,18 +44,6 @@ bool share_weight(const ModelSide& a, const LocatedNode& in_a, const LocatedNode
              return read != kNoValue && ModelSide::value_info_read(*in_b.location, read) == other;
            });
   });
-}
-
-// The value that views make this one of.
-int32_t before_views(const ModelSide& side, int32_t id) {
-  LocatedNode made_by = side.producer(id);
-  while (made_by.id != kNoNode && only_moves(made_by)) {
-    const int32_t read = ModelSide::value_info_read(*made_by.location, made_by.node().inputs.front());
-    if (read < 0) break;
-    id = read;
-    made_by = side.producer(id);
-  }
-  return id;
 }
 
 }  // namespace
@@ -127,7 +115,7 @@ std::optional<Culprit> reads_another_value(const ModelSide& a, const ModelSide& 
           const Value given = value.tensor().reshaped(own.shape());
           const bool is_same = relative_distance(given, as_double(own), {}).relative_rms <= thresholds::kSameDefinition;
           if (is_same || !interventions.agrees_with({{read, given}})) continue;
-          const int32_t source = before_views(b, read);
+          const int32_t source = before_moves(b, read);
           const int32_t instead = matching.a_of_b[static_cast<size_t>(source)];
           const std::string named = instead < 0 ? fmt::format("'{}'", b.value_info(source).name)
                                                 : fmt::format("what stands for A's '{}'", a.value_info(instead).name);

@@ -243,7 +243,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   return state;
 }
 
-// As a dot product of floats and weights that are both rounded to steps, each by a uniform error of its step.
+// It is a dot product of floats and weights that are both rounded to steps, each with a uniform error of its step.
 std::optional<NoiseModel::State> NoiseModel::state_of_dynamic(const Added& value) const {
   const State* floats = find(value.dynamic->floats.prefix, value.dynamic->floats.escaped_name);
   const State* scale = find(value.dynamic->scale.prefix, value.dynamic->scale.escaped_name);

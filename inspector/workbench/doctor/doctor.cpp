@@ -140,19 +140,17 @@ std::string doctor_to_json(const std::vector<DoctorItem>& items, const std::vect
   json["parallax"] = PARALLAX_VERSION;
   json["items"] = nlohmann::ordered_json::array();
   for (const DoctorItem& item : items) {
-    json["items"].push_back(
-        {{"topic", item.topic},
-         {"available", item.available},
-         {"detail", item.detail},
-         {"advice", item.advice.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(item.advice)}});
+    json["items"].push_back({{"topic", item.topic},
+                             {"available", item.available},
+                             {"detail", item.detail},
+                             {"advice", text_or_null(item.advice)}});
   }
   json["libraries"] = nlohmann::ordered_json::array();
   for (const LateLibrary& library : libraries) {
-    json["libraries"].push_back(
-        {{"name", library.name},
-         {"product", library.product},
-         {"loaded_by", library.loaded_by},
-         {"path", library.path.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(library.path)}});
+    json["libraries"].push_back({{"name", library.name},
+                                 {"product", library.product},
+                                 {"loaded_by", library.loaded_by},
+                                 {"path", text_or_null(library.path)}});
   }
   return json_text(json);
 }

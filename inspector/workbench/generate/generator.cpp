@@ -3,14 +3,13 @@
 #include "inspector/workbench/generate/generator.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "inspector/base/input_files.h"
 #include "inspector/base/memory_budget.h"
-#include "inspector/base/signal_cleanup.h"
+#include "inspector/base/output_group.h"
 #include "inspector/workbench/generate/language_model.h"
 #include "inspector/workbench/generate/runner.h"
 #include "inspector/workbench/generate/settings.h"
@@ -198,11 +197,8 @@ Result<Dumps> Generator::Impl::make_dumps(const GenerationRequest& request, cons
   if (request.dump_directory.empty()) return dumps;
   if (request.capture == CaptureLevel::none)
     return usage_error("--dump keeps values, and --capture none keeps none: leave one of the two out");
-  std::error_code error;
   PX_TRY(admit_output(request.dump_directory));
-  stop_where_ending();
-  std::filesystem::create_directories(request.dump_directory, error);
-  if (error) return io_error(fmt::format("cannot create folder '{}': {}", request.dump_directory, error.message()));
+  PX_TRY(make_output_folder(request.dump_directory));
   DumpWriterOptions options;
   options.level = request.capture.value_or(CaptureLevel::all);
   options.only = request.only;

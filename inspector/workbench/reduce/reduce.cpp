@@ -106,9 +106,7 @@ class Reduction {
     const bool has_two = context_.model_b != nullptr;
     PX_TRY(transform::admit_part(request_.directory,
                                  {has_two ? "A.onnx" : "model.onnx", has_two ? "B.onnx" : "model.onnx", "repeat.sh"}));
-    std::error_code error;
-    fs::create_directories(request_.directory, error);
-    if (error) return io_error(fmt::format("cannot create folder '{}': {}", request_.directory, error.message()));
+    PX_TRY(make_output_folder(request_.directory));
     context_.scratch = PX_TRY(TemporaryPath::make_folder(fs::absolute(request_.directory).string() + "/.reduce"));
     journal_ = PX_TRY(ReduceJournal::open(request_.directory + "/journal.jsonl", subject()));
     if (!journal_->remark().empty()) result_.notes.push_back(journal_->remark());
