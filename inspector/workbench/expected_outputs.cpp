@@ -92,31 +92,34 @@ std::optional<Acceptance> accepted_as_measured(const ValueComparison& value, con
   return std::nullopt;
 }
 
-// The side's executor once more, compared with another that rounds in its own way. Nothing where one fails.
+// The side's executor once more, next to another on the same inputs. Nothing where one fails.
+std::optional<Comparison> run_next_to(const std::string& other, const RunRequest& request, const RunSide& side,
+                                      const ExecutorFactory& make_executor, StreamOptions options) {
+  auto first = prepare_side(request, other, side.model, side.inputs, make_executor);
+  auto again = prepare_side(request, std::string(side.executor->name()), side.model, side.inputs, make_executor);
+  if (!first.ok() || !again.ok()) return std::nullopt;
+  StreamComparer comparer({}, std::move(options));
+  if (!run_side_by_side(*first, *again, comparer, {}).ok()) return std::nullopt;
+  return comparer.finish();
+}
+
+// Compared with an executor that rounds in its own way.
 std::optional<Comparison> measure_rounding(const RunRequest& request, const RunSide& side,
                                            const ExecutorFactory& make_executor) {
-  const std::string name(side.executor->name());
-  auto other = prepare_side(request, name == "reference" ? "cpu" : "reference", side.model, side.inputs, make_executor);
-  auto again = prepare_side(request, name, side.model, side.inputs, make_executor);
-  if (!other.ok() || !again.ok()) return std::nullopt;
-  StreamComparer comparer({}, {});
-  if (!run_side_by_side(*other, *again, comparer, {}).ok()) return std::nullopt;
-  return comparer.finish();
+  const std::string other = side.executor->name() == "reference" ? "cpu" : "reference";
+  return run_next_to(other, request, side, make_executor, {});
 }
 
 // How far rounding takes the outputs where nothing is known of the values before them, as of another program's: the
 // limits of a comparison of outputs alone. Empty where the executor fails.
 LimitsByPath limits_of_outputs_alone(const RunRequest& request, const RunSide& side,
                                      const ExecutorFactory& make_executor) {
-  const std::string name(side.executor->name());
-  auto one = prepare_side(request, name, side.model, side.inputs, make_executor);
-  auto again = prepare_side(request, name, side.model, side.inputs, make_executor);
   StreamOptions options;
   options.only = {""};  // outputs are always compared
   options.follows_rest = false;
-  StreamComparer comparer({}, std::move(options));
-  if (!one.ok() || !again.ok() || !run_side_by_side(*one, *again, comparer, {}).ok()) return {};
-  return output_limits(comparer.finish());
+  const std::string itself(side.executor->name());
+  const auto compared = run_next_to(itself, request, side, make_executor, std::move(options));
+  return compared.has_value() ? output_limits(*compared) : LimitsByPath{};
 }
 
 void widen(LimitsByPath& limits, const LimitsByPath& others) {
@@ -173,8 +176,8 @@ void add_expected(const Policy& policy, const std::vector<NamedValue>& expected,
 }
 
 void look_into_expected(const RunRequest& request, const std::vector<NamedValue>& expected,
-                        const std::vector<const RunSide*>& sides, const ExecutorFactory& make_executor,
-                        Comparison& comparison) {
+                        const std::vector<const RunSide*>& sides, LimitsByPath carried,
+                        const ExecutorFactory& make_executor, Comparison& comparison) {
   const auto has_diverged = [](const ValueComparison& value) { return value.verdict == Verdict::diverged; };
   if (!is_any_left(comparison) || std::ranges::any_of(comparison.values, has_diverged)) return;
   Diagnosis diagnosis;
@@ -191,7 +194,6 @@ void look_into_expected(const RunRequest& request, const std::vector<NamedValue>
   };
   accept_as_a();
   accept_where([&](const ValueComparison& value) { return accepted_as_step(value, side_of(value, sides)); });
-  LimitsByPath carried = sides.size() > 1 ? output_limits(comparison) : LimitsByPath{};
   for (const RunSide* side : sides) {
     if (!is_any_left(comparison)) break;
     const std::optional<Comparison> measured = measure_rounding(request, *side, make_executor);

@@ -19,14 +19,15 @@ LimitsByPath output_limits(const Comparison& comparison);
 void add_expected(const Policy& policy, const std::vector<NamedValue>& expected,
                   const std::vector<const RunSide*>& sides, const LimitsByPath& carried, Comparison& comparison);
 
-// Judges once more what is not as expected, where the sides themselves agree and the limits are not the user's: the
-// limits widened by what the executor and another one differ in; and what is accepted with evidence:
+// Judges once more what is not as expected, where the sides themselves agree and the limits are not the user's: by the
+// limits that add_expected was given, widened by what the executor and another one differ in; and what is accepted with
+// evidence:
 // - an output of B that is accepted as rounding or near ties of A's, which is as expected;
 // - an output that was dequantized, no element of which is more than one quantization step off;
 // - an output of a quantized model that is as far from the expected one as two executors are from each other
 //   (thresholds::kMeasuredRoom times at most).
 void look_into_expected(const RunRequest& request, const std::vector<NamedValue>& expected,
-                        const std::vector<const RunSide*>& sides, const ExecutorFactory& make_executor,
-                        Comparison& comparison);
+                        const std::vector<const RunSide*>& sides, LimitsByPath carried,
+                        const ExecutorFactory& make_executor, Comparison& comparison);
 
 }  // namespace parallax

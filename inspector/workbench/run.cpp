@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include "inspector/base/input_files.h"
 #include "inspector/base/memory_budget.h"
+#include "inspector/base/output_group.h"
 #include "inspector/base/signal_cleanup.h"
 #include "inspector/diff/compare/compare.h"
 #include "inspector/diff/compare/stream_compare.h"
@@ -27,8 +27,6 @@
 
 namespace parallax {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Prepared {
   std::shared_ptr<const Model> model_a;
@@ -69,12 +67,8 @@ Result<std::unique_ptr<DumpWriter>> make_dump(const RunRequest& request, const s
 }
 
 Status make_folder(const std::string& folder) {
-  std::error_code error;
   PX_TRY(admit_output(folder));  // its files are checked one by one: it may hold the model
-  stop_where_ending();
-  fs::create_directories(folder, error);
-  if (error) return io_error(fmt::format("cannot create folder '{}': {}", folder, error.message()));
-  return {};
+  return make_output_folder(folder);
 }
 
 StreamOptions stream_options(const RunRequest& request) {
@@ -113,7 +107,7 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   if (!prepared.inputs.expected.empty()) {
     result.comparison.emplace();
     add_expected(request.policy, prepared.inputs.expected, {&side}, {}, *result.comparison);
-    look_into_expected(request, prepared.inputs.expected, {&side}, make_executor, *result.comparison);
+    look_into_expected(request, prepared.inputs.expected, {&side}, {}, make_executor, *result.comparison);
   }
   return result;
 }
@@ -178,14 +172,14 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   result.comparison = comparer.finish();
   result.comparison->executions = {describe_side(a, Side::a), describe_side(b, Side::b)};
   for (const ComparedExecution& execution : result.comparison->executions) add_capture_note(execution, result.notes);
-  add_expected(request.policy, prepared.inputs.expected, {&a, &b}, output_limits(*result.comparison),
-               *result.comparison);
+  const LimitsByPath carried = output_limits(*result.comparison);
+  add_expected(request.policy, prepared.inputs.expected, {&a, &b}, carried, *result.comparison);
   if (request.repeat == 0) {
     Status blamed = blame_sides(request, make_executor, a, b, *result.comparison);
     if (!blamed.ok() && blamed.error().code == ErrorCode::out_of_memory)
       return std::move(blamed).error().with_context("finding the causes");
     if (!blamed.ok()) result.notes.push_back("the causes could not be found: " + blamed.error().message);
-    look_into_expected(request, prepared.inputs.expected, {&a, &b}, make_executor, *result.comparison);
+    look_into_expected(request, prepared.inputs.expected, {&a, &b}, carried, make_executor, *result.comparison);
   }
   return result;
 }
