@@ -19,13 +19,16 @@ Result<Shape> Shape::create(std::span<const int64_t> dims) {
       return execution_error("dimension " + std::to_string(dim) +
                              " of a tensor's shape is negative; it must be 0 or more");
   }
-  const auto count = checked_product(dims);
-  if (!count.has_value() || *count > kMaxElements)
-    return out_of_memory("the product of a tensor's dimensions is too large; it must be at most 2^56");
   Shape shape;
   std::copy(dims.begin(), dims.end(), shape.dims_.begin());
   shape.rank_ = dims.size();
-  shape.element_count_ = *count;
+  // Without a dimension of 0, too: strides and counts are made of some of the dimensions alone.
+  std::array<int64_t, kMaxRank> others{};
+  std::replace_copy(dims.begin(), dims.end(), others.begin(), int64_t{0}, int64_t{1});
+  const auto count = checked_product(std::span(others).first(dims.size()));
+  if (!count.has_value() || *count > kMaxElements)
+    return out_of_memory("the product of a tensor's dimensions is too large; it must be at most 2^56");
+  shape.element_count_ = std::ranges::find(dims, 0) == dims.end() ? *count : 0;
   return shape;
 }
 

@@ -11,8 +11,8 @@
 namespace parallax::reference {
 namespace {
 
-constexpr int64_t kLargest =
-    int64_t{1} << 40;  // of any stride, pad or kernel dimension: keeps the arithmetic below in range
+// The largest stride, dilation, pad or dimension keeps the arithmetic below in range.
+constexpr int64_t kLargest = int64_t{1} << 31;
 
 Status expect_list(const std::vector<int64_t>& list, size_t length, int64_t least, std::string_view name) {
   if (list.size() != length) return wrong_length(fmt::format("attribute '{}'", name), list.size(), "have {}", length);
@@ -27,6 +27,8 @@ Status expect_list(const std::vector<int64_t>& list, size_t length, int64_t leas
 Result<Window> read_attributes(const OpContext& op, const Shape& x, std::vector<int64_t> kernel) {
   if (x.rank() < 3 || x.rank() - 2 > Shape::kMaxRank / 2)
     return wrong_shape("X", x, "be [N,C,D1,...] with 1 to {} spatial axes", Shape::kMaxRank / 2);
+  if (std::any_of(x.begin(), x.end(), [](int64_t dim) { return dim > kLargest; }))
+    return wrong_shape("X", x, "have dimensions of at most {}", kLargest);
   Window window;
   window.input.assign(x.begin() + 2, x.end());
   const size_t rank = window.input.size();

@@ -58,7 +58,11 @@ Status constant_of_shape(OpContext<Device>& op) {
 template <class T>
 struct Step {
   T start, delta;
-  PX_HD T operator()(int64_t i) const { return static_cast<T>(start + static_cast<T>(i) * delta); }
+  PX_HD T operator()(int64_t i) const {
+    if constexpr (std::is_integral_v<T>)  // in unsigned, where wrapping is defined
+      return static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
+    return static_cast<T>(start + static_cast<T>(i) * delta);
+  }
 };
 
 template <class T, class Device>

@@ -14,23 +14,16 @@
 namespace parallax::runtime {
 namespace {
 
-// A product of signed integers that overflows is undefined behavior: it is made of unsigned ones, and wraps.
-template <class C>
-PX_HD inline C wrapping_product(C a, C b) {
-  if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  return a * b;
-}
-
 struct FoldL1 : FoldBase {
   template <class C>
   PX_HD C step(C a, C x) const {
-    return a + (x < C(0) ? -x : x);
+    return wrapping_sum(a, wrapping_magnitude(x));
   }
 };
 struct FoldSumSquare : FoldBase {
   template <class C>
   PX_HD C step(C a, C x) const {
-    return a + x * x;
+    return wrapping_sum(a, wrapping_product(x, x));
   }
 };
 struct FoldL2 : FoldSumSquare {

@@ -125,16 +125,14 @@ Status softmax_like(OpContext<Device>& op) {
 struct Plus {
   template <class C>
   PX_HD C operator()(C a, C b) const {
-    if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    return a + b;
+    return wrapping_sum(a, b);
   }
   static constexpr int kStart = 0;
 };
 struct Times {
   template <class C>
   PX_HD C operator()(C a, C b) const {
-    if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    return a * b;
+    return wrapping_product(a, b);
   }
   static constexpr int kStart = 1;
 };

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "inspector/model/link.h"
+#include "inspector/model/value_names.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/workbench/inputs/input_use.h"
 
@@ -79,7 +80,10 @@ class Walk {
 
   void follow_outwards(const Graph& graph, const ValueDef& value, bool is_same) {
     const auto holder = holders_.find(&graph);
-    if (holder != holders_.end()) follow(*holder->second.graph, holder->second.graph->find_value(value.name), is_same);
+    if (holder == holders_.end()) return;
+    const auto [names, is_new] = names_.try_emplace(holder->second.graph);
+    if (is_new) names->second = values_by_name(*holder->second.graph);
+    follow(*holder->second.graph, find_value(names->second, value.name), is_same);
   }
 
   // Loop and Scan hand their inputs to the body's in order, and carried values from one iteration to the next.
@@ -119,6 +123,7 @@ class Walk {
 
   const Graph& main_;
   std::map<const Graph*, Holder> holders_;
+  std::map<const Graph*, ValueNames> names_;  // of graphs that a body reads
   std::set<std::pair<const Graph*, ValueId>> seen_;
   std::vector<Waiting> waiting_;
   std::map<size_t, bool> inputs_;

@@ -43,15 +43,18 @@ Result<ConvPlan> plan_conv(const OpContext& op, const Shape& x, const Shape& w, 
   plan.groups = op.int_attribute("group");
   if (x.rank() < 3 || w.rank() != x.rank())
     return wrong_shape("X", x, "have rank 3 or more and the rank of W, {}", w.to_string());
+  constexpr int64_t kLargest = int64_t{1} << 31;  // keeps the products below in range
+  if (plan.groups < 1 || plan.groups > kLargest)
+    return wrong_attribute("group", plan.groups, "be in [1, {}]", kLargest);
+  if (w[0] > kLargest || w[1] > kLargest) return wrong_shape("W", w, "have dimensions of at most {}", kLargest);
   std::vector<int64_t> kernel(w.begin() + 2, w.end());
   const auto given = op.find_ints("kernel_shape");
   if (given.has_value() && !given->empty() && *given != kernel)
     return wrong_attribute("kernel_shape", *given, "be the spatial shape of W, {}", dims_text(kernel));
   const int64_t channels = transposed ? w[0] : w[1] * plan.groups;
-  if (plan.groups < 1 || channels != x[1] || w[0] % plan.groups != 0)
-    return wrong_shape(
-        "X", x, "fit W {} in {} groups: {} channels, and a first axis of W that splits into the groups, 1 or more",
-        w.to_string(), plan.groups, channels);
+  if (channels != x[1] || w[0] % plan.groups != 0)
+    return wrong_shape("X", x, "fit W {} in {} groups: {} channels, and a first axis of W that splits into the groups",
+                       w.to_string(), plan.groups, channels);
   plan.window = transposed ? PX_TRY(plan_transposed_window(op, x, std::move(kernel)))
                            : PX_TRY(plan_window(op, x, std::move(kernel), false));
   plan.batch = x[0];

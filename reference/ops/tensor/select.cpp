@@ -230,7 +230,7 @@ Status rearrange(OpContext& op, std::span<const int64_t> dims, std::span<const s
 Result<std::array<int64_t, 5>> im2col_and_block(const OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const int64_t block = op.int_attribute("blocksize");
-  constexpr int64_t kLargest = int64_t{1} << 40;  // of a dimension, so that their products below stay in range
+  constexpr int64_t kLargest = int64_t{1} << 30;  // of a dimension, so that the products below stay in range
   if (shape.rank() != 4 || block < 1 || block > 65536 || *std::max_element(shape.begin(), shape.end()) > kLargest)
     return wrong_input(op, 0, "be [N,C,H,W] with dimensions of at most {}, and 'blocksize', {}, be in [1, 65536]",
                        kLargest, block);

@@ -216,7 +216,8 @@ Status pad(OpContext<Device>& op) {
   Ints dims(x.shape());
   constexpr int64_t kMost = int64_t{1} << 40;  // of one side: keeps the sums below from overflowing
   for (int64_t axis = 0; axis < rank; ++axis) {
-    if (std::abs(given.before[axis]) > kMost || std::abs(given.after[axis]) > kMost)
+    const auto [least, most] = std::minmax({given.before[axis], given.after[axis]});
+    if (least < -kMost || most > kMost)
       return execution_error(fmt::format("the pads of axis {} are {} and {}; they must be at most {}", axis,
                                          given.before[axis], given.after[axis], kMost));
     dims[axis] += given.before[axis] + given.after[axis];
@@ -288,7 +289,8 @@ Status reverse_sequence(OpContext<Device>& op) {
   const Ints lengths = PX_TRY(op.integers_of_input(1));
   const int64_t time_axis = op.integer("time_axis");
   const int64_t batch_axis = op.integer("batch_axis");
-  if (dims.size() < 2 || time_axis + batch_axis != 1 || time_axis * batch_axis != 0)
+  const bool are_the_first_two = (time_axis == 0 && batch_axis == 1) || (time_axis == 1 && batch_axis == 0);
+  if (dims.size() < 2 || !are_the_first_two)
     return wrong_input(op, 0, "have rank 2 or more, and time_axis {} and batch_axis {} be 0 and 1 in either order",
                        time_axis, batch_axis);
   if (lengths.size() != dims[batch_axis])

@@ -292,13 +292,20 @@ Status regroup(OpContext<Device>& op, const Ints& split, const Ints& perm, const
   return {};
 }
 
+// False for sizes whose products would not be in range.
+bool may_regroup(const Ints& dims, int64_t block) {
+  constexpr int64_t kLargestBlock = int64_t{1} << 16, kLargest = int64_t{1} << 30;
+  return dims.size() == 4 && block > 0 && block <= kLargestBlock &&
+         std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim <= kLargest; });
+}
+
 template <class Device>
 Status depth_to_space(OpContext<Device>& op) {
   const Ints dims(op.input(0).shape());
   const int64_t block = op.integer("blocksize");
-  if (dims.size() != 4 || block <= 0 || dims[1] % (block * block) != 0)
+  if (!may_regroup(dims, block) || dims[1] % (block * block) != 0)
     return wrong_input(
-        op, 0, "be [N,C,H,W] with C a multiple of the square of 'blocksize' ({}), which must be 1 or more", block);
+        op, 0, "be [N,C,H,W] with C a multiple of the square of 'blocksize' ({}), which must be in [1, 65536]", block);
   const int64_t depth = dims[1] / (block * block);
   const Ints result{dims[0], depth, dims[2] * block, dims[3] * block};
   if (op.find_text("mode").value_or("DCR") == "DCR") {
@@ -311,8 +318,8 @@ template <class Device>
 Status space_to_depth(OpContext<Device>& op) {
   const Ints dims(op.input(0).shape());
   const int64_t block = op.integer("blocksize");
-  if (dims.size() != 4 || block <= 0 || dims[2] % block != 0 || dims[3] % block != 0)
-    return wrong_input(op, 0, "be [N,C,H,W] with H and W multiples of 'blocksize' ({}), which must be 1 or more",
+  if (!may_regroup(dims, block) || dims[2] % block != 0 || dims[3] % block != 0)
+    return wrong_input(op, 0, "be [N,C,H,W] with H and W multiples of 'blocksize' ({}), which must be in [1, 65536]",
                        block);
   const std::string mode = op.find_text("mode").value_or("DCR");
   if (mode != "DCR" && mode != "CRD") return wrong_attribute("mode", mode, "be DCR or CRD");

@@ -2,6 +2,8 @@
 // The problem that the attributes of a convolution or of its transpose describe.
 #include "runtime/ops/spatial/conv_problem.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "inspector/model/rule_errors.h"
@@ -9,6 +11,9 @@
 
 namespace parallax::runtime {
 namespace {
+
+// The largest dimension or attribute keeps sums and products of a few of them within 63 bits.
+constexpr int64_t kLargest = int64_t{1} << 31;
 
 Ints spatial_of(const Shape& shape) {
   Ints spatial;
@@ -27,7 +32,12 @@ Result<ConvProblem> common_problem(const OpCall& op, const Shape& x, const Shape
   problem.in_spatial = spatial_of(x);
   problem.kernel = spatial_of(filters);
   problem.filters_are_constant = op.is_constant(1);
-  if (problem.groups < 1) return wrong_attribute("group", problem.groups, "be 1 or more");
+  if (problem.groups < 1 || problem.groups > kLargest)
+    return wrong_attribute("group", problem.groups, "be in [1, {}]", kLargest);
+  for (const Shape& each : {x, filters}) {
+    if (std::any_of(each.begin(), each.end(), [](int64_t dim) { return dim > kLargest; }))
+      return wrong_input(op, 0, "have dimensions of at most {}, and W {}, too", kLargest, filters.to_string());
+  }
   const auto kernel = op.find_integers("kernel_shape");
   if (kernel.has_value() && !(*kernel == problem.kernel))
     return wrong_attribute("kernel_shape", *kernel, "be the spatial shape of W, {}", dims_text(problem.kernel));
@@ -74,6 +84,7 @@ Status transposed_axis(const OpCall& op, ConvProblem& problem, int64_t axis, con
       if (wanted->size() < rank)
         return wrong_length("attribute 'output_shape'", wanted->size(), "have {}, one for each spatial axis", rank);
       out = (*wanted)[wanted->size() - rank + axis];
+      if (out < 0) return wrong_attribute("output_shape", *wanted, "have entries of 0 or more");
     }
     const int64_t total = std::max<int64_t>(0, whole - out);
     problem.pads_begin[axis] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
@@ -100,15 +111,14 @@ Result<ConvProblem> transposed_problem(const OpCall& op, const Shape& x, const S
     return wrong_input(op, 0, "fit W {} in {} groups: {} channels that split into the groups", filters.to_string(),
                        problem.groups, filters[0]);
   const int64_t rank = problem.spatial_rank();
-  constexpr int64_t kMost = int64_t{1} << 31;
   const auto list = [&](const char* name, int64_t count, int64_t fill) -> Result<Ints> {
     Ints values = op.find_integers(name).value_or(Ints{});
     if (values.empty()) values = Ints(count, fill);
     if (values.size() != count)
       return wrong_length(fmt::format("attribute '{}'", name), values.size(), "have {}", count);
     for (int64_t value : values) {
-      if (value < 0 || value > kMost)
-        return wrong_value(fmt::format("an entry of attribute '{}'", name), value, "be in [0, {}]", kMost);
+      if (value < 0 || value > kLargest)
+        return wrong_value(fmt::format("an entry of attribute '{}'", name), value, "be in [0, {}]", kLargest);
     }
     return values;
   };

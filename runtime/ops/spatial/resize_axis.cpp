@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "inspector/model/rule_errors.h"
 
 namespace parallax::runtime {
@@ -85,6 +87,9 @@ Result<ResizeTable> resize_table(const ResizeAxis& axis, const ResizeSettings& s
   ResizeTable table;
   for (int64_t position = 0; position < axis.out; ++position) {
     const double x = PX_TRY(source_coordinate(axis, settings.transform, position));
+    if (!(std::fabs(x) < 1e15))
+      return wrong_value(fmt::format("the position that output position {} stands for", position), x,
+                         "be below 1e15; check scales and roi");
     table.outside.push_back(x < 0 || x > static_cast<double>(axis.in - 1));
     if (settings.mode == "nearest") {
       // An axis that is not resized stays as it is, wherever the formula of the transform puts its positions.

@@ -42,7 +42,8 @@ TEST(Shapes, UntrustedDimensionsAreChecked) {
   EXPECT_TRUE(refused({int64_t{1} << 62, 4, 6}));
   EXPECT_TRUE(refused(std::vector<int64_t>(Shape::kMaxRank + 1, 1)));
   EXPECT_FALSE(refused({}));
-  EXPECT_FALSE(refused({int64_t{1} << 40, 0, int64_t{1} << 40})) << "no element at all";
+  EXPECT_FALSE(refused({int64_t{1} << 40, 0, int64_t{1} << 16})) << "no element at all";
+  EXPECT_TRUE(refused({int64_t{1} << 40, 0, int64_t{1} << 40})) << "strides would not be in range";
   EXPECT_FALSE(refused(std::vector<int64_t>(Shape::kMaxRank, 1)));
 }
 
