@@ -93,10 +93,9 @@ double input_distance(const CapturedSide::Computed& a, const CapturedSide::Compu
 Result<Acceptance> acceptance_of(const RootFinder& finder, const ValueComparison& value) {
   const GraphValues* location = finder.location_of(value.path);
   const std::string prefix(prefix_of(value.path));
-  const ValueId id =
-      location == nullptr
-          ? kNoValue
-          : location->graph->find_value(unescape_name(std::string_view(value.path).substr(prefix.size())));
+  const ValueId id = location == nullptr
+                         ? kNoValue
+                         : location->find_value(unescape_name(std::string_view(value.path).substr(prefix.size())));
   if (id == kNoValue || !is_exact(value)) return accumulated();
   const ValueDef& definition = location->graph->values[static_cast<size_t>(id)];
   if (definition.producer == kNoNode) return near_tie_upstream();

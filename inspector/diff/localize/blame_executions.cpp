@@ -38,7 +38,7 @@ const Node* reader_of(const GraphValues& location, ValueId id, int depth = 0) {
   if (std::ranges::find(node.inputs, id) != node.inputs.end()) return &node;
   for (const auto& child : location.children) {
     if (child.node != reader) continue;
-    const ValueId inner = child.value_infos->graph->find_value(definition.name);
+    const ValueId inner = child.value_infos->find_value(definition.name);
     const Node* found = inner == kNoValue ? nullptr : reader_of(*child.value_infos, inner, depth + 1);
     if (found != nullptr) return found;
   }
@@ -103,7 +103,7 @@ void ExecutionBlame::add_what_was_given() {
     const GraphValues* location = finder_.location_of(value.path);
     if (location == nullptr) continue;
     const std::string_view name = std::string_view(value.path).substr(diff::prefix_of(value.path).size());
-    const ValueId id = location->graph->find_value(unescape_name(name));
+    const ValueId id = location->find_value(unescape_name(name));
     if (id == kNoValue) continue;
     const ValueDef& definition = location->graph->values[static_cast<size_t>(id)];
     const bool is_given = definition.input_index >= 0 && location->parent == nullptr;

@@ -92,7 +92,7 @@ std::vector<RootFinder::Candidate> RootFinder::candidates(bool only_diverged) co
     const GraphValues* location = location_of(value.path);
     if (location == nullptr) continue;
     const std::string prefix(prefix_of(value.path));
-    const ValueId id = location->graph->find_value(unescape_name(std::string_view(value.path).substr(prefix.size())));
+    const ValueId id = location->find_value(unescape_name(std::string_view(value.path).substr(prefix.size())));
     if (id == kNoValue) continue;
     const ValueDef& definition = location->graph->values[static_cast<size_t>(id)];
     if (definition.producer == kNoNode) continue;

@@ -57,7 +57,7 @@ Result<FoundValue> CapturedSide::find(const GraphValues& start, const std::strin
   const GraphValues* location = &start;
   std::string prefix = start_prefix;
   for (;;) {
-    const ValueId here = location->graph->find_value(name);
+    const ValueId here = location->find_value(name);
     const ValueDef* definition = here == kNoValue ? nullptr : &value_at(*location->graph, here);
     if (definition != nullptr && !definition->is_outer) {
       FoundValue found;

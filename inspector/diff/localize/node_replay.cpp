@@ -35,7 +35,7 @@ NodeReplay::NodeReplay(std::shared_ptr<const Model> model, const Graph& graph, N
   options_.overrides.clear();
   options_.memory_limit_bytes = 0;
   const auto add = [&](ValueId id) {
-    if (id == kNoValue || std::ranges::find(reads_, id) != reads_.end()) return;
+    if (id == kNoValue || !index_of_.emplace(id, reads_.size()).second) return;
     reads_.push_back(id);
     definitions_.push_back({value_at(graph, id).name, value_at(graph, id).type});
   };
@@ -87,7 +87,7 @@ Result<std::shared_ptr<const Model>> NodeReplay::model_of(std::span<const Value>
   }
   Node copy = node_;
   for (ValueId& id : copy.inputs) {
-    if (id != kNoValue) id = placed[static_cast<size_t>(std::ranges::find(reads_, id) - reads_.begin())];
+    if (id != kNoValue) id = placed[index_of_.at(id)];
   }
   for (size_t index = 0; index < copy.outputs.size(); ++index) {
     if (copy.outputs[index] == kNoValue) continue;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "inspector/exec/executor.h"
@@ -44,8 +45,9 @@ class NodeReplay {
   std::shared_ptr<const Model> model_;
   Node node_;
   std::vector<ValueId> reads_;
-  std::vector<Read> definitions_;          // as reads_
-  std::vector<std::string> output_names_;  // as the node's outputs; empty for omitted ones
+  std::unordered_map<ValueId, size_t> index_of_;  // in reads_
+  std::vector<Read> definitions_;                 // as reads_
+  std::vector<std::string> output_names_;         // as the node's outputs; empty for omitted ones
   std::shared_ptr<Executor> executor_;
   RunOptions options_;
   std::vector<TypeInfo> prepared_for_;

@@ -37,10 +37,9 @@ class JudgedSide {
   Result<std::optional<Cause>> judge(const std::string& path, const ValueComparison& value) {
     const std::string prefix(prefix_of(path));
     const auto location = locations_.find(static_path(prefix));
-    const ValueId id =
-        location == locations_.end()
-            ? kNoValue
-            : location->second->graph->find_value(unescape_name(std::string_view(path).substr(prefix.size())));
+    const ValueId id = location == locations_.end()
+                           ? kNoValue
+                           : location->second->find_value(unescape_name(std::string_view(path).substr(prefix.size())));
     if (id == kNoValue) {
       unjudged_ = fmt::format("the graph at hand has no value '{}'", path);
       return std::optional<Cause>();

@@ -163,7 +163,7 @@ int32_t ModelSide::value_info_read(const GraphValues& location, ValueId value) {
   // Read by a body of a node of this graph, and defined further out.
   const std::string& name = location.graph->values[static_cast<size_t>(value)].name;
   for (const GraphValues* around = location.parent; around != nullptr; around = around->parent) {
-    const ValueId found = around->graph->find_value(name);
+    const ValueId found = around->find_value(name);
     if (found == kNoValue || around->values[static_cast<size_t>(found)] == nullptr) continue;
     return around->values[static_cast<size_t>(found)]->id;
   }

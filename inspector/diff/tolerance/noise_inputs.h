@@ -37,6 +37,7 @@ struct NoiseModel::Inputs {
   double rms_product = 1;       // of the first two
   double terms = 1;             // products in a sum, where the first two inputs tell
   double count_max = 0;
+  double number = 0;  // of inputs
   DType coarsest = DType::undefined;
   DType held = DType::undefined;  // the type they are in, of several the one with the shortest mantissa
   bool any_known = false;
@@ -62,6 +63,7 @@ struct NoiseModel::Inputs {
     rms_max = std::max(rms_max, rms);
     if (carried > 0) rms_max_carrying = std::max(rms_max_carrying, rms);
     count_max = std::max(count_max, state.magnitude.count);
+    ++number;
     coarsest = coarser(coarsest, state.coarsest);
     held = coarser(held, real_part(state.magnitude.dtype));
     if (position < 2) rms_product *= state.magnitude.rms;

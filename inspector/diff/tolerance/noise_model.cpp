@@ -305,7 +305,7 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
       return std::sqrt(squared(thresholds::kLargestActivationSlope * inputs.error_max) +
                        squared(own * std::max(output.magnitude.rms, inputs.rms_max)));
     case ErrorPropagation::absolute: {
-      const double terms = std::max(1.0, inputs.count_max / std::max(1.0, output.magnitude.count));
+      const double terms = std::max(inputs.number, inputs.count_max / std::max(1.0, output.magnitude.count));
       const double summing = thresholds::kSummingShare * wide_epsilon * std::sqrt(terms);
       // A mask of -1e9 that is added to scores rounds none of those that it leaves.
       const bool is_masked =
