@@ -65,9 +65,8 @@ class Builder {
     auto row = row_of(node);
     if (!row.ok()) return at_location(std::move(row).error(), value_infos_.scope, step.value_info);
     step.function = *row == nullptr ? nullptr : (*row)->function;
-    for (const GraphValues::Child& child : value_infos_.children) {
-      if (child.node == id) step.bodies.push_back(PX_TRY(plan_body(child)));
-    }
+    for (const GraphValues::Child& child : value_infos_.children_of(id))
+      step.bodies.push_back(PX_TRY(plan_body(child)));
     plan_->nodes.push_back(std::move(step));
     return {};
   }
@@ -76,7 +75,7 @@ class Builder {
     BodyPlan body;
     body.attribute = child.attribute;
     body.plan = PX_TRY(GraphPlan::build(*child.value_infos, carries_double_));
-    body.outer = PX_TRY(child.value_infos->outer_values(graph_));
+    body.outer = PX_TRY(child.value_infos->outer_values());
     return body;
   }
 

@@ -47,6 +47,8 @@ class RewriteCommand final : public Command {
     PX_TRY(admit_model(output_));
     const RewrittenModel rewritten = PX_TRY(rewrite_model(*model, patterns));
     PX_TRY(export_model(*rewritten.model, output_));
+    for (const std::string& corrected : rewritten.corrected_outputs)
+      log_warning(fmt::format("{}: {}", output_, corrected));
     log_info(fmt::format("{}: {} nodes, {} before", output_, rewritten.nodes_after, rewritten.nodes_before));
     if (common_.json) print(as_json(rewritten));
     return 0;

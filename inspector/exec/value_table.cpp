@@ -52,21 +52,39 @@ std::string frame_of(const Node& node, std::string_view attribute) {
 }  // namespace
 
 const GraphValues* GraphValues::child(NodeId node, std::string_view attribute) const {
-  for (const Child& candidate : children) {
-    if (candidate.node == node && candidate.attribute == attribute) return candidate.value_infos.get();
+  for (const Child& candidate : children_of(node)) {
+    if (candidate.attribute == attribute) return candidate.value_infos.get();
   }
   return nullptr;
 }
 
-Result<std::vector<std::pair<ValueId, ValueId>>> GraphValues::outer_values(const Graph& enclosing) const {
+std::span<const GraphValues::Child> GraphValues::children_of(NodeId node) const {
+  const auto first = first_child_.find(node);
+  if (first == first_child_.end()) return {};
+  size_t end = first->second;
+  while (end < children.size() && children[end].node == node) ++end;
+  return std::span(children).subspan(first->second, end - first->second);
+}
+
+void GraphValues::add_child(Child child) {
+  first_child_.emplace(child.node, children.size());
+  children.push_back(std::move(child));
+}
+
+ValueId GraphValues::find_value(std::string_view name) const {
+  std::call_once(is_indexed_, [&] { by_name_ = values_by_name(*graph); });
+  return parallax::find_value(by_name_, name);
+}
+
+Result<std::vector<std::pair<ValueId, ValueId>>> GraphValues::outer_values() const {
   std::vector<std::pair<ValueId, ValueId>> pairs;
   for (ValueId value : graph->outer_values) {
     const std::string& name = graph->values[static_cast<size_t>(value)].name;
-    const ValueId source = enclosing.find_value(name);
+    const ValueId source = parent->find_value(name);
     if (source == kNoValue)
       return invalid_model(
           fmt::format("a body reads '{}', which graph '{}' does not have; it must be a value of an enclosing graph",
-                      name, enclosing.name));
+                      name, parent->graph->name));
     pairs.emplace_back(value, source);
   }
   return pairs;
@@ -144,7 +162,7 @@ class ValueTable::Builder {
     const std::string& name = value_infos.graph->values[static_cast<size_t>(value)].name;
     for (const GraphValues* location = value_infos.parent; value_info == nullptr && location != nullptr;
          location = location->parent) {
-      const ValueId found = location->graph->find_value(name);
+      const ValueId found = location->find_value(name);
       if (found != kNoValue) value_info = location->values[static_cast<size_t>(found)];
     }
     return value_info;
@@ -212,7 +230,7 @@ class ValueTable::Builder {
   Status add_child(GraphValues& value_infos, NodeId id, const std::string& attribute, const Graph& body, int depth) {
     const Node& node = value_infos.graph->nodes[static_cast<size_t>(id)];
     auto child = PX_TRY(build(body, value_infos.scope + frame_of(node, attribute), &value_infos, depth + 1));
-    value_infos.children.push_back({id, attribute, std::move(child)});
+    value_infos.add_child({id, attribute, std::move(child)});
     return {};
   }
 
@@ -235,7 +253,7 @@ class ValueTable::Builder {
     for (ValueId value : value_infos.graph->outer_values) {
       const std::string& name = value_infos.graph->values[static_cast<size_t>(value)].name;
       for (const GraphValues* location = value_infos.parent; location != nullptr; location = location->parent) {
-        const ValueId found = location->graph->find_value(name);
+        const ValueId found = location->find_value(name);
         if (found == kNoValue || location->values[static_cast<size_t>(found)] == nullptr) continue;
         value_infos.outer[value] = location->values[static_cast<size_t>(found)];
         break;

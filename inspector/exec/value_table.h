@@ -6,16 +6,20 @@
 
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "inspector/exec/observer.h"
-#include "inspector/model/ir.h"
+#include "inspector/model/value_names.h"
 
 namespace parallax {
 
 // One graph as it is executed at one static location: the main graph, a body of a control-flow node, a called function.
-struct GraphValues {
+class GraphValues {
+ public:
   const Graph* graph = nullptr;
   std::string scope;                     // as ValueInfo::scope
   std::vector<const ValueInfo*> values;  // by ValueId; null for outer values (see outer)
@@ -31,10 +35,20 @@ struct GraphValues {
   const GraphValues* parent = nullptr;
 
   const GraphValues* child(NodeId node, std::string_view attribute) const;
+  std::span<const Child> children_of(NodeId node) const;
+  void add_child(Child child);  // those of one node one after the other
+
+  // Graph::find_value of this graph, by an index that the first look-up makes. Safe to call from any thread.
+  ValueId find_value(std::string_view name) const;
 
   // (value in this body, value of the enclosing graph) for all that the body reads from outside. Errors: invalid_model,
   // naming a value that the enclosing graph does not have.
-  Result<std::vector<std::pair<ValueId, ValueId>>> outer_values(const Graph& enclosing) const;
+  Result<std::vector<std::pair<ValueId, ValueId>>> outer_values() const;
+
+ private:
+  std::unordered_map<NodeId, size_t> first_child_;  // of each node that has children
+  mutable std::once_flag is_indexed_;
+  mutable ValueNames by_name_;
 };
 
 // `error` with the node's location in front, "node 'loop.body[3]//add' (Add-14), cpu: ...", and the node as the one at

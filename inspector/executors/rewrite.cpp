@@ -6,6 +6,7 @@
 
 #include "inspector/exec/rewrite_choice.h"
 #include "inspector/model/link.h"
+#include "inspector/model/shape_inference/infer_types.h"
 #include "runtime/plan/evaluate.h"
 #include "runtime/plan/plan.h"
 #include "runtime/rewrite/apply.h"
@@ -22,6 +23,19 @@ int64_t count(const Graph& graph, std::map<std::string, int64_t>* custom_ops) {
     for (const Graph* body : bodies_of(node)) nodes += count(*body, custom_ops);
   }
   return nodes;
+}
+
+// A declared shape of a value in between may be stale, and hide that the declared shape of an output is, too. Without
+// that value inference sees it: the model must not become one that `check` refuses.
+void correct_outputs(Model& model, std::vector<std::string>& corrected) {
+  const std::vector<TypeInfo> computed = computed_output_types(model);
+  for (size_t index = 0; index < computed.size(); ++index) {
+    ValueDef& output = model.graph.values[static_cast<size_t>(model.graph.outputs[index])];
+    if (!are_contradictory(output.type, computed[index])) continue;
+    corrected.push_back(fmt::format("output '{}' was declared as {}, but the graph computes {}, which is declared now",
+                                    output.name, to_string(output.type), to_string(computed[index])));
+    output.type.dims = computed[index].dims;
+  }
 }
 
 }  // namespace
@@ -45,7 +59,10 @@ Result<RewrittenModel> rewrite_model(const Model& model, const std::string& patt
   const auto chosen = PX_TRY(runtime::chosen_patterns(options, true));
   std::vector<int64_t> counts;
   RewrittenModel rewritten;
-  rewritten.model = PX_TRY(runtime::apply_rewrite(model, chosen, {runtime::host_evaluation()}, &counts));
+  const std::shared_ptr<Model> made =
+      PX_TRY(runtime::apply_rewrite(model, chosen, {runtime::host_evaluation()}, &counts));
+  correct_outputs(*made, rewritten.corrected_outputs);
+  rewritten.model = made;
   rewritten.nodes_before = count(model.graph, nullptr);
   rewritten.nodes_after = count(rewritten.model->graph, &rewritten.custom_ops);
   for (size_t at = 0; at < chosen.size(); ++at) {

@@ -31,6 +31,8 @@ struct RewrittenModel {
   int64_t nodes_before = 0, nodes_after = 0;  // nodes of bodies included, of functions not
   std::map<std::string, int64_t> custom_ops;  // by domain, other than ai.onnx: how many nodes
   std::vector<AppliedPattern> applied;        // patterns that changed something, in the order they are applied
+  // Outputs that were declared with another shape than the rewritten graph is seen to compute, which it declares now.
+  std::vector<std::string> corrected_outputs;
 };
 
 // `patterns`: a set ("standard", "standard+microsoft", "standard+microsoft+own", "default", "all"), names of patterns,

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "inspector/model/value_names.h"
+
 namespace parallax {
 namespace {
 
@@ -36,22 +38,15 @@ void link_definitions(Graph& graph) {
   }
 }
 
-// The value of this graph that each name stands for; the first where a name is defined twice.
-std::unordered_map<std::string_view, ValueId> values_by_name(const Graph& graph) {
-  std::unordered_map<std::string_view, ValueId> by_name;
-  for (size_t i = 0; i < graph.values.size(); ++i) by_name.emplace(graph.values[i].name, static_cast<ValueId>(i));
-  return by_name;
-}
-
 void link_readers(Graph& graph) {
-  std::unordered_map<std::string_view, ValueId> by_name;  // filled at the first body
+  ValueNames by_name;  // filled at the first body
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     std::vector<ValueId> read = graph.nodes[n].inputs;
     for (const Graph* body : bodies_of(graph.nodes[n])) {
       if (by_name.empty()) by_name = values_by_name(graph);
       for (ValueId outer : body->outer_values) {
-        const auto found = by_name.find(body->values[static_cast<size_t>(outer)].name);
-        if (found != by_name.end()) read.push_back(found->second);
+        const ValueId found = find_value(by_name, body->values[static_cast<size_t>(outer)].name);
+        if (found != kNoValue) read.push_back(found);
       }
     }
     for (ValueId id : read) {

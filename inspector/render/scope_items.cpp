@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -69,7 +70,7 @@ class ItemBuilder {
     const Graph& graph = *value_infos.graph;
     Producers producers(graph.values.size(), -1);
     if (enclosing != nullptr && value_infos.parent != nullptr) {
-      if (const auto outer = value_infos.outer_values(*value_infos.parent->graph); outer.ok()) {
+      if (const auto outer = value_infos.outer_values(); outer.ok()) {
         for (const auto& [inside, outside] : *outer) {
           producers[static_cast<size_t>(inside)] = (*enclosing)[static_cast<size_t>(outside)];
         }
@@ -117,16 +118,15 @@ class ItemBuilder {
     const int32_t leaf = add(GraphItem::Kind::node, group, node.display_name, qualified_op(node), value_infos);
     item(leaf).node = id;
     target_.nodes_.emplace(value_infos.scope + node.display_name, leaf);
-    for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
-      const ValueId input = node.inputs[slot];
-      const auto before = node.inputs.begin() + static_cast<std::ptrdiff_t>(slot);
-      if (std::find(node.inputs.begin(), before, input) == before) add_wire(producers, input, leaf);
+    std::unordered_set<ValueId> read;
+    for (const ValueId input : node.inputs) {
+      if (read.insert(input).second) add_wire(producers, input, leaf);
     }
     for (ValueId output : node.outputs) {
       if (output != kNoValue) producers[static_cast<size_t>(output)] = leaf;
     }
-    for (const GraphValues::Child& child : value_infos.children) {
-      if (child.node != id || child.value_infos == nullptr) continue;
+    for (const GraphValues::Child& child : value_infos.children_of(id)) {
+      if (child.value_infos == nullptr) continue;
       const std::string title = child.attribute.empty() ? std::string("call") : child.attribute;
       const int32_t body = add(GraphItem::Kind::body, leaf, title, "", *child.value_infos);
       item(body).node = id;

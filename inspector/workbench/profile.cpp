@@ -15,6 +15,7 @@
 
 #include "inspector/base/memory_budget.h"
 #include "inspector/base/shown_text.h"
+#include "inspector/model/value_names.h"
 #include "inspector/render/report_json.h"
 #include "inspector/workbench/node_cost.h"
 #include "inspector/workbench/run_side.h"
@@ -235,7 +236,10 @@ class ProfileObserver final : public Observer {
     TypeInfo type = def.type;
     if (!def.is_outer) return type;
     tree_.visit_enclosing([&](const Graph& enclosing) {
-      const ValueId outer = &enclosing == &graph ? kNoValue : enclosing.find_value(def.name);
+      if (&enclosing == &graph) return false;
+      const auto [names, is_new] = names_.try_emplace(&enclosing);
+      if (is_new) names->second = values_by_name(enclosing);
+      const ValueId outer = find_value(names->second, def.name);
       if (outer != kNoValue) type = type_of_value(enclosing, outer);
       return outer != kNoValue;
     });
@@ -276,6 +280,7 @@ class ProfileObserver final : public Observer {
   std::vector<NodeProfile> nodes_;
   std::vector<TraceEvent> events_;
   std::unordered_map<const Graph*, std::unordered_map<ValueId, TypeInfo>> types_;
+  mutable std::unordered_map<const Graph*, ValueNames> names_;  // of graphs around bodies
   Clock::time_point run_begin_;
 };
 

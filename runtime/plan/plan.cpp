@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -160,9 +161,8 @@ class Builder {
     Status chosen = choose_function(step);
     if (!chosen.ok())
       return at_location(std::move(chosen).error(), value_infos_.scope, step.value_info, request_.platform->name());
-    for (const GraphValues::Child& child : value_infos_.children) {
-      if (child.node == planned.id) step.bodies.push_back(PX_TRY(plan_body(child)));
-    }
+    for (const GraphValues::Child& child : value_infos_.children_of(planned.id))
+      step.bodies.push_back(PX_TRY(plan_body(child)));
     plan_->steps.push_back(std::move(step));
     return {};
   }
@@ -170,7 +170,7 @@ class Builder {
   Result<BodyPlan> plan_body(const GraphValues::Child& child) {
     BodyPlan body;
     body.attribute = child.attribute;
-    body.outer = PX_TRY(child.value_infos->outer_values(graph_));
+    body.outer = PX_TRY(child.value_infos->outer_values());
     for (auto& [value, source] : body.outer) source = plan_->edit.resolve(source);
     Builder builder(*child.value_infos, request_);
     for (const auto& [value, source] : body.outer)
@@ -237,9 +237,9 @@ class Builder {
   }
 
   void settle_slots(Step& step) {
+    const std::unordered_set<ValueId> last_read(step.last_read.begin(), step.last_read.end());
     for (StepInput& input : step.inputs) {
-      const auto last = std::find(step.last_read.begin(), step.last_read.end(), input.location.value);
-      input.is_last_read = last != step.last_read.end();
+      input.is_last_read = last_read.contains(input.location.value);
       input.location = location_of(input.location.value);
     }
     for (ValueId output : step.node->outputs) step.outputs.push_back(location_of(output));
@@ -250,9 +250,8 @@ class Builder {
     for (size_t index = 0; index < step.outputs.size(); ++index) step.store_order.push_back(index);
     std::ranges::stable_sort(step.store_order, {}, node_in_source);
     const bool is_fused = step.node->domain == kFusedDomain;
-    for (size_t index = 1; is_fused && index < step.outputs.size(); ++index) {
-      const auto unread = std::find(step.last_read.begin(), step.last_read.end(), step.node->outputs[index]);
-      if (unread != step.last_read.end()) step.only_to_observe |= uint64_t{1} << index;
+    for (size_t index = 1; is_fused && index < std::min<size_t>(64, step.outputs.size()); ++index) {
+      if (last_read.contains(step.node->outputs[index])) step.only_to_observe |= uint64_t{1} << index;
     }
     for (ValueId value : step.last_read) {
       if (plan_->is_constant[static_cast<size_t>(value)] == 0) step.freed_slots.push_back(location_of(value).slot);

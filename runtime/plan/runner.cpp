@@ -52,7 +52,7 @@ uint64_t seed_of(std::string_view text, uint64_t before = kNoFrames) {
   return hash;
 }
 
-bool is_spared(uint64_t spared, size_t index) { return spared != 0 && (spared >> index & 1) != 0; }
+bool has_bit(uint64_t bits, size_t index) { return index < 64 && (bits >> index & 1) != 0; }
 
 std::string expected_type(const Value& value) { return value.is_absent() ? "nothing" : to_string(type_of(value)); }
 
@@ -306,7 +306,7 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
 Status Runner::open_states(const Step& step) {
   opened_.resize(operands_.size());
   for (size_t index = 0; index < operands_.size(); ++index) {
-    if ((step.accumulated_inputs >> index & 1) == 0 || operands_[index].value == nullptr) continue;
+    if (!has_bit(step.accumulated_inputs, index) || operands_[index].value == nullptr) continue;
     opened_[index] = PX_TRY(platform_.open(*operands_[index].value, step.growing_axis));
     operands_[index] = {&opened_[index], false, false};
   }
@@ -319,7 +319,7 @@ Status Runner::call_kernel(const Step& step) {
   PX_TRY(platform_.call(kernel, *step.node, operands_, frame_seed_, result_));
   for (size_t index = 0; index < step.outputs.size(); ++index) {
     const bool is_made = index < result_.outputs.size() && !result_.outputs[index].is_absent();
-    if (is_made || step.outputs[index].slot < 0 || is_spared(result_.spared, index)) continue;
+    if (is_made || step.outputs[index].slot < 0 || has_bit(result_.spared, index)) continue;
     return unsupported(fmt::format("its output {} is not computed by executor '{}'; --fallback=reference runs it",
                                    index, platform_.name()));
   }
@@ -359,7 +359,7 @@ uint64_t Runner::unobserved(const Step& step) const {
   uint64_t spared = 0;
   if (step.only_to_observe == 0) return spared;
   for (size_t index = 0; index < step.outputs.size(); ++index) {
-    if ((step.only_to_observe >> index & 1) == 0) continue;
+    if (!has_bit(step.only_to_observe, index)) continue;
     const ValueInfo& value_info = *step.outputs[index].value_info;
     if (levels_[static_cast<size_t>(value_info.id)] == CaptureLevel::none) spared |= uint64_t{1} << index;
   }
@@ -409,7 +409,7 @@ Status Runner::store_outputs(ActiveGraph& active, const Step& step, std::span<Va
   const uint64_t spared = unobserved(step);
   for (const size_t index : step.store_order) {
     const BufferSlot& where = step.outputs[index];
-    if (where.slot < 0 || is_spared(spared, index)) continue;
+    if (where.slot < 0 || has_bit(spared, index)) continue;
     if (index >= outputs.size() || outputs[index].is_absent())
       return unsupported(fmt::format("its output {} is not computed by executor '{}'; --fallback=reference runs it",
                                      index, platform_.name()));

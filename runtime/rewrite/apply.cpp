@@ -11,6 +11,7 @@
 
 #include "inspector/model/link.h"
 #include "inspector/model/opset/opset_registry.h"
+#include "inspector/model/value_names.h"
 #include "runtime/rewrite/fused_ops.h"
 #include "runtime/rewrite/fuser.h"
 #include "runtime/rewrite/outer_names.h"
@@ -82,16 +83,19 @@ class Rewriter {
       return found->second;
     };
     for (ValueId input : source.inputs) graph.inputs.push_back(value_of(input));
+    const Renames renames = renames_of(edit);
     for (const PlannedNode& planned : edit.nodes) {
       Node node = node_of(edit, planned);
-      rename_outer_values(node, edit);
+      rename_outer_values(node, renames);
       for (ValueId& input : node.inputs) input = value_of(input == kNoValue ? kNoValue : edit.resolve(input));
       for (ValueId& output : node.outputs) output = value_of(output);
       graph.nodes.push_back(std::move(node));
     }
     for (ValueId output : source.outputs) graph.outputs.push_back(value_of(edit.resolve(output)));
-    for (const std::string& name : names_read_by_bodies(graph)) {
-      const ValueId old = source.find_value(name);
+    const std::set<std::string> read_by_bodies = names_read_by_bodies(graph);
+    const ValueNames names = read_by_bodies.empty() ? ValueNames() : values_by_name(source);
+    for (const std::string& name : read_by_bodies) {
+      const ValueId old = find_value(names, name);
       if (old != kNoValue) value_of(old);
     }
     add_initializers(edit, ids, graph);
@@ -257,8 +261,8 @@ class Rewriter {
 
 }  // namespace
 
-Result<std::shared_ptr<const Model>> apply_rewrite(const Model& model, std::span<const ChosenPattern> patterns,
-                                                   const RewriteContext& context, std::vector<int64_t>* counts) {
+Result<std::shared_ptr<Model>> apply_rewrite(const Model& model, std::span<const ChosenPattern> patterns,
+                                             const RewriteContext& context, std::vector<int64_t>* counts) {
   std::shared_ptr<Model> copy = copy_model(model);
   Rewriter rewriter(*copy, patterns, context);
   rewriter.rewrite(copy->graph);
@@ -267,7 +271,7 @@ Result<std::shared_ptr<const Model>> apply_rewrite(const Model& model, std::span
   constexpr int64_t kFunctionsAndMetadata = 10;  // IR versions: functions since 8, a node's metadata since 10
   copy->ir_version = std::max(copy->ir_version, kFunctionsAndMetadata);
   resolve_operators(*copy);
-  return std::shared_ptr<const Model>(std::move(copy));
+  return copy;
 }
 
 }  // namespace parallax::runtime

@@ -14,8 +14,7 @@ namespace parallax::runtime {
 // are. A fused node names its source nodes in its metadata ("parallax.sources"). A fused operator that no published
 // domain has becomes a model-local function of the nodes it stands for.
 // `counts`, where given, is filled with how often each pattern changed the model, in the order of `patterns`.
-Result<std::shared_ptr<const Model>> apply_rewrite(const Model& model, std::span<const ChosenPattern> patterns,
-                                                   const RewriteContext& context,
-                                                   std::vector<int64_t>* counts = nullptr);
+Result<std::shared_ptr<Model>> apply_rewrite(const Model& model, std::span<const ChosenPattern> patterns,
+                                             const RewriteContext& context, std::vector<int64_t>* counts = nullptr);
 
 }  // namespace parallax::runtime

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention from its parts: MatMul, a scale before or after it, masks that are added or hide scores, Softmax, MatMul;
 // with casts around the Softmax, the guard against rows without a number, and whatever moves the operands about.
+#include <array>
 #include <cmath>
 
 #include "runtime/rewrite/attention_operand.h"
@@ -100,8 +101,13 @@ size_t next(const Fuser& fuser, ValueId value, std::string_view op) {
 
 // Takes the guard Where(IsNaN(w), 0, w): PyTorch gives a query whose keys are all hidden nothing instead of NaN.
 ValueId take_guard(const Fuser& fuser, ValueId weights, Weighing& weighing) {
-  const auto& readers = fuser.readers(weights);
-  if (readers.size() != 2) return weights;
+  std::array<size_t, 2> readers{};
+  size_t count = 0;
+  for (const size_t reader : fuser.readers(weights)) {
+    if (count == readers.size()) return weights;
+    readers[count++] = reader;
+  }
+  if (count != readers.size()) return weights;
   for (size_t i = 0; i < 2; ++i) {
     const Node* test = fuser.at(readers[i], "IsNaN");
     const Node* where = fuser.at(readers[1 - i], "Where");

@@ -167,7 +167,7 @@ std::vector<size_t> chain_above(Fuser& fuser, size_t root) {
       const size_t from = fuser.producer(value);
       if (from == Fuser::kNowhere || contains(members, from) || !is_step(fuser, from)) continue;
       const auto at = static_cast<size_t>(value);
-      const auto& readers = fuser.readers(value);
+      const Readers readers = fuser.readers(value);
       const bool is_inner =
           !fuser.edit().pinned[at] && !fuser.edit().captured[at] && fuser.dims_of(value) == dims &&
           std::all_of(readers.begin(), readers.end(), [&](size_t reader) { return contains(members, reader); });

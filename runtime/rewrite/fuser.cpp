@@ -37,7 +37,14 @@ bool contains(std::span<const size_t> positions, size_t position) {
 }  // namespace
 
 Fuser::Fuser(GraphEdit& edit)
-    : edit_(edit), nodes_(edit.nodes), producers_(edit.constants.size(), kNowhere), readers_(edit.constants.size()) {
+    : edit_(edit),
+      nodes_(edit.nodes),
+      producers_(edit.constants.size(), kNowhere),
+      first_read_(edit.constants.size(), -1),
+      reads_of_node_(edit.nodes.size(), -1) {
+  size_t count = 0;
+  for (const PlannedNode& planned : nodes_) count += planned.node->inputs.size();
+  reads_.reserve(count);
   for (size_t position = 0; position < nodes_.size(); ++position) note(position);
 }
 
@@ -69,8 +76,10 @@ size_t Fuser::producer(ValueId value, std::string_view op) const {
 
 size_t Fuser::only_reader(ValueId value) const {
   const auto index = static_cast<size_t>(value);
-  if (index >= readers_.size() || edit_.pinned[index] || edit_.captured[index]) return kNowhere;
-  return readers_[index].size() == 1 ? readers_[index][0] : kNowhere;
+  if (index >= first_read_.size() || first_read_[index] < 0 || edit_.pinned[index] || edit_.captured[index])
+    return kNowhere;
+  const Readers::Read& first = reads_[static_cast<size_t>(first_read_[index])];
+  return first.next < 0 ? first.position : kNowhere;
 }
 
 std::optional<double> Fuser::scalar(ValueId value) const {
@@ -117,8 +126,8 @@ Node Fuser::make(std::string_view domain, std::string_view op, size_t location, 
 bool Fuser::is_free(ValueId value, std::span<const size_t> members) const {
   const auto index = static_cast<size_t>(value);
   if (edit_.pinned[index] || edit_.captured[index]) return false;
-  return std::all_of(readers_[index].begin(), readers_[index].end(),
-                     [&](size_t reader) { return contains(members, reader); });
+  const Readers all = readers(value);
+  return std::all_of(all.begin(), all.end(), [&](size_t reader) { return contains(members, reader); });
 }
 
 const std::vector<size_t>& Fuser::fused_absences(NodeId maker) {
@@ -151,7 +160,7 @@ bool Fuser::replace(std::span<const size_t> given, size_t location, Node made) {
   }
   for (ValueId output : made.outputs) {  // what it makes earlier or later than before must suit the readers
     if (output == kNoValue) continue;
-    for (size_t reader : readers_[static_cast<size_t>(output)]) {
+    for (const size_t reader : readers(output)) {
       if (reader <= location && !contains(members, reader)) return false;
     }
   }
@@ -186,32 +195,53 @@ bool Fuser::alias(size_t position, ValueId target) {
   const ValueId value = nodes_[position].node->outputs[0];
   if (edit_.pinned[static_cast<size_t>(value)]) return false;
   edit_.alias(value, target);
-  const auto from = static_cast<size_t>(value);
-  const auto to = static_cast<size_t>(edit_.resolve(value));
   forget(position);
-  readers_[to].insert(readers_[to].end(), readers_[from].begin(), readers_[from].end());
-  readers_[from].clear();
+  const ValueId to = edit_.resolve(value);
+  for (int32_t read = first_read_[static_cast<size_t>(value)]; read >= 0;) {
+    const int32_t next = reads_[static_cast<size_t>(read)].next;
+    link(read, to);
+    read = next;
+  }
+  first_read_[static_cast<size_t>(value)] = -1;
   return true;
 }
 
 void Fuser::forget(size_t position) {
-  for (ValueId value : nodes_[position].node->inputs) {
-    if (value == kNoValue) continue;
-    auto& readers = readers_[static_cast<size_t>(edit_.resolve(value))];
-    const auto found = std::find(readers.begin(), readers.end(), position);
-    if (found != readers.end()) readers.erase(found);
-  }
+  const auto count = static_cast<int32_t>(nodes_[position].node->inputs.size());
+  for (int32_t index = 0; index < count; ++index) unlink(reads_of_node_[position] + index);
   for (ValueId output : nodes_[position].node->outputs) {
     if (output != kNoValue) producers_[static_cast<size_t>(output)] = kNowhere;
   }
   nodes_[position].node = nullptr;
 }
 
+void Fuser::link(int32_t read, ValueId value) {
+  Readers::Read& linked = reads_[static_cast<size_t>(read)];
+  int32_t& first = first_read_[static_cast<size_t>(value)];
+  linked.value = value;
+  linked.previous = -1;
+  linked.next = first;
+  if (first >= 0) reads_[static_cast<size_t>(first)].previous = read;
+  first = read;
+}
+
+// An omitted input is linked nowhere.
+void Fuser::unlink(int32_t read) {
+  const Readers::Read& linked = reads_[static_cast<size_t>(read)];
+  if (linked.value == kNoValue) return;
+  if (linked.next >= 0) reads_[static_cast<size_t>(linked.next)].previous = linked.previous;
+  int32_t& before = linked.previous >= 0 ? reads_[static_cast<size_t>(linked.previous)].next
+                                         : first_read_[static_cast<size_t>(linked.value)];
+  before = linked.next;
+}
+
 void Fuser::note(size_t position) {
   producers_.resize(edit_.constants.size(), kNowhere);
-  readers_.resize(edit_.constants.size());
-  for (ValueId value : nodes_[position].node->inputs) {
-    if (value != kNoValue) readers_[static_cast<size_t>(edit_.resolve(value))].push_back(position);
+  first_read_.resize(edit_.constants.size(), -1);
+  reads_of_node_[position] = static_cast<int32_t>(reads_.size());
+  for (const ValueId value : nodes_[position].node->inputs) {
+    reads_.push_back({position});
+    if (value != kNoValue) link(static_cast<int32_t>(reads_.size()) - 1, edit_.resolve(value));
   }
   for (ValueId output : nodes_[position].node->outputs) {
     if (output != kNoValue) producers_[static_cast<size_t>(output)] = position;

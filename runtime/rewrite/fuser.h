@@ -3,6 +3,8 @@
 // nodes by one. A replacement that would lose a value somebody else reads is refused.
 #pragma once
 
+#include <cstddef>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -14,6 +16,52 @@
 namespace parallax::runtime {
 
 inline constexpr std::string_view kMicrosoft = "com.microsoft";
+
+// The positions of the nodes that read one value, once for each read.
+class Readers {
+ public:
+  struct Read {
+    size_t position = 0;
+    ValueId value = kNoValue;
+    int32_t next = -1, previous = -1;  // of the same value
+  };
+
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = size_t;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const size_t*;
+    using reference = size_t;
+
+    Iterator() = default;
+    Iterator(const std::vector<Read>* reads, int32_t at) : reads_(reads), at_(at) {}
+    size_t operator*() const { return (*reads_)[static_cast<size_t>(at_)].position; }
+    Iterator& operator++() {
+      at_ = (*reads_)[static_cast<size_t>(at_)].next;
+      return *this;
+    }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const std::vector<Read>* reads_ = nullptr;
+    int32_t at_ = -1;
+  };
+
+  Readers(const std::vector<Read>& reads, int32_t first) : reads_(&reads), first_(first) {}
+  Iterator begin() const { return {reads_, first_}; }
+  Iterator end() const { return {reads_, -1}; }
+  bool empty() const { return first_ < 0; }
+
+ private:
+  const std::vector<Read>* reads_;
+  int32_t first_;
+};
 
 class Fuser {
  public:
@@ -37,7 +85,7 @@ class Fuser {
   ValueId input(const Node& node, size_t index) const;  // aliases resolved; kNoValue when omitted
   size_t producer(ValueId value) const;                 // position, or kNowhere
   size_t producer(ValueId value, std::string_view op) const;
-  const std::vector<size_t>& readers(ValueId value) const { return readers_[static_cast<size_t>(value)]; }
+  Readers readers(ValueId value) const { return {reads_, first_read_[static_cast<size_t>(value)]}; }
   // The only node that reads it; kNowhere when there are several, or when it is an output, overridden or captured.
   size_t only_reader(ValueId value) const;
   bool is_private(ValueId value) const { return only_reader(value) != kNowhere; }
@@ -62,13 +110,19 @@ class Fuser {
  private:
   void forget(size_t position);
   void note(size_t position);
+  void link(int32_t read, ValueId value);
+  void unlink(int32_t read);
   bool is_free(ValueId value, std::span<const size_t> members) const;
   const std::vector<size_t>& fused_absences(NodeId maker);
 
   GraphEdit& edit_;
   std::vector<PlannedNode>& nodes_;
-  std::vector<size_t> producers_;              // by ValueId
-  std::vector<std::vector<size_t>> readers_;   // by ValueId: positions, once for each read
+  std::vector<size_t> producers_;  // by ValueId
+  // Reads of one value are linked, so that one is taken out in the same time however many there are; those of one node
+  // stand together.
+  std::vector<Readers::Read> reads_;
+  std::vector<int32_t> first_read_;            // by ValueId; -1: none
+  std::vector<int32_t> reads_of_node_;         // by position: the first; as many as the node has inputs
   std::vector<std::vector<size_t>> absences_;  // by the NodeId of the maker: indices of the values that were fused
   size_t indexed_absences_ = 0;
 };

@@ -2,8 +2,6 @@
 // Walks into the bodies that nodes hold.
 #include "runtime/rewrite/outer_names.h"
 
-#include <map>
-
 #include "inspector/model/link.h"
 
 namespace parallax::runtime {
@@ -19,7 +17,7 @@ void visit_bodies(Node& node, const Visit& visit) {
   }
 }
 
-void rename(Graph& body, const std::map<std::string, std::string>& names) {
+void rename(Graph& body, const Renames& names) {
   for (ValueId outer : body.outer_values) {
     std::string& name = body.values[static_cast<size_t>(outer)].name;
     if (const auto found = names.find(name); found != names.end()) name = found->second;
@@ -29,13 +27,16 @@ void rename(Graph& body, const std::map<std::string, std::string>& names) {
 
 }  // namespace
 
-void rename_outer_values(Node& node, const GraphEdit& edit) {
-  if (bodies_of(node).empty()) return;
-  std::map<std::string, std::string> names;
+Renames renames_of(const GraphEdit& edit) {
+  Renames names;
   for (const ValueAbsence& absence : edit.absences) {
     if (absence.kind == ValueAbsence::Kind::aliased)
       names.emplace(edit.name_of(absence.value), edit.name_of(edit.resolve(absence.value)));
   }
+  return names;
+}
+
+void rename_outer_values(Node& node, const Renames& names) {
   visit_bodies(node, [&](Graph& body) { rename(body, names); });
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/rewrite/rewrite.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/rewrite/patterns.h"
 
@@ -62,6 +63,22 @@ constexpr Pattern kPatterns[] = {
     {"dead", true, OperatorSet::standard, "nodes whose results nothing reads are dropped", drop_dead_nodes},
 };
 
+// The values that have more readers than nodes with them as inputs: bodies read the rest.
+void find_captured(const Graph& graph, std::vector<bool>& captured) {
+  std::vector<size_t> direct_readers(graph.values.size(), 0);
+  std::vector<NodeId> last_reader(graph.values.size(), kNoNode);
+  for (size_t id = 0; id < graph.nodes.size(); ++id) {
+    for (const ValueId input : graph.nodes[id].inputs) {
+      if (input == kNoValue) continue;
+      NodeId& last = last_reader[static_cast<size_t>(input)];
+      if (std::exchange(last, static_cast<NodeId>(id)) != static_cast<NodeId>(id))
+        ++direct_readers[static_cast<size_t>(input)];
+    }
+  }
+  for (size_t value = 0; value < graph.values.size(); ++value)
+    captured[value] = graph.values[value].readers.size() > direct_readers[value];
+}
+
 }  // namespace
 
 ValueId GraphEdit::resolve(ValueId value) const {
@@ -106,11 +123,8 @@ ValueId GraphEdit::add_constant(Tensor tensor) {
 }
 
 std::string GraphEdit::name_of(ValueId value) const {
-  const size_t own = source->values.size();
   if (!is_added(value)) return source->values[static_cast<size_t>(value)].name;
-  std::string name = "rewrite_constant_" + std::to_string(static_cast<size_t>(value) - own);
-  while (source->find_value(name) != kNoValue) name += "_";
-  return name;
+  return constant_prefix + std::to_string(static_cast<size_t>(value) - source->values.size());
 }
 
 std::span<const Pattern> rewrite_patterns() { return kPatterns; }
@@ -138,12 +152,9 @@ GraphEdit begin_edit(const Graph& graph) {
   edit.pinned.resize(graph.values.size(), false);
   edit.captured.resize(graph.values.size(), false);
   for (size_t value = 0; value < graph.values.size(); ++value) {
-    for (NodeId reader : graph.values[value].readers) {
-      const auto& inputs = graph.nodes[static_cast<size_t>(reader)].inputs;
-      if (std::find(inputs.begin(), inputs.end(), static_cast<ValueId>(value)) == inputs.end())
-        edit.captured[value] = true;
-    }
+    while (graph.values[value].name.starts_with(edit.constant_prefix)) edit.constant_prefix += '_';
   }
+  find_captured(graph, edit.captured);
   for (size_t index = 0; index < graph.initializers.size(); ++index) {
     const ValueId value = graph.initializer_values[index];
     if (graph.values[static_cast<size_t>(value)].input_index >= 0) continue;  // a caller may give another

@@ -48,8 +48,9 @@ struct GraphEdit {
   std::vector<bool> pinned;         // by ValueId: must be computed (outputs, overridden values)
   std::vector<bool> captured;       // by ValueId: read by a body that a node holds
   std::vector<ValueAbsence> absences;
-  OperatorSet limit = OperatorSet::own;  // nodes beyond it are not made
-  int64_t changes = 0;                   // replacements, aliases, folded and removed nodes so far
+  std::string constant_prefix = "rewrite_constant_";  // of added constants' names; no value's name begins with it
+  OperatorSet limit = OperatorSet::own;               // nodes beyond it are not made
+  int64_t changes = 0;                                // replacements, aliases, folded and removed nodes so far
 
   ValueId resolve(ValueId value) const;  // follows stands_for
   // Lets every reader of `value` read `target` instead; the node that made it is dropped by the caller.

@@ -3,6 +3,7 @@
 #include "inspector/diff/matching/matching.h"
 
 #include <algorithm>
+#include <list>
 #include <string>
 #include <unordered_map>
 
@@ -59,17 +60,26 @@ void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int3
   };
   const auto is_free_a = [&](int32_t x) { return result.b_of_a[static_cast<size_t>(x)] < 0; };
   const auto is_free_b = [&](int32_t y) { return result.a_of_b[static_cast<size_t>(y)] < 0; };
+  const auto same_op = [&](int32_t x, int32_t y) { return a.value(x).value_info->op == b.value(y).value_info->op; };
+  std::unordered_map<std::string, int32_t> by_path;
+  for (const int32_t y : group_b) by_path.emplace(b.path(y), y);
+  for (const int32_t x : group_a) {
+    const auto found = is_free_a(x) ? by_path.find(a.path(x)) : by_path.end();
+    if (found == by_path.end() || !is_free_b(found->second) || !same_op(x, found->second)) continue;
+    if (same_dtype(a.value(x), b.value(found->second))) add(x, found->second, false);
+  }
+  std::list<int32_t> free_b(group_b.begin(), group_b.end());  // what is paired is not looked at again
+  free_b.remove_if([&](int32_t y) { return !is_free_b(y); });
   const auto pair_where = [&](auto&& agree) {
     for (const int32_t x : group_a) {
       if (!is_free_a(x)) continue;
-      const auto fits = [&](int32_t y) { return is_free_b(y) && same_dtype(a.value(x), b.value(y)) && agree(x, y); };
-      const auto found = std::ranges::find_if(group_b, fits);
-      if (found != group_b.end()) add(x, *found, false);
+      const auto fits = [&](int32_t y) { return same_dtype(a.value(x), b.value(y)) && agree(x, y); };
+      const auto found = std::ranges::find_if(free_b, fits);
+      if (found == free_b.end()) continue;
+      add(x, *found, false);
+      free_b.erase(found);
     }
   };
-  const auto same_op = [&](int32_t x, int32_t y) { return a.value(x).value_info->op == b.value(y).value_info->op; };
-  const auto same_path = [&](int32_t x, int32_t y) { return a.path(x) == b.path(y); };
-  pair_where([&](int32_t x, int32_t y) { return same_op(x, y) && same_path(x, y); });
   pair_where(same_op);
   pair_where([](int32_t, int32_t) { return true; });
   const auto first_like = [&](const std::vector<int32_t>& group, int32_t x) {  // of another type, but of its kind
@@ -138,8 +148,8 @@ void pair_outputs(const ValueTable& a, const ValueTable& b, ModelMatching& resul
 void pair_body_outputs(ModelMatching& result) {
   for (size_t index = 0; index < result.nodes.size(); ++index) {
     const NodeMatch node = result.nodes[index];
-    for (const GraphValues::Child& child : node.location_a->children) {
-      const GraphValues* other = child.node == node.a ? node.location_b->child(node.b, child.attribute) : nullptr;
+    for (const GraphValues::Child& child : node.location_a->children_of(node.a)) {
+      const GraphValues* other = node.location_b->child(node.b, child.attribute);
       if (other == nullptr) continue;
       const std::vector<ValueId>&in_a = child.value_infos->graph->outputs, &in_b = other->graph->outputs;
       for (size_t port = 0; port < in_a.size() && in_a.size() == in_b.size(); ++port) {

@@ -61,7 +61,7 @@ std::vector<int64_t> ExecutionOrder::location_of(const ValuePath& path) {
     if (value_infos == nullptr) return location;
     location.push_back(frame.index);
   }
-  const ValueId value = value_infos->graph->find_value(path.name);
+  const ValueId value = value_infos->find_value(path.name);
   const ValueInfo* value_info = value == kNoValue ? nullptr : value_infos->values[static_cast<size_t>(value)];
   location.push_back(value_info == nullptr ? kAfter : value_info->id);
   return location;

@@ -123,15 +123,13 @@ Status GraphImporter::read_inputs(proto::GraphProto& message) {
 
 Status GraphImporter::read_outputs(proto::GraphProto& message) {
   auto& infos = *message.mutable_output();
-  for (int i = 0; i < infos.size();) {
-    const ValueId id = resolve(infos.Get(i).name());
+  google::protobuf::RepeatedPtrField<proto::ValueInfoProto> left;
+  for (auto& info : infos) {
+    const ValueId id = resolve(info.name());
     graph_.outputs.push_back(id);
-    if (PX_TRY(read_listing(id, *infos.Mutable(i)))) {
-      infos.DeleteSubrange(i, 1);
-    } else {
-      ++i;
-    }
+    if (!PX_TRY(read_listing(id, info))) left.Add()->Swap(&info);
   }
+  infos.Swap(&left);
   return {};
 }
 

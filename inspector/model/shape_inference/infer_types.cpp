@@ -12,9 +12,11 @@
 #include <utility>
 #include <variant>
 
+#include "inspector/model/link.h"
 #include "inspector/model/shape_inference/rows.h"
 #include "inspector/model/shape_inference/shape_conflicts.h"
 #include "inspector/model/type_check.h"
+#include "inspector/model/value_names.h"
 
 namespace parallax {
 namespace {
@@ -29,11 +31,13 @@ struct Scope {
   const Graph* graph = nullptr;
   std::vector<ValueFacts> facts;
   const Scope* outer = nullptr;
-  NodeId node = kNoNode;  // the node at hand
+  NodeId node = kNoNode;                         // the node at hand
+  mutable std::optional<ValueNames> names = {};  // from the first look-up of a body on
 
   const ValueFacts* find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->outer) {
-      const ValueId value = scope->graph->find_value(name);
+      if (!scope->names.has_value()) scope->names = values_by_name(*scope->graph);
+      const ValueId value = find_value(*scope->names, name);
       if (value == kNoValue || scope->graph->values[static_cast<size_t>(value)].is_outer) continue;
       return &scope->facts[static_cast<size_t>(value)];
     }
@@ -296,6 +300,17 @@ void Inference::record(const Scope& scope) {
   for (const ValueFacts& facts : scope.facts) types.push_back(type_info_of(facts));
 }
 
+void forget_computed_shapes(Graph& graph) {
+  for (ValueDef& value : graph.values) {
+    if (value.producer != kNoNode) value.type.dims.reset();
+  }
+  for (Node& node : graph.nodes) {
+    for (Attribute& attribute : node.attributes) {
+      if (auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) forget_computed_shapes(**body);
+    }
+  }
+}
+
 void fill_types(Graph& graph, const ModelTypes& types) {
   for (size_t index = 0; index < graph.values.size(); ++index) {
     ValueDef& value = graph.values[index];
@@ -327,6 +342,23 @@ ModelTypes infer_types(const Model& model) {
   ModelTypes result;
   Inference(model, InferenceOf::types, result).infer_graph(model.graph, {}, nullptr);
   return result;
+}
+
+std::vector<TypeInfo> computed_output_types(const Model& model) {
+  const std::shared_ptr<Model> copy = copy_model(model);
+  forget_computed_shapes(copy->graph);
+  const ModelTypes types = infer_types(*copy);
+  std::vector<TypeInfo> outputs;
+  for (const ValueId id : model.graph.outputs) outputs.push_back(types.type_of(copy->graph, id));
+  return outputs;
+}
+
+bool are_contradictory(const TypeInfo& a, const TypeInfo& b) {
+  if (a.kind != TypeInfo::Kind::tensor || !a.dims.has_value() || !b.dims.has_value()) return false;
+  const auto may_be_equal = [](const Dim& x, const Dim& y) {
+    return !x.is_known() || !y.is_known() || x.value == y.value;
+  };
+  return !std::ranges::equal(*a.dims, *b.dims, may_be_equal);
 }
 
 std::vector<TypeProblem> find_shape_conflicts(const Model& model) {

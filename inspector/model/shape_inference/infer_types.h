@@ -38,6 +38,12 @@ struct ModelTypes {
 // Never fails: an operator without a rule has outputs of unknown shape.
 ModelTypes infer_types(const Model& model);
 
+// The types of the graph's outputs as they follow from its inputs and constants alone: what the file declares of shapes
+// that nodes compute may be stale.
+std::vector<TypeInfo> computed_output_types(const Model& model);
+// True where no tensor has both shapes.
+bool are_contradictory(const TypeInfo& a, const TypeInfo& b);
+
 // Nodes that cannot be computed, since their inputs do not fit each other, as far as the graph's inputs and constants
 // make that certain: what the file declares of values that nodes compute may be stale, and counts for nothing. Nodes in
 // bodies are left out, for an If may never take a branch.

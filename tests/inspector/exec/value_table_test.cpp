@@ -59,6 +59,21 @@ TEST(ValueTable, OuterValuesLeadToTheirInfos) {
   ASSERT_NE(k, kNoValue);
   EXPECT_EQ(else_values->outer.at(k)->name, "k");
   EXPECT_EQ(else_values->outer.at(k)->scope, "");
+  const auto pairs = else_values->outer_values();
+  ASSERT_TRUE(pairs.ok());
+  for (const auto& [inner, outer] : *pairs)
+    EXPECT_EQ(value_at(*else_values->graph, inner).name, value_at(model->graph, outer).name);
+  EXPECT_EQ(pairs->size(), 2U);
+}
+
+TEST(ValueTable, FindsBodiesByNodeAndValuesByName) {
+  const auto model = read_model(kNested);
+  const ValueTable table = ValueTable::build(model).take();
+  EXPECT_EQ(table.main().children_of(model->graph.find_node("a//b")).size(), 2U);
+  EXPECT_TRUE(table.main().children_of(model->graph.find_node("Identity_0")).empty());
+  for (const ValueDef& value : model->graph.values)
+    EXPECT_EQ(table.main().find_value(value.name), model->graph.find_value(value.name)) << value.name;
+  EXPECT_EQ(table.main().find_value("nothing"), kNoValue);
 }
 
 TEST(ValueTable, MovedConstantsStayConstantLike) {
