@@ -169,9 +169,7 @@ const DimsChange kDimsChanges[] = {
     {"is a scalar", [](std::span<const int64_t>) { return Dims{}; }},
     {"is of rank 7", [](std::span<const int64_t>) { return Dims{1, 2, 1, 2, 1, 2, 1}; }},
     {"is of rank 16", [](std::span<const int64_t>) { return Dims(16, 1); }},
-    {"has one element", [](std::span<const int64_t>) { return Dims{1}; }},
     {"has no elements", [](std::span<const int64_t> dims) { return Dims(dims.size(), 0); }},
-    {"is an empty list", [](std::span<const int64_t>) { return Dims{0}; }},
     {"has an empty first dimension", [](std::span<const int64_t> dims) { return with_dim(dims, 0, 0); }},
     {"has an empty last dimension", [](std::span<const int64_t> dims) { return with_dim(dims, dims.size() - 1, 0); }},
     {"is longer in its last dimension",
@@ -349,7 +347,6 @@ std::vector<CallMutation> mutations_of(const OperatorCall& call) {
   const Graph& graph = call.model->graph;
   const Node& node = graph.nodes.front();
   std::vector<CallMutation> mutations;
-  mutations.push_back({"nothing is changed", [](OperatorCall&) {}});
   for (size_t count = 0; count < node.inputs.size(); ++count) {
     mutations.push_back({fmt::format("the node has {} inputs", count),
                          [count](OperatorCall& changed) { changed.node().inputs.resize(count); }});
