@@ -27,13 +27,15 @@ struct Program {
   std::map<const CLI::App*, std::unique_ptr<Command>> commands;
 };
 
-void declare(Program& program) {
+// The verbs, with the options of those among the arguments: the others cost half of the start.
+void declare(Program& program, const std::vector<std::string>& arguments) {
   program.app.require_subcommand(1);
   program.app.set_version_flag("--version", std::string("parallax ") + PARALLAX_VERSION);
   program.app.footer("parallax VERB --help shows a verb's options and an example.");
   for (const Verb& verb : verbs()) {
     CLI::App* app = program.app.add_subcommand(std::string(verb.name), std::string(verb.summary));
     app->footer("Example:\n  " + std::string(verb.example));
+    if (std::ranges::find(arguments, verb.name) == arguments.end()) continue;
     auto command = verb.make();
     command->declare(*app);
     program.commands[app] = std::move(command);
@@ -119,7 +121,7 @@ Status admit_files(const NamedFiles& files) {
 
 int run(std::vector<std::string> arguments) {
   Program program;
-  declare(program);
+  declare(program, arguments);
   keep_command(arguments);
   const bool json = wants_json();
   if (const auto problem = lacks_verb(arguments)) return report_error(usage_error(*problem), json);
