@@ -44,10 +44,10 @@ def limit_memory():
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def processor_seconds(process):
-    """The processor time of a process that has not been waited for."""
+def processor_seconds(number):
+    """The processor time of the process of a number that has not been waited for."""
     try:
-        fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return 0.0
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
@@ -60,7 +60,7 @@ def output_of(process, seconds):
         try:
             return process.communicate(timeout=1)
         except subprocess.TimeoutExpired:
-            if processor_seconds(process) > seconds or time.monotonic() > end:
+            if processor_seconds(process.pid) > seconds or time.monotonic() > end:
                 raise
 
 
@@ -76,7 +76,7 @@ def run(command, folder, environment=None, **options):
             late = True
             process.send_signal(signal.SIGINT)
             try:
-                stdout, stderr = output_of(process, processor_seconds(process) + HANG_SECONDS / 4)
+                stdout, stderr = output_of(process, processor_seconds(process.pid) + HANG_SECONDS / 4)
             except subprocess.TimeoutExpired:
                 deaf = True
                 process.kill()

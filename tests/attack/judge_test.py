@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The attack finds what it should: planted answers and files of each kind of fault, mutants that keep their format, and
-calls that fail under the shim.
+calls that fail under the shim, runs of the fork server.
 
-judge_test.py SHIM
+judge_test.py SHIM SERVER
 """
 
 import errno
@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import attack_paths  # noqa: E402
 import faults  # noqa: E402
+import fork_server  # noqa: E402
 import judge  # noqa: E402
 import model_tree  # noqa: E402
 import mutants  # noqa: E402
@@ -38,7 +39,7 @@ def answer(code=0, stdout=b"", stderr=b"", late=False, deaf=False):
 
 
 class Judge(unittest.TestCase):
-    shim = ""
+    shim = server = ""
 
     def assert_found(self, words, given, line="show m.onnx"):
         found = judge.faults(given, ["parallax", *line.split()])
@@ -131,7 +132,15 @@ class Judge(unittest.TestCase):
         self.assertIn(os.strerror(errno.ENOSPC), under(f"write {errno.ENOSPC} 3 3")[0])
         self.assertIn(os.strerror(errno.EIO), under(f"open {errno.EIO} 1 1")[0])
 
+    def test_the_fork_server_runs_as_a_shell_would(self):
+        program = "import os, sys; print(os.getcwd(), os.environ['TMPDIR'], *sys.argv[1:]); sys.stderr.write('e'); "
+        with tempfile.TemporaryDirectory() as folder, fork_server.ForkServer(sys.executable, self.server) as server:
+            for end, code in (("sys.exit(3)", 3), ("os.abort()", -signal.SIGABRT), ("pass", 0)):
+                answer = server.run(["unused", "-c", program + "sys.stdout.flush(); " + end, "one", "zwei drei"], folder, "/other")
+                self.assertEqual(answer[:3], (code, f"{folder} /other one zwei drei\n".encode(), b"e"))
+
 
 if __name__ == "__main__":
-    Judge.shim = os.path.abspath(sys.argv.pop(1))
+    Judge.shim, Judge.server = map(os.path.abspath, sys.argv[1:3])
+    del sys.argv[1:3]
     unittest.main()

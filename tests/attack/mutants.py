@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import fork_server
 import judge
 import mutate_dumps
 import mutate_models
@@ -91,8 +92,10 @@ TENSOR_LINES = {
 class Mutants:
     """Makes, runs and judges mutants of one seed."""
 
-    def __init__(self, program, seed, keep):
+    def __init__(self, program, seed, keep, library=None):
+        """With the library of fork_server.cpp the program is loaded once for all runs."""
         self.program, self.seed, self.keep = Path(program), seed, Path(keep)
+        self.server = fork_server.ForkServer(program, library) if library else None
         self.gui = self.program.parent / "parallax-gui"
         self.models = seeds.models()
         self.dumps = {}
@@ -179,13 +182,18 @@ class Mutants:
             temporary.mkdir()
             command, done = self.make(number, work)
             before = judge.contents(work)
-            answer = judge.run(command, work, {**os.environ, "TMPDIR": str(temporary)})
+            answer = self.run(command, work, temporary)
             found = judge.faults(answer, command) + self.file_faults(answer, command, work, temporary, before)
             if found:
                 self.keep_files(number, work, before, command, done, found, answer)
             return number, Path(command[0]).name if "gui" in command[0] else command[1], found, answer.code
         finally:
             shutil.rmtree(folder)
+
+    def run(self, command, work, temporary=None):
+        if self.server and command[0] == str(self.program):
+            return self.server.run(command, work, temporary)
+        return judge.run(command, work, {**os.environ, **({"TMPDIR": str(temporary)} if temporary else {})})
 
     def file_faults(self, answer, command, work, temporary, before):
         """The faults of the files after a run: inputs, temporary files, reports, models and dumps that were written."""
@@ -210,10 +218,10 @@ class Mutants:
         for name in written:
             if Path(name).suffix not in (".plx", ".onnx") or command[1] in ("export", "import"):
                 continue
-            checked = judge.run([str(self.program), "check", name], work)
+            checked = self.run([str(self.program), "check", name], work)
             if checked.code == 0:
                 continue
-            if name.endswith(".onnx") and judge.run([str(self.program), "check", "m.onnx"], work).code != 0:
+            if name.endswith(".onnx") and self.run([str(self.program), "check", "m.onnx"], work).code != 0:
                 continue
             said = checked.stdout.decode(errors="replace") or checked.stderr.decode(errors="replace")
             return [f"{command[1]} writes a {Path(name).suffix} that check refuses: {said[:200]}"]
@@ -238,20 +246,33 @@ def kind_of(problem):
     return re.sub(r"(^|\n)(?!parallax: )[^\n]*\n(?=parallax: )", r"\1", text)[:160]
 
 
-def attack(program, seed, first, count, seconds, keep, jobs):
+worker = None  # the Mutants of a worker process
+
+
+def start_worker(*arguments):
+    global worker
+    worker = Mutants(*arguments)
+    worker.prepare()
+
+
+def judge_chunk(first, end, deadline):
+    """What judged() says of the mutants first to end, as far as the deadline allows, without the answers' codes."""
+    return [worker.judged(number)[:3] for number in range(first, end) if time.monotonic() < deadline]
+
+
+def attack(program, seed, first, count, seconds, keep, jobs, library=None):
     """Runs mutants until `count` are done or `seconds` have passed; [(problem, verb, number)] and how many there were."""
-    mutants = Mutants(program, seed, keep)
-    mutants.prepare()
-    end = time.monotonic() + seconds
+    deadline, end, chunk = time.monotonic() + seconds, first + count, 25
     findings, done = [], 0
-
-    def one(number):
-        return mutants.judged(number) if time.monotonic() < end else None
-
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for answer in pool.map(one, range(first, first + count)):
-            if answer is None:
-                continue
-            done += 1
-            findings += [(problem, answer[1], answer[0]) for problem in answer[2]]
-    return findings, done
+    with concurrent.futures.ProcessPoolExecutor(jobs, initializer=start_worker, initargs=(program, seed, keep, library)) as pool:
+        running = set()
+        while True:
+            while first < end and len(running) < 2 * jobs and time.monotonic() < deadline:
+                running.add(pool.submit(judge_chunk, first, min(first + chunk, end), deadline))
+                first += chunk
+            if not running:
+                return findings, done
+            finished, running = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+            for number, verb, problems in (answer for future in finished for answer in future.result()):
+                done += 1
+                findings += [(problem, verb, number) for problem in problems]
