@@ -10,7 +10,7 @@
 
 #include "inspector/base/check.h"
 #include "inspector/base/memory_budget.h"
-#include "reference/ops/signature.h"
+#include "inspector/exec/signature.h"
 
 namespace parallax::reference {
 namespace {
@@ -121,7 +121,9 @@ Result<std::vector<Value>> Interpreter::compute_node(ActiveGraph& active, const 
   for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? Value() : active.values[static_cast<size_t>(id)]);
   if (step.function == nullptr) return run_body(active, step, "", Frame::Kind::call, -1, std::move(inputs));
   const bool carries_double = precision_ == ReferencePrecision::double_;
-  PX_TRY(check_arguments(node, inputs, carries_double));
+  std::vector<const Value*> given;
+  for (const Value& input : inputs) given.push_back(&input);
+  PX_TRY(check_arguments(node, given, carries_double));
   OpEnvironment environment;
   environment.precision = precision_;
   environment.keep_casts = options_.keep_casts;

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "inspector/base/check.h"
+#include "inspector/exec/signature.h"
 #include "inspector/model/opset/op_schema.h"
-#include "reference/ops/signature.h"
 #include "reference/ops/sparse.h"
 
 namespace parallax::reference {

@@ -136,7 +136,7 @@ class Builder {
     step.control = find_control(node);
     if (step.control != nullptr) return {};
     std::vector<DType> dtypes;
-    for (const StepInput& input : step.inputs) dtypes.push_back(known_dtype(input.location.value));
+    for (const StepInput& input : step.inputs) dtypes.push_back(input.dtype);
     auto kernel = request_.platform->choose(node, dtypes);
     if (kernel.ok()) return step.kernel = *kernel, Status{};
     if (request_.options->fallback == nullptr) return lacks_kernel(std::move(kernel).error(), *request_.platform);
@@ -155,7 +155,8 @@ class Builder {
     for (ValueId input : planned.node->inputs) {
       const FormalParameter* parameter = schema == nullptr ? nullptr : schema->input(step.inputs.size());
       const bool optional = parameter != nullptr && parameter->option == ParameterOption::optional;
-      step.inputs.push_back({{plan_->edit.resolve(input)}, false, optional});
+      const ValueId value = plan_->edit.resolve(input);
+      step.inputs.push_back({{value}, false, optional, known_dtype(value)});
     }
     step.has_too_few_inputs = schema != nullptr && step.inputs.size() < schema->min_inputs;
     Status chosen = choose_function(step);

@@ -35,9 +35,10 @@ struct BufferSlot {
 };
 
 struct StepInput {
-  BufferSlot location;         // value kNoValue: omitted
-  bool is_last_read = false;   // nothing reads it after this node
-  bool may_be_absent = false;  // as the schema has it
+  BufferSlot location;             // value kNoValue: omitted
+  bool is_last_read = false;       // nothing reads it after this node
+  bool may_be_absent = false;      // as the schema has it
+  DType dtype = DType::undefined;  // as the model has it; undefined where it does not say
 };
 
 // One node ready to run. Exactly one of kernel, control, fallback is set, or none for a call of a model-local function.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/check.h"
+#include "inspector/exec/signature.h"
 #include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/growable.h"
 #include "runtime/rewrite/fused_ops.h"
@@ -56,8 +57,10 @@ bool has_bit(uint64_t bits, size_t index) { return index < 64 && (bits >> index 
 
 std::string expected_type(const Value& value) { return value.is_absent() ? "nothing" : to_string(type_of(value)); }
 
-// Checks the arguments that a kernel relies on: present where the schema demands it, tensors where the row says so.
-Status check_arguments(const Step& step, std::span<const OpInput> inputs) {
+// Checks the arguments that a kernel relies on: present where the schema demands it, tensors where the row says so, and
+// of the schema's types where the model did not say theirs.
+Status check_operands(const Step& step, std::span<const OpInput> inputs) {
+  bool are_as_planned = true;
   const bool wants_tensors = step.kernel && step.kernel.arguments == Arguments::tensors;
   for (size_t index = 0; index < inputs.size(); ++index) {
     const Value* value = inputs[index].value;
@@ -66,6 +69,13 @@ Status check_arguments(const Step& step, std::span<const OpInput> inputs) {
       return broken_rule(fmt::format("input {} has no value", index), "have one");
     if (!absent && wants_tensors && !value->is_tensor())
       return wrong_value(fmt::format("input {}", index), expected_type(*value), "be a tensor");
+    if (!absent && value->is_tensor())
+      are_as_planned = are_as_planned && value->tensor().dtype() == step.inputs[index].dtype;
+  }
+  if (!are_as_planned && step.node->schema != nullptr) {
+    std::vector<const Value*> values;
+    for (const OpInput& input : inputs) values.push_back(input.value);
+    PX_TRY(check_arguments(*step.node, values, false));
   }
   if (!step.has_too_few_inputs) return {};
   return wrong_value("the number of inputs", inputs.size(), "be {} or more", step.node->schema->min_inputs);
@@ -290,7 +300,7 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
       operands_.push_back({&active.values[slot], active.is_constant[slot] != 0, input.is_last_read && may_take_over});
     }
   }
-  PX_TRY(check_arguments(step, operands_));
+  PX_TRY(check_operands(step, operands_));
   result_.spared = unobserved(step);
   if (step.control != nullptr)
     return compute_control(active, step, std::vector<OpInput>(operands_));  // bodies use operands_

@@ -86,10 +86,10 @@ class TypeReader {
 double number_from_json(const Json& json) {
   if (json.is_number()) return json.get<double>();
   const std::string& word = json.get_ref<const std::string&>();
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
   PX_CHECK(word == "inf" || word == "-inf");
-  return word == "inf" ? kInfinity : -kInfinity;
+  return word == "inf" ? infinity : -infinity;
 }
 
 int64_t integer_from_json(const Json& json) {

@@ -131,6 +131,13 @@ CallMutation change_of(size_t index, const std::string& what, ChangeValue change
           [index, change = std::move(change)](OperatorCall& call) { call.inputs[index] = change(call.inputs[index]); }};
 }
 
+bool fits(DType dtype, int64_t number) {
+  const int bits = bits_of(dtype);
+  if (info_of(dtype).kind == DTypeKind::unsigned_integer)
+    return number >= 0 && (bits == 64 || number < int64_t{1} << bits);
+  return bits == 64 || (number >= -(int64_t{1} << (bits - 1)) && number < int64_t{1} << (bits - 1));
+}
+
 void add_content_mutations(size_t index, const Tensor& tensor, std::vector<CallMutation>& mutations) {
   const DType dtype = tensor.dtype();
   if (is_floating(dtype) && bits_of(dtype) >= 16) {
@@ -141,6 +148,7 @@ void add_content_mutations(size_t index, const Tensor& tensor, std::vector<CallM
   }
   if (!is_integer(dtype) || is_sub_byte(dtype)) return;
   for (const int64_t number : {kLeast, kMost, int64_t{-1}, int64_t{0}, int64_t{1} << 40, int64_t{-1} << 31}) {
+    if (!fits(dtype, number)) continue;
     for (const bool everywhere : {true, false}) {
       if (!everywhere && tensor.element_count() < 2) continue;
       mutations.push_back(change_of(

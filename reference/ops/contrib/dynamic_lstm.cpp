@@ -7,6 +7,7 @@
 
 #include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
+#include "reference/kernels/numbers.h"
 #include "reference/ops/contrib/shared.h"
 #include "reference/ops/families.h"
 #include "reference/ops/inner_op.h"
@@ -184,8 +185,10 @@ Status op_contrib_dynamic_quantize_lstm(OpContext& op) {
     Course course{std::vector<double>(count), std::vector<double>(count), y};
     for (const size_t state : {size_t{5}, size_t{6}}) {
       const Value initial = PX_TRY(part_of(op, state, direction));
-      if (!initial.is_absent())
-        std::ranges::copy(initial.tensor().as<double>(), (state == 5 ? course.h : course.c).begin());
+      if (initial.is_absent()) continue;
+      const Numbers<double> numbers(initial.tensor());
+      if (numbers.span().size() != count) return wrong_input(op, state, "be {}", of_state.to_string());
+      std::ranges::copy(numbers.span(), (state == 5 ? course.h : course.c).begin());
     }
     PX_TRY(run_direction(op, sizes, x, direction, course));
     last[0].insert(last[0].end(), course.h.begin(), course.h.end());

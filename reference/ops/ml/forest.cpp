@@ -91,13 +91,19 @@ Status read_votes(const OpContext& op, const std::string& kind, const NodeIndex&
   return {};
 }
 
+Result<std::vector<double>> tensor_attribute(const OpContext& op, std::string_view name) {
+  const Tensor* tensor = op.find_tensor(name);
+  if (tensor == nullptr || tensor->dtype() == DType::string)
+    return invalid_model(fmt::format("attribute '{}' is {}; it must be a tensor of numbers", name,
+                                     tensor == nullptr ? "missing" : "text"));
+  const Numbers<double> numbers(*tensor);
+  return std::vector<double>(numbers.span().begin(), numbers.span().end());
+}
+
 // The sets of members, each ended by a NaN, in the order of the nodes of mode BRANCH_MEMBER.
 Status read_members(const OpContext& op, std::span<TreeNode> nodes) {
   std::vector<double> values;
-  if (const Tensor* tensor = op.find_tensor("membership_values")) {
-    const Numbers<double> numbers(*tensor);
-    values.assign(numbers.span().begin(), numbers.span().end());
-  }
+  if (op.find_tensor("membership_values") != nullptr) values = PX_TRY(tensor_attribute(op, "membership_values"));
   auto next = values.begin();
   for (TreeNode& node : nodes) {
     if (node.mode != BranchMode::member) continue;
@@ -110,15 +116,6 @@ Status read_members(const OpContext& op, std::span<TreeNode> nodes) {
   if (next != values.end())
     return invalid_model("attribute 'membership_values' has too many sets; it must have one for each BRANCH_MEMBER");
   return {};
-}
-
-Result<std::vector<double>> tensor_attribute(const OpContext& op, std::string_view name) {
-  const Tensor* tensor = op.find_tensor(name);
-  if (tensor == nullptr || tensor->dtype() == DType::string)
-    return invalid_model(fmt::format("attribute '{}' is {}; it must be a tensor of numbers", name,
-                                     tensor == nullptr ? "missing" : "text"));
-  const Numbers<double> numbers(*tensor);
-  return std::vector<double>(numbers.span().begin(), numbers.span().end());
 }
 
 }  // namespace

@@ -136,7 +136,8 @@ Status op_max_pool(OpContext& op) {
   if (!op.wants_output(1) && is_floating(x.dtype()) && layout.is_compact()) return max_values(op, layout, shape);
   const bool by_column = op.find_int("storage_order").value_or(0) != 0;
   const int64_t inner = window.input_count();
-  std::vector<int64_t> indices(static_cast<size_t>(shape.element_count()));
+  Tensor locations = PX_TRY(op.allocate(DType::int64, shape));
+  const std::span<int64_t> indices = locations.mutable_as<int64_t>();
   PX_TRY(with_number_type(x.dtype(), [&](auto number) -> Status {
     using T = decltype(number);
     const Numbers<T> numbers(x);
@@ -166,7 +167,7 @@ Status op_max_pool(OpContext& op) {
                 });
     return op.set_output(0, x.dtype(), shape, std::span<const T>(results));
   }));
-  return op.set_output(1, DType::int64, shape, std::span<const int64_t>(indices));
+  return op.set_output(1, std::move(locations));
 }
 
 // With count_include_pad the padding counts as zeros, but not what ceil_mode adds after it (stated since version 19).

@@ -202,9 +202,10 @@ Result<std::vector<Gram>> read_grams(const OpContext& op) {
                          fmt::format("[{}, {})", begin, end),
                          "be within the {} words of the pool and hold whole {}-grams", pool.size(), length);
     for (auto at = static_cast<size_t>(begin); at < static_cast<size_t>(end); at += length) {
-      if (grams.size() >= indexes.size() || indexes[grams.size()] < 0)
+      constexpr int64_t kMostColumns = int64_t{1} << 31;
+      if (grams.size() >= indexes.size() || indexes[grams.size()] < 0 || indexes[grams.size()] >= kMostColumns)
         return wrong_length("attribute 'ngram_indexes'", indexes.size(),
-                            "have one of 0 or more for each n-gram of the pool, of which this is number {}",
+                            "have one in [0, {}) for each n-gram of the pool, of which this is number {}", kMostColumns,
                             grams.size());
       grams.push_back({{pool.begin() + static_cast<ptrdiff_t>(at), pool.begin() + static_cast<ptrdiff_t>(at + length)},
                        indexes[grams.size()],

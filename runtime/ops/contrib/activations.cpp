@@ -90,6 +90,10 @@ Status bias_split_gelu(Context& op) {
 // data + bias + residual; the mask is all true.
 Status bias_dropout(Context& op) {
   const Tensor& x = op.input(0);
+  if (x.shape().rank() < 1 || !(op.input(1).shape() == Shape{x.shape()[x.shape().rank() - 1]}) ||
+      (op.has_input(2) && !(op.input(2).shape() == x.shape())))
+    return wrong_input(op, 0, "have rank 1 or more, bias, {}, be as long as its last axis, and residual have its shape",
+                       op.input(1).shape().to_string());
   if (op.has_input(4) && PX_TRY(op.integer_of_input(4)) != 0) {
     const double ratio = op.has_input(3) ? PX_TRY(op.real_of_input(3)) : 0.5;
     if (ratio != 0.0) return unsupported("training with a ratio above 0: its random numbers are onnxruntime's own");

@@ -74,7 +74,9 @@ Result<DType> output_type(const OpCall& op, DType otherwise) {
   const int64_t wanted = op.find_integer("output_dtype").value_or(0);
   if (wanted == 0) return otherwise;
   const auto dtype = dtype_from_number(wanted);
-  if (!dtype.has_value()) return wrong_attribute("output_dtype", wanted, "be the number of an element type");
+  const OpSchema* schema = op.node().schema;
+  if (!dtype.has_value() || (schema != nullptr && !schema->output(0)->types->contains_tensor(*dtype)))
+    return wrong_attribute("output_dtype", wanted, "be the number of an element type that y may have");
   return *dtype;
 }
 

@@ -218,6 +218,9 @@ Status roi_align(OpContext<Device>& op) {
   RoiSettings settings{op.integer("output_height"), op.integer("output_width"), op.integer("sampling_ratio"),
                        op.real("spatial_scale"),    op.since_version() >= 16,   op.text("mode") == "max"};
   if (op.since_version() >= 16) settings.half_pixel = op.text("coordinate_transformation_mode") == "half_pixel";
+  constexpr int64_t kMostSamples = 1 << 12;  // along each axis of a bin
+  if (op.integer("sampling_ratio") > kMostSamples)
+    return wrong_attribute("sampling_ratio", op.integer("sampling_ratio"), "be at most {}", kMostSamples);
   if (settings.height < 1 || settings.width < 1)
     return wrong_value("the output's size", fmt::format("{} x {}", settings.height, settings.width),
                        "be 1 or more in 'output_height' and 'output_width'");

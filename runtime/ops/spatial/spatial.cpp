@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kLargest =
     int64_t{1} << 31;  // of any attribute: keeps sums and products of a few of them within 63 bits
+constexpr int64_t kMostTaps = int64_t{1} << 28;  // of a window on all axes: each output walks them
 
 Result<Ints> list(const OpCall& op, std::string_view name, int64_t count, int64_t fill, int64_t least) {
   Ints values = op.find_integers(name).value_or(Ints{});
@@ -45,6 +46,9 @@ Result<WindowAttributes> window_attributes(const OpCall& op, const Ints& in_spat
   window.dilations = PX_TRY(list(op, "dilations", rank, 1, 1));
   const Ints pads = PX_TRY(list(op, "pads", 2 * rank, 0, 0));
   const std::string auto_pad = op.find_text("auto_pad").value_or("NOTSET");
+  const Shape kernel_shape = PX_TRY(shape_of(kernel));
+  if (kernel_shape.element_count() > kMostTaps)
+    return wrong_value("the number of a window's elements", kernel_shape.element_count(), "be at most {}", kMostTaps);
   for (int64_t axis = 0; axis < rank; ++axis) {
     if (kernel[axis] < 1 || kernel[axis] > kLargest || in_spatial[axis] > kLargest)
       return wrong_value(fmt::format("the kernel along spatial axis {}", axis), kernel[axis],

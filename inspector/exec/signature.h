@@ -9,13 +9,13 @@
 #include "inspector/model/ir.h"
 #include "inspector/tensor/value.h"
 
-namespace parallax::reference {
+namespace parallax {
 
 // Number of inputs and outputs, required attributes, types of attributes. Errors: invalid_model.
 Status check_node(const Node& node);
 
-// Presence and types of the inputs, and that those of one type parameter agree. In double precision a float64 tensor
-// stands for any float. Errors: execution.
-Status check_arguments(const Node& node, std::span<const Value> inputs, bool carries_double);
+// Presence and types of the inputs (null: omitted), and that those of one type parameter agree. In double precision a
+// float64 tensor stands for any float. Errors: execution.
+Status check_arguments(const Node& node, std::span<const Value* const> inputs, bool carries_double);
 
-}  // namespace parallax::reference
+}  // namespace parallax

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of a node against its schema, so that operator functions may rely on it.
-#include "reference/ops/signature.h"
+// Checks of a node against its schema, so that functions of operators may rely on it.
+#include "inspector/exec/signature.h"
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@
 #include "inspector/model/opset/op_schema.h"
 #include "inspector/model/opset/opset_registry.h"
 
-namespace parallax::reference {
+namespace parallax {
 namespace {
 
 // The type of a value in the words of schemas; nothing for types that no schema names.
@@ -94,17 +94,17 @@ Status check_node(const Node& node) {
   return {};
 }
 
-Status check_arguments(const Node& node, std::span<const Value> inputs, bool carries_double) {
+Status check_arguments(const Node& node, std::span<const Value* const> inputs, bool carries_double) {
   const OpSchema& schema = *node.schema;
   std::map<std::string_view, TypeInfo> bound;  // type parameter -> form and element type it stands for in this call
   for (size_t index = 0; index < inputs.size(); ++index) {
     const FormalParameter* parameter = schema.input(index);
     if (parameter == nullptr) continue;
-    if (inputs[index].is_absent()) {
+    if (inputs[index] == nullptr || inputs[index]->is_absent()) {
       if (!is_required(schema, index)) continue;
       return execution_error(fmt::format("input '{}' ({}) has no value; it must have one", parameter->name, index));
     }
-    TypeInfo type = type_of(inputs[index]);
+    TypeInfo type = type_of(*inputs[index]);
     const auto schema_type = schema_type_of(type);
     if (!schema_type.has_value() || !allows(*parameter->types, *schema_type, carries_double))
       return execution_error(fmt::format("input '{}' ({}) is {}; it must be {}", parameter->name, index,
@@ -119,4 +119,4 @@ Status check_arguments(const Node& node, std::span<const Value> inputs, bool car
   return {};
 }
 
-}  // namespace parallax::reference
+}  // namespace parallax
