@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include "gui/app/address_space.h"
 #include "gui/app/render_target.h"
 #include "gui/panels/panels.h"
 
@@ -75,6 +76,7 @@ Error egl_error(const char* what) {
 }  // namespace
 
 Result<std::unique_ptr<RenderTarget>> make_offscreen_target(const RenderTargetOptions& options, Ui& ui) {
+  PX_TRY(check_address_space(options.width, options.height));
   EGLDisplay display = eglGetPlatformDisplay(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
   if (display == EGL_NO_DISPLAY) return egl_error("eglGetPlatformDisplay");
   if (eglInitialize(display, nullptr, nullptr) == EGL_FALSE) return egl_error("eglInitialize");

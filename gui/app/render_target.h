@@ -39,10 +39,10 @@ struct RenderTargetOptions {
   float scale = 0;  // 0: as the screen asks for
 };
 
-// Without a display: EGL without a surface. Errors: unsupported, saying what is missing.
+// Without a display: EGL without a surface. Errors: unsupported, saying what is missing; out_of_memory.
 Result<std::unique_ptr<RenderTarget>> make_offscreen_target(const RenderTargetOptions& options, Ui& ui);
 
-// A window. Errors: unsupported (no display).
+// A window. Errors: unsupported (no display), out_of_memory.
 class Window : public RenderTarget {
  public:
   struct Calls {

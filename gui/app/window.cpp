@@ -10,6 +10,7 @@
 #include <backends/imgui_impl_opengl3.h>
 #include <imgui.h>
 
+#include "gui/app/address_space.h"
 #include "gui/app/keys.h"
 #include "gui/app/picture_export.h"
 #include "gui/app/render_target.h"
@@ -144,6 +145,7 @@ class GlfwWindow final : public Window {
 }  // namespace
 
 Result<std::unique_ptr<Window>> make_window(const RenderTargetOptions& options, Ui& ui) {
+  PX_TRY(check_address_space(options.width, options.height));
   if (glfwInit() == GLFW_FALSE) {
     return unsupported("cannot open a window: there is no display (use --shot or --script to draw without one)");
   }

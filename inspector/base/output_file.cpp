@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // O_TMPFILE and linkat: nothing remains of a process that is killed. Elsewhere, and in a group, a temporary name and
-// rename.
+// rename. What can be read unfinished has a name of its own until its end.
 #include "inspector/base/output_file.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -36,6 +37,27 @@ std::string temporary_name(const std::string& target) {
   uint64_t number = 0;
   if (::getrandom(&number, sizeof number, 0) != sizeof number) number = static_cast<uint64_t>(::getpid());
   return fmt::format("{}/.parallax-{:016x}.part", folder_of(target), number);
+}
+
+bool lacks_links(int error_number) {
+  return error_number == EPERM || error_number == EOPNOTSUPP || error_number == ENOSYS;
+}
+
+// "run/cpu.unfinished.plx" for "run/cpu.plx", from 2 on "run/cpu.unfinished-2.plx"; a name that would be too long is
+// cut.
+std::string unfinished_name(const std::string& target, int number) {
+  constexpr size_t kMostExtension = 16;
+  std::string stem = fs::path(target).stem().string(), extension = fs::path(target).extension().string();
+  if (extension.size() > kMostExtension) stem += std::exchange(extension, "");
+  const std::string ending =
+      number == 1 ? ".unfinished" + extension : fmt::format(".unfinished-{}{}", number, extension);
+  const size_t most = NAME_MAX - ending.size();
+  if (stem.size() > most) {
+    size_t end = most;
+    while (end > 0 && (static_cast<unsigned char>(stem[end]) & 0xC0) == 0x80) --end;  // within a UTF-8 sequence
+    stem.resize(end);
+  }
+  return (fs::path(target).parent_path() / (stem + ending)).string();
 }
 
 }  // namespace
@@ -106,10 +128,15 @@ Status OutputFile::write(std::string_view contents) {
   return {};
 }
 
+// False (errno) also where something has that name.
+bool OutputFile::link_as(const std::string& path) const {
+  const std::string own = temporary_ == nullptr ? fmt::format("/proc/self/fd/{}", descriptor_) : temporary_->path();
+  return ::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
 // The file gets its name at once where no other file has it; else a temporary name, which then replaces the other.
 Status OutputFile::give_name() {
-  const std::string own = fmt::format("/proc/self/fd/{}", descriptor_);
-  if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, target_.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+  if (link_as(target_)) {
     is_published_ = true;
     return {};
   }
@@ -117,20 +144,48 @@ Status OutputFile::give_name() {
 }
 
 Status OutputFile::give_temporary_name() {
-  const std::string own = fmt::format("/proc/self/fd/{}", descriptor_);
   auto temporary = std::make_unique<TemporaryPath>(temporary_name(target_));
-  if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, temporary->path().c_str(), AT_SYMLINK_FOLLOW) != 0)
-    return failed("create");
+  if (!link_as(temporary->path())) return failed("create");
   temporary_ = std::move(temporary);
+  return {};
+}
+
+// As link_as, for a file system where a file has but one name. False (errno) also where something has the name.
+bool OutputFile::move_to_free(const std::string& path) {
+  if (temporary_ == nullptr) return false;
+  if (::access(path.c_str(), F_OK) != 0) return temporary_->move_to(path, true);
+  errno = EEXIST;
+  return false;
+}
+
+Status OutputFile::keep_unfinished() {
+  constexpr int kMostNames = 1000;
+  for (int number = 1; number <= kMostNames; ++number) {
+    const std::string name = unfinished_name(target_, number);
+    note_output(name, false);
+    if (link_as(name) || (lacks_links(errno) && move_to_free(name))) {
+      unfinished_ = name;
+      break;
+    }
+    const int error_number = errno;
+    forget_output(name);
+    errno = error_number;
+    if (error_number != EEXIST) return failed("create");
+  }
+  if (unfinished_.empty()) return failed("create an unfinished file for");
+  temporary_.reset();
+  input_files::note_written(descriptor_);
   return {};
 }
 
 Status OutputFile::publish() {
   if (is_published_ || target_.empty()) return {};
-  if (temporary_ == nullptr) PX_TRY(give_name());
+  if (temporary_ == nullptr && unfinished_.empty()) PX_TRY(give_name());
   if (!is_published_) {
-    if (std::rename(temporary_->path().c_str(), target_.c_str()) != 0) return failed("create");
-    temporary_->keep();
+    const std::string& own = unfinished_.empty() ? temporary_->path() : unfinished_;
+    if (std::rename(own.c_str(), target_.c_str()) != 0) return failed("create");
+    if (temporary_ != nullptr) temporary_->keep();
+    if (!unfinished_.empty()) forget_output(unfinished_);
     is_published_ = true;
   }
   input_files::note_written(descriptor_);

@@ -493,6 +493,7 @@ Status DumpWriter::add_graph(const std::string& name, const Model& model, bool i
 }
 
 void DumpWriter::prepare(size_t bytes) { impl_->log().prepare(bytes); }
-Status DumpWriter::finish() { return impl_->log().finish(); }
+const std::string& DumpWriter::path() const { return impl_->log().path(); }
+Status DumpWriter::finish(bool takes_name) { return impl_->log().finish(takes_name); }
 
 }  // namespace parallax

@@ -62,8 +62,11 @@ class DumpWriter final : public Observer {
   // need not wait for Linux to clear pages. Never needed; the unused part is returned in the end.
   void prepare(size_t bytes);
 
-  // Waits until all is checked, adds index and footer, closes. No event may follow.
-  Status finish();
+  // Waits until all is checked, adds index and footer, closes. No event may follow. An older file of the name is
+  // replaced now, and not where `takes_name` is false: then the dump stays next to it (FORMAT.md: name).
+  Status finish(bool takes_name = true);
+  // The name that the file has now: its own, or one next to an older file of that name; empty before its first record.
+  const std::string& path() const;
 
  private:
   class Impl;

@@ -85,7 +85,7 @@ Result<std::unique_ptr<GrowingFile>> GrowingFile::create(const std::string& path
   struct stat info {};
   const bool replaces = ::lstat(target.c_str(), &info) == 0 && S_ISREG(info.st_mode);
   if (replaces) {
-    // It may be mapped by a reader, which must not lose its pages; and it is all there is until there is a record.
+    // It may be mapped by a reader, which must not lose its pages; and it is a result, which the new one is not yet.
     auto made = PX_TRY(OutputFile::create(target));
     const int descriptor = ::fcntl(made->descriptor(), F_DUPFD_CLOEXEC, 0);
     if (descriptor < 0) return io_error("cannot create '" + path + "': " + std::strerror(errno));
@@ -104,6 +104,8 @@ Result<std::unique_ptr<GrowingFile>> GrowingFile::create(const std::string& path
   input_files::note_written(descriptor);
   return file;
 }
+
+Status GrowingFile::keep() { return current_path().empty() ? unpublished_->keep_unfinished() : Status(); }
 
 Status GrowingFile::publish() {
   if (is_published()) return {};
@@ -128,6 +130,8 @@ GrowingFile::~GrowingFile() {
 Error GrowingFile::failure(const char* action, int error_number) const {
   std::string message = std::string("cannot ") + action + " '" + path_ + "': " + std::strerror(error_number);
   if (is_shortage(error_number)) message += "; what was written before is kept";
+  if (is_shortage(error_number) && !is_published() && !current_path().empty())
+    message += " as '" + current_path() + "'";
   return io_error(std::move(message));
 }
 

@@ -26,7 +26,8 @@ class GrowingFile {
   // long, and what a huge page is on most CPUs.
   static constexpr uint64_t kStepBytes = uint64_t{2} << 20;
 
-  // Makes the file. Where one has the name already, the new file gets it by publish(), until when the old one stays.
+  // Makes the file. Where one has the name already, it keeps it until publish(): the new file has none, from keep() on
+  // an unfinished one next to it (OutputFile::keep_unfinished).
   // Errors: usage (admit_output), io.
   static Result<std::unique_ptr<GrowingFile>> create(const std::string& path);
   ~GrowingFile();  // unmaps and closes; the file keeps its reserved length unless finish() was called
@@ -62,11 +63,14 @@ class GrowingFile {
   bool holds(uint64_t begin, std::span<const std::byte> bytes) const;
 
   bool is_published() const { return unpublished_ == nullptr; }
-  Status publish();  // gives the file its name; to be called once its first record is there
+  Status keep();     // gives the file a name, so that it outlives the process: for one that holds a record
+  Status publish();  // gives the file its own name: for one that is whole
 
   Status finish(uint64_t end, bool sync);  // cuts the file to `end` bytes
 
   const std::string& path() const { return path_; }
+  // The name that the file has: its own, or that of keep(); empty where it has none yet.
+  const std::string& current_path() const { return is_published() ? path_ : unpublished_->unfinished_path(); }
 
  private:
   // Address space for a part of the file, both beginning at a multiple of a step. Only what is reserved is backed.
@@ -92,7 +96,7 @@ class GrowingFile {
 
   std::string path_;
   int descriptor_;
-  std::unique_ptr<OutputFile> unpublished_;  // the file as long as it has no name
+  std::unique_ptr<OutputFile> unpublished_;  // the file as long as another has its name
   int replaced_ = -1;                        // the file that has the name, locked so that nobody else replaces it
   uint64_t page_bytes_;
   std::mutex mutex_;  // guards growth; the appending thread reads regions_ without it, being the only one to add

@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/dump/format.h"
+#include "inspector/tensor/string_texts.h"
 
 namespace parallax::dump {
 namespace {
@@ -35,6 +37,7 @@ Result<Tensor> read_strings(const Shape& shape, std::span<const std::byte> bytes
   ByteReader ends(bytes.first(static_cast<size_t>(count * sizeof(uint64_t))));
   const auto characters = bytes.subspan(static_cast<size_t>(count * sizeof(uint64_t)));
   Tensor tensor = PX_TRY(Tensor::allocate(DType::string, shape));
+  PX_TRY(MemoryBudget::check(static_cast<int64_t>(characters.size()), "its texts"));
   uint64_t begin = 0;
   for (std::string& text : tensor.mutable_as<std::string>()) {
     const auto end = ends.number<uint64_t>();
@@ -47,7 +50,7 @@ Result<Tensor> read_strings(const Shape& shape, std::span<const std::byte> bytes
   if (begin != characters.size())
     return corrupt_file(
         fmt::format("a tensor of strings has {} characters; its strings have {}", characters.size(), begin));
-  return tensor;
+  return with_texts_charged(std::move(tensor));
 }
 
 class TreeReader {

@@ -123,7 +123,7 @@ uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64
   next_offset_ += header.record_bytes;
   next_id_ = header.id + 1;
   ++record_count_;
-  publish();
+  keep();
 
   const uint64_t prepared = file_->prepared_end();
   const std::lock_guard lock(mutex_);
@@ -134,11 +134,10 @@ uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64
   return header.id;
 }
 
-// With its first record a dump replaces an older one.
-void RecordLog::publish() {
-  if (file_->is_published() || failed_.has_value()) return;
-  note_output(file_->path(), false);
-  if (Status published = file_->publish(); !published.ok()) failed_ = published.error();
+// From its first record on a dump outlives its process, next to an older one.
+void RecordLog::keep() {
+  if (failed_.has_value()) return;
+  if (Status kept = file_->keep(); !kept.ok()) failed_ = kept.error();
 }
 
 // An earlier payload of this size and CRC; when there is none, this one is remembered.
@@ -309,7 +308,7 @@ Status RecordLog::append_footer(uint64_t index_offset) {
   return {};
 }
 
-Status RecordLog::finish() {
+Status RecordLog::finish(bool takes_name) {
   stop_thread();
   const uint64_t index_offset = next_offset_;
   Status status = [&]() -> Status {
@@ -320,8 +319,11 @@ Status RecordLog::finish() {
     return append_footer(index_offset);
   }();
   Status closed = file_->finish(next_offset_, options_.sync);
-  if (status.ok() && closed.ok()) note_output(file_->path(), true);
-  return status.ok() ? std::move(closed) : std::move(status);
+  if (!status.ok() || !closed.ok()) return status.ok() ? std::move(closed) : std::move(status);
+  if (!takes_name && !file_->is_published()) return {};
+  PX_TRY(file_->publish());
+  note_output(file_->path(), true);
+  return {};
 }
 
 }  // namespace parallax::dump

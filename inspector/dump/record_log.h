@@ -54,9 +54,11 @@ class RecordLog {
   void expect(uint64_t bytes);
   void prepare(uint64_t bytes);
 
-  // Waits for all seals, adds index and footer, closes.
-  Status finish();
-  const std::string& path() const { return file_->path(); }
+  // Waits for all seals, adds index and footer, closes. `takes_name` false: an older file keeps its name, and the log
+  // is next to it (GrowingFile).
+  Status finish(bool takes_name = true);
+  // The name that the file has now; empty where it has none yet.
+  const std::string& path() const { return file_->current_path(); }
 
  private:
   // A payload that later ones may turn out to equal.
@@ -75,7 +77,7 @@ class RecordLog {
 
   RecordLog(std::unique_ptr<GrowingFile> file, const Options& options);
   const Original* find_original(const RecordHeader& header, uint64_t offset);
-  void publish();
+  void keep();
   bool prepares_together() const;
   void prepare_together(uint64_t end);
   uint64_t lead() const;

@@ -84,6 +84,22 @@ StreamOptions stream_options(const RunRequest& request) {
   return options;
 }
 
+// Names the dump where an older one has its name still.
+Error with_kept_dump(Error error, const RunSide& side, const std::vector<std::string>& names) {
+  const std::string path = side.dump == nullptr ? "" : side.dump->path();
+  const bool is_named = path.empty() || path == names.front() || error.message.find(path) != std::string::npos;
+  if (!is_named) error.message += fmt::format("; what ran is kept as '{}'", path);
+  return error;
+}
+
+std::vector<std::string> kept_dumps(const RunSide& a, const RunSide& b) {
+  std::vector<std::string> paths;
+  for (const RunSide* side : {&a, &b}) {
+    if (side->dump != nullptr && !side->dump->path().empty()) paths.push_back(side->dump->path());
+  }
+  return paths;
+}
+
 Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& make_executor) {
   RunResult result;
   Prepared prepared = PX_TRY(prepare_models(request));
@@ -99,7 +115,7 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   } else if (!request.save_baseline.empty()) {
     side.dump = PX_TRY(make_dump(request, request.save_baseline, CaptureLevel::stats, side, result));
   }
-  PX_TRY(side.run(nullptr));
+  if (Status ran = side.run(nullptr); !ran.ok()) return with_kept_dump(std::move(ran).error(), side, result.written);
   result.execution = describe_side(side, Side::a);
   add_capture_note(result.execution, result.notes);
   result.outputs = summarize_outputs(side.model->graph, side.outputs);
@@ -168,7 +184,7 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   }
   StreamComparer comparer(request.policy, std::move(stream));
   if (Status ran = run_side_by_side(a, b, comparer, request.progress); !ran.ok())
-    return with_first_divergence(std::move(ran).error(), comparer, result.written);
+    return with_first_divergence(std::move(ran).error(), comparer, kept_dumps(a, b));
   result.comparison = comparer.finish();
   result.comparison->executions = {describe_side(a, Side::a), describe_side(b, Side::b)};
   for (const ComparedExecution& execution : result.comparison->executions) add_capture_note(execution, result.notes);

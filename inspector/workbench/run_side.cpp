@@ -143,7 +143,8 @@ Status RunSide::run(Observer* watcher) {
   wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   const Status ended = observer.end_run(status.ok());
   if (dump != nullptr) {
-    Status finished = dump->finish();
+    // A node's failure is a result; what the system cut short is none in place of an older one.
+    Status finished = dump->finish(status.ok() || status.error().code == ErrorCode::execution);
     if (status.ok() && !finished.ok()) return finished;
   }
   if (status.ok() && !ended.ok()) return Status(ended.error());

@@ -4,6 +4,7 @@
 
 #include "inspector/model/rule_errors.h"
 #include "inspector/tensor/elements.h"
+#include "inspector/tensor/string_texts.h"
 #include "reference/kernels/numbers.h"
 
 namespace parallax::reference {
@@ -118,7 +119,10 @@ Result<Tensor> OpContext::allocate(DType declared, const Shape& shape) const {
 }
 
 Status OpContext::set_output(size_t index, Value value) {
-  if (wants_output(index)) outputs_[index] = std::move(value);
+  if (!wants_output(index)) return {};
+  if (value.is_tensor() && value.tensor().dtype() == DType::string)
+    value = Value(PX_TRY(with_texts_charged(std::move(value.tensor()))));
+  outputs_[index] = std::move(value);
   return {};
 }
 

@@ -53,17 +53,20 @@ Status write_as_safetensors(const std::string& destination, const DumpReader&, s
   return write_safetensors(destination, names_of(values));
 }
 
-Status make_folder(const std::string& path) {
+// Judges the names of all its files before it is made and the first of them is written.
+Status make_folder(const std::string& path, const std::vector<std::string>& files) {
   PX_TRY(admit_output_folder(path));
+  for (const std::string& file : files) PX_TRY(admit_output(file));
   return make_output_folder(path);
 }
 
 Status write_as_folder(const std::string& destination, const DumpReader&, std::vector<Chosen>& values) {
-  PX_TRY(make_folder(destination));
-  for (const Chosen& value : values) {
-    PX_TRY(write_npy(fmt::format("{}/{}.npy", destination, dump::file_name_of(value.named.name)),
-                     value.named.value.tensor()));
-  }
+  std::vector<std::string> files;
+  for (const Chosen& value : values)
+    files.push_back(fmt::format("{}/{}.npy", destination, dump::file_name_of(value.named.name)));
+  PX_TRY(make_folder(destination, files));
+  for (size_t index = 0; index < values.size(); ++index)
+    PX_TRY(write_npy(files[index], values[index].named.value.tensor()));
   return {};
 }
 
@@ -91,16 +94,19 @@ Status write_as_model(const std::string& destination, const DumpReader&, std::ve
 
 // Inputs and outputs, numbered as they were observed: an executor shows them in the order of its graph.
 Status write_as_data_set(const std::string& destination, const DumpReader& reader, std::vector<Chosen>& values) {
-  PX_TRY(make_folder(destination));
-  int input_count = 0;
-  int output_count = 0;
-  for (Chosen& value : values) {
-    const DumpEntry& entry = reader.entries()[static_cast<size_t>(value.entry)];
-    const bool is_input = entry.role == ValueInfo::Role::input;
-    const std::string file =
-        is_input ? fmt::format("input_{}.pb", input_count++) : fmt::format("output_{}.pb", output_count++);
-    PX_TRY(write_value_file(destination + "/" + file, {entry.name, value.named.value}));
+  const auto entry_of = [&](const Chosen& value) -> const DumpEntry& {
+    return reader.entries()[static_cast<size_t>(value.entry)];
+  };
+  std::vector<std::string> files;
+  int input_count = 0, output_count = 0;
+  for (const Chosen& value : values) {
+    const bool is_input = entry_of(value).role == ValueInfo::Role::input;
+    files.push_back(is_input ? fmt::format("{}/input_{}.pb", destination, input_count++)
+                             : fmt::format("{}/output_{}.pb", destination, output_count++));
   }
+  PX_TRY(make_folder(destination, files));
+  for (size_t index = 0; index < values.size(); ++index)
+    PX_TRY(write_value_file(files[index], {entry_of(values[index]).name, values[index].named.value}));
   return {};
 }
 

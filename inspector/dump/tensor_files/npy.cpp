@@ -12,6 +12,7 @@
 #include "inspector/base/memory_budget.h"
 #include "inspector/dump/tensor_files/npy_header.h"
 #include "inspector/dump/tensor_files/utf32.h"
+#include "inspector/tensor/string_texts.h"
 
 namespace parallax {
 namespace {
@@ -69,7 +70,7 @@ Result<Tensor> read_text(const NpyHeader& header, const Shape& shape, const std:
     for (size_t element = 0; element < strings.size(); ++element) read(element, element);
   }
   PX_TRY(std::move(status));
-  return tensor;
+  return with_texts_charged(std::move(tensor));
 }
 
 // Copies and reorders; the parts of a complex number are swapped one by one.

@@ -118,20 +118,31 @@ struct Source {
   const MappedFile* file = nullptr;
 };
 
+// A model that holds the memory of its structure in the budget.
+std::shared_ptr<Model> with_reservation(std::shared_ptr<Model> model, MemoryBudget::Reservation reserved) {
+  struct Held {
+    std::shared_ptr<Model> model;
+    MemoryBudget::Reservation reserved;
+  };
+  if (reserved.is_empty()) return model;
+  const auto held = std::make_shared<Held>(Held{std::move(model), std::move(reserved)});
+  return {held, held->model.get()};
+}
+
 Result<std::shared_ptr<Model>> read_source(const Source& source, const std::string& directory,
                                            const std::string& description, const ImportOptions& options) {
   const ByteSpan bytes = source.bytes;
   const std::string context = "'" + description + "'";
   if (bytes.empty()) return invalid_model(context + " is empty");
-  proto::ModelProto message;
   const FileForm form = form_of(description, bytes);
-  {
-    // Once it is read, each weight is charged by itself.
-    const auto reserved = PX_TRY(reserve_message(bytes, context));
-    Status parsed = parse_message(bytes, form, options.max_depth, message, source.file);
-    if (!parsed.ok()) return make_error(parsed.error().code, context + " " + parsed.error().message);
-  }
-  auto model = PX_TRY_CONTEXT(context, read_model(message, directory, options.max_depth));
+  MessageMemory reserved =
+      PX_TRY(reserve_message(bytes, form, options.max_depth, *proto::ModelProto::descriptor(), context));
+  proto::ModelProto message;
+  Status parsed = parse_message(bytes, form, options.max_depth, message, source.file);
+  if (!parsed.ok()) return make_error(parsed.error().code, context + " " + parsed.error().message);
+  reserved.payload = {};  // each weight is charged by itself
+  auto model = with_reservation(PX_TRY_CONTEXT(context, read_model(message, directory, options.max_depth)),
+                                std::move(reserved.copy));
   model->path = description;
   if (!options.validate) return model;
   ModelTypes types;

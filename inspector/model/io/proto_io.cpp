@@ -13,6 +13,7 @@
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/unknown_field_set.h>
 
+#include "inspector/model/io/message_size.h"
 #include "inspector/model/io/wire_diagnosis.h"
 
 namespace parallax {
@@ -170,10 +171,20 @@ Status parse_message(ByteSpan bytes, FileForm form, int max_depth, pb::Message& 
   return form == FileForm::text ? parse_text(bytes, max_depth, message) : parse_binary(bytes, max_depth, message, file);
 }
 
-Result<MemoryBudget::Reservation> reserve_message(ByteSpan bytes, std::string_view what) {
-  constexpr size_t kSmall = size_t{1} << 20;
-  if (bytes.size() < kSmall) return MemoryBudget::Reservation();
-  return MemoryBudget::reserve(static_cast<int64_t>(bytes.size()), what);
+Result<MessageMemory> reserve_message(ByteSpan bytes, FileForm form, int max_depth, const pb::Descriptor& type,
+                                      std::string_view what) {
+  constexpr int64_t kSmallPayload = int64_t{1} << 20, kSmallStructure = int64_t{8} << 20;
+  MessageMemory memory;
+  if (MemoryBudget::current() == nullptr) return memory;
+  const MessageBytes needed = form == FileForm::text
+                                  ? text_message_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()})
+                                  : binary_message_bytes(bytes, type, static_cast<size_t>(message_depth(max_depth)));
+  if (needed.payload >= kSmallPayload) memory.payload = PX_TRY(MemoryBudget::reserve(needed.payload, what));
+  if (needed.structure < kSmallStructure) return memory;
+  const std::string structure = std::string(what) + ": its structure";
+  memory.structure = PX_TRY(MemoryBudget::reserve(needed.structure, structure));
+  memory.copy = PX_TRY(MemoryBudget::reserve(needed.structure, structure));
+  return memory;
 }
 
 Result<std::string> serialize_message(const pb::Message& message, FileForm form) {

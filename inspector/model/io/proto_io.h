@@ -13,8 +13,9 @@
 #include "inspector/base/result.h"
 
 namespace google::protobuf {
+class Descriptor;
 class Message;
-}
+}  // namespace google::protobuf
 
 namespace parallax {
 
@@ -32,9 +33,16 @@ FileForm form_of_ending(std::string_view path);
 Status parse_message(ByteSpan bytes, FileForm form, int max_depth, google::protobuf::Message& message,
                      const MappedFile* file = nullptr);
 
-// Reserves what a message read from these bytes will take, about as much as they are; small ones are not worth it.
-// `what` names the file in the refusal.
-Result<MemoryBudget::Reservation> reserve_message(ByteSpan bytes, std::string_view what);
+// What a message takes of the budget; small shares are not worth it, and count as the program's own.
+struct MessageMemory {
+  MemoryBudget::Reservation payload;    // until its tensors are charged one by one
+  MemoryBudget::Reservation structure;  // as long as the message is there
+  MemoryBudget::Reservation copy;       // of the structure, for what is made of the message
+};
+// Reserves what a message of this type, read from these bytes, will take, before it is read. `what` names the file in
+// the refusal. Without a budget nothing is looked at. Errors: out_of_memory.
+Result<MessageMemory> reserve_message(ByteSpan bytes, FileForm form, int max_depth,
+                                      const google::protobuf::Descriptor& type, std::string_view what);
 
 // Errors: unsupported above protobuf's 2 GB, and for text when the message has fields unknown to this version.
 Result<std::string> serialize_message(const google::protobuf::Message& message, FileForm form);

@@ -7,6 +7,7 @@
 
 #include "inspector/base/memory_budget.h"
 #include "inspector/model/onnx.pb.h"
+#include "inspector/tensor/string_texts.h"
 
 namespace parallax {
 namespace {
@@ -85,7 +86,7 @@ Result<Tensor> take_strings(const Shape& shape, proto::TensorProto& message) {
   Tensor tensor = PX_TRY(Tensor::allocate(DType::string, shape));
   std::ranges::move(*message.mutable_string_data(), tensor.mutable_as<std::string>().begin());
   message.clear_string_data();
-  return tensor;
+  return with_texts_charged(std::move(tensor));
 }
 
 template <class Element, class Entry>

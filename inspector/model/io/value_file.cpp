@@ -121,8 +121,10 @@ bool reads_whole(const std::string& path, ByteSpan bytes) {
 }
 
 Status parse_file(const std::string& path, const MappedFile& file, google::protobuf::Message& message) {
-  const auto reserved = PX_TRY(reserve_message(file.bytes(), "'" + path + "'"));
-  Status parsed = parse_message(file.bytes(), form_of_ending(path), kMaxDepth, message, &file);
+  const FileForm form = form_of_ending(path);
+  const auto reserved =
+      PX_TRY(reserve_message(file.bytes(), form, kMaxDepth, *message.GetDescriptor(), "'" + path + "'"));
+  Status parsed = parse_message(file.bytes(), form, kMaxDepth, message, &file);
   return parsed.ok() ? std::move(parsed) : Status(corrupt_file("'" + path + "' " + parsed.error().message));
 }
 

@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
 
 #include "inspector/python/binding/dlpack.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/packages.h"
 #include "inspector/python/binding/tensor.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::python {

@@ -6,13 +6,13 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/python/binding/binding.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
 #include "inspector/python/binding/outputs.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/python/binding/values.h"
 
 namespace parallax::python {

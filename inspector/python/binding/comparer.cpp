@@ -5,12 +5,12 @@
 #include <mutex>
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
 
 #include "inspector/exec/owned_outputs.h"
 #include "inspector/python/binding/comparison.h"
 #include "inspector/python/binding/interruptible.h"
 #include "inspector/python/binding/job_request.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/python/binding/values.h"
 
 namespace parallax::python {

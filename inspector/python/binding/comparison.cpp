@@ -3,11 +3,11 @@
 #include "inspector/python/binding/comparison.h"
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/outputs.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/render/focus_svg.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_text.h"

@@ -7,8 +7,6 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/base/shown_text.h"
@@ -16,6 +14,7 @@
 #include "inspector/python/binding/enum_names.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/python/binding/values.h"
 
 namespace parallax::python {

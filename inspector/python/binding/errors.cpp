@@ -5,10 +5,9 @@
 #include <array>
 #include <string>
 
-#include <nanobind/stl/string.h>
-
 #include "inspector/base/shown_text.h"
 #include "inspector/python/binding/binding.h"
+#include "inspector/python/binding/text_caster.h"
 
 namespace parallax::python {
 namespace {

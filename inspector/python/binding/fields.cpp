@@ -3,10 +3,10 @@
 #include "inspector/python/binding/fields.h"
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/python/binding/errors.h"
+#include "inspector/python/binding/text_caster.h"
 
 namespace parallax::python {
 

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/python/binding/comparison.h"
@@ -16,6 +15,7 @@
 #include "inspector/python/binding/job_request.h"
 #include "inspector/python/binding/model.h"
 #include "inspector/python/binding/outputs.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/workbench/generate/generator.h"
 
 namespace parallax::python {

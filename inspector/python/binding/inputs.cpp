@@ -3,11 +3,11 @@
 #include "inspector/workbench/inputs/inputs.h"
 
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/python/binding/values.h"
 
 namespace parallax::python {

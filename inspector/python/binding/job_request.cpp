@@ -5,7 +5,6 @@
 #include <chrono>
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
 
 #include "inspector/executors/default_executors.h"
 #include "inspector/executors/make_executor.h"
@@ -13,6 +12,7 @@
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
 #include "inspector/python/binding/outputs.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/python/binding/values.h"
 
 namespace parallax::python {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/base/signal_cleanup.h"
@@ -20,6 +19,7 @@
 #include "inspector/python/binding/model.h"
 #include "inspector/python/binding/model_jobs.h"
 #include "inspector/python/binding/outputs.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/python/binding/values.h"
 #include "inspector/workbench/backend_test.h"
 #include "inspector/workbench/blame.h"

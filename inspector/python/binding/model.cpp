@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/base/shown_text.h"
@@ -17,6 +16,7 @@
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/outputs.h"
 #include "inspector/python/binding/tensor.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/render/dot.h"
 #include "inspector/render/graph_svg.h"
 #include "inspector/render/graph_text.h"
@@ -106,11 +106,7 @@ nb::dict metadata_dict(const Metadata& metadata) {
 nb::object attribute_to_python(const Attribute& attribute) {
   if (const auto* number = std::get_if<float>(&attribute.value)) return nb::float_(*number);
   if (const auto* number = std::get_if<int64_t>(&attribute.value)) return nb::int_(*number);
-  if (const auto* text = std::get_if<std::string>(&attribute.value)) {
-    PyObject* decoded = PyUnicode_DecodeUTF8(text->data(), static_cast<Py_ssize_t>(text->size()), "surrogateescape");
-    if (decoded == nullptr) throw nb::python_error();
-    return nb::steal(decoded);
-  }
+  if (const auto* text = std::get_if<std::string>(&attribute.value)) return nb::cast(*text);
   if (const auto* stored = std::get_if<StoredTensor>(&attribute.value))
     return nb::cast(TensorHandle{stored->tensor, false});
   nb::list items;

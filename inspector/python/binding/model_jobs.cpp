@@ -3,7 +3,6 @@
 #include "inspector/python/binding/model_jobs.h"
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/model/io/export.h"
@@ -12,6 +11,7 @@
 #include "inspector/python/binding/job_request.h"
 #include "inspector/python/binding/model.h"
 #include "inspector/python/binding/outputs.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/workbench/half_precision/audit.h"
 #include "inspector/workbench/half_precision/convert.h"
 #include "inspector/workbench/transforms/merge_decoders.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module parallax._core: the order in which its parts are bound, and what belongs to the process as a whole.
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/base/thread_pool.h"
@@ -9,6 +8,7 @@
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/generator.h"
 #include "inspector/python/binding/outputs.h"
+#include "inspector/python/binding/text_caster.h"
 #include "runtime/device/cpu/library_threads.h"
 
 namespace nb = nanobind;

@@ -2,10 +2,9 @@
 // Events of a run as calls of a Python object.
 #include "inspector/python/binding/observer.h"
 
-#include <nanobind/stl/string.h>
-
 #include "inspector/exec/owned_outputs.h"
 #include "inspector/python/binding/errors.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/python/binding/values.h"
 #include "inspector/tensor/channels_last.h"
 

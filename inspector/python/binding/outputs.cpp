@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "inspector/model/io/export.h"
 #include "inspector/python/binding/binding.h"
 #include "inspector/python/binding/errors.h"
+#include "inspector/python/binding/text_caster.h"
 
 namespace parallax::python {
 

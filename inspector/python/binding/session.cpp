@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -22,6 +21,7 @@
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
 #include "inspector/python/binding/observer.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/python/binding/values.h"
 #include "inspector/workbench/request_options.h"
 
@@ -241,8 +241,8 @@ class PythonSession {
   }
 
   static nb::object interned(const std::string& name) {
-    PyObject* text = PyUnicode_InternFromString(name.c_str());
-    if (text == nullptr) throw nb::python_error();
+    PyObject* text = nb::cast(name).release().ptr();
+    PyUnicode_InternInPlace(&text);
     return nb::steal(text);
   }
 

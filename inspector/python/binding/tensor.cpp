@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -15,6 +14,7 @@
 #include "inspector/python/binding/dlpack.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/packages.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::python {

@@ -2,11 +2,11 @@
 // Transforms that serve other runtimes: values as outputs, calls of functions inlined.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
+#include "inspector/python/binding/text_caster.h"
 #include "inspector/transform/values_as_outputs.h"
 
 namespace parallax::python {

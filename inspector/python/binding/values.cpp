@@ -3,10 +3,10 @@
 #include "inspector/python/binding/values.h"
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
 
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/packages.h"
+#include "inspector/python/binding/text_caster.h"
 
 namespace parallax::python {
 namespace {

@@ -273,7 +273,7 @@ Result<Generation> Generator::Impl::run(const GenerationRequest& request) {
   for (DumpWriter* dump : {dumps.a.get(), dumps.b.get()}) {
     if (dump == nullptr) continue;
     const Status ended = dump->end_run(result.ok());
-    const Status finished = dump->finish();
+    const Status finished = dump->finish(result.ok() || result.error().code == ErrorCode::execution);
     if (result.ok() && !ended.ok()) return Error(ended.error());
     if (result.ok() && !finished.ok()) return Error(finished.error());
   }

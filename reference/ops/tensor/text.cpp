@@ -10,6 +10,7 @@
 #include <locale.h>
 #include <re2/re2.h>
 
+#include "inspector/base/memory_budget.h"
 #include "inspector/model/rule_errors.h"
 #include "reference/ops/families.h"
 #include "reference/ops/map.h"
@@ -113,10 +114,17 @@ Status op_string_concat(OpContext& op) {
   Tensor output = PX_TRY(op.allocate(DType::string, shape));
   const auto strides_x = broadcast_strides(x.shape(), shape);
   const auto strides_y = broadcast_strides(y.shape(), shape);
+  const auto part = [](const Tensor& tensor, int64_t offset) -> const std::string& {
+    return tensor.as<std::string>()[static_cast<size_t>(offset)];
+  };
+  int64_t bytes = 0;
+  Walk<2> sizes(shape.dims(), {strides_x, strides_y});
+  for (int64_t index = 0; index < shape.element_count(); ++index, sizes.next())
+    bytes += static_cast<int64_t>(part(x, sizes.offset(0)).size() + part(y, sizes.offset(1)).size());
+  PX_TRY(MemoryBudget::check(bytes, "its texts"));
   Walk<2> walk(shape.dims(), {strides_x, strides_y});
   for (std::string& text : output.mutable_as<std::string>()) {
-    text = x.as<std::string>()[static_cast<size_t>(walk.offset(0))] +
-           y.as<std::string>()[static_cast<size_t>(walk.offset(1))];
+    text = part(x, walk.offset(0)) + part(y, walk.offset(1));
     walk.next();
   }
   return op.set_output(0, std::move(output));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The built program, driven by scripts as people would: without a display, and in a window under Xvfb.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -47,6 +48,26 @@ bool has_egl() {
 
 #define PX_PROGRAM_NEEDS_EGL \
   if (!has_egl()) GTEST_SKIP() << "no EGL driver here"
+
+// Mesa ends the program where it gets no memory.
+TEST(Program, ALimitedAddressSpaceEndsInASentenceOrAPicture) {
+  PX_PROGRAM_NEEDS_EGL;
+  int pictures = 0, refusals = 0;
+  for (int limit = 400; limit <= 1400; limit += 50) {
+    const Answer answer =
+        run("'" PX_SOURCE_DIR "/samples/cnn/model.onnx' --shot '" + view_test::scratch("limit.png") + "'",
+            "prlimit --as=" + std::to_string(limit << 20));
+    EXPECT_TRUE(answer.exit_code == 0 || answer.exit_code == 4) << limit << " MiB: " << answer.text;
+    if (answer.exit_code == 4) {
+      EXPECT_NE(answer.text.find("MiB of address space are left"), std::string::npos) << answer.text;
+      EXPECT_EQ(std::ranges::count(answer.text, '\n'), 1) << answer.text;
+    }
+    pictures += answer.exit_code == 0;
+    refusals += answer.exit_code == 4;
+  }
+  EXPECT_GT(pictures, 0);
+  EXPECT_GT(refusals, 0);
+}
 
 // The name of the culprit goes into the script that looks for it.
 std::string with_node(const std::string& name, const std::string& node) {

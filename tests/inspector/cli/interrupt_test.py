@@ -74,6 +74,21 @@ class Interrupts(ProgramTest):
         kept = self.interrupted("run long.textproto --with cpu --only p --dump out", self.is_there("out/cpu.plx"))
         self.assertEqual(kept, "kept 'out/cpu.plx', unfinished: what had been written can be read")
 
+    def test_an_older_dump_keeps_its_name_until_the_new_one_is_whole(self):
+        self.write_model("short.textproto", **loop(2, 1))
+        older, next_to_it = self.folder / "out/cpu.plx", "out/cpu.unfinished.plx"
+        for line in ("run {}.textproto --with cpu --only p --dump out", "run {}.textproto --with cpu --only p --save-baseline out/cpu.plx"):
+            self.assertEqual(self.run_program(*line.format("short").split()).returncode, 0)
+            before = older.read_bytes()
+            kept = self.interrupted(line.format("long"), self.is_there(next_to_it), signal.SIGTERM)
+            self.assertEqual(kept, f"kept '{next_to_it}', unfinished: what had been written can be read")
+            self.assertEqual(older.read_bytes(), before)
+            ended = self.run_program("repair", next_to_it, "-o", "out/cpu.plx")
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertNotEqual(older.read_bytes(), before)
+            self.assertEqual({path.name for path in (self.folder / "out").iterdir()}, {"cpu.plx", "cpu.unfinished.plx"})
+            (self.folder / next_to_it).unlink()
+
     def test_extract(self):
         for folder, begins in (("part", "part"), ("some/new/part", "some")):
             outcome = self.interrupted(f"extract long.textproto --to y -o {folder}",

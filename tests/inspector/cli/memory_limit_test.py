@@ -216,6 +216,27 @@ class MemoryLimit(ProgramTest):
         self.assertFalse((self.folder / "report.html").exists())
         self.kept(f"{line} --only v1", (0,), MIB)
 
+    def test_few_bytes_that_become_large_objects(self):
+        count = 2_000_000
+        strings = field(1, count) + field(2, 8) + field(8, "s") + b"\x32\x00" * count
+        numbers = field(1, 16 * MIB) + field(2, 7) + field(8, "n") + field(7, bytes(16 * MIB))  # each in a byte
+        attributes = field(4, "Neg") + field(1, "x") + field(2, "y") + b"\x2a\x00" * count
+        ends = field(2, "g") + field(11, value_info("x", (2,))) + field(12, value_info("y", (2,)))
+        neg = field(1, proto_node("Neg", "x", "y"))
+        for name, graph, what in (("strings.onnx", neg + field(5, strings), "'strings.onnx': its structure needs"),
+                                  ("numbers.onnx", neg + field(5, numbers), "'numbers.onnx' needs"),
+                                  ("attributes.onnx", field(1, attributes), "'attributes.onnx': its structure needs")):
+            self.write_binary(name, graph + ends)
+            for executor in ("reference", "cpu"):
+                self.assertIn(what, self.kept(f"run {name} --with {executor}"))
+
+    def test_texts_that_grow(self):
+        count = 11
+        nodes = "".join(node("StringConcat", f"t{index} t{index}", f"t{index + 1}") for index in range(count)) + node("Neg", "x", "y")
+        self.write_model("texts.textproto", nodes, opset=20,
+            more=f"initializer {{ name: 't0' data_type: 8 dims: 1 string_data: '{'a' * (MIB // 4)}' }}")
+        self.assertIn("its texts needs", self.kept("run texts.textproto --with reference"))
+
     def test_json_names_the_limit(self):
         self.write_large()
         self.assertIn('"code": 4', re.sub(r'"code":4', '"code": 4', self.kept("run large.textproto --with cpu --json")))

@@ -155,6 +155,17 @@ class Outputs(ProgramTest):
             self.passes(*words)  # an empty file is nobody's
             output.unlink()
 
+    def test_all_names_of_a_folder_are_judged_before_the_first_byte(self):
+        self.passes("run", "cnn/model.onnx", "--with", "cpu", "--dump", "dumps")
+        for folder in ("values", "test_data_set_0"):
+            self.passes("export", "dumps/cpu.plx", "-o", folder)
+            foreign = sorted((self.folder / folder).iterdir())[-1]
+            foreign.write_text("a letter to the editor")
+            touched = (self.folder / folder).stat().st_mtime_ns
+            said = self.refused("export", "dumps/cpu.plx", "-o", folder, naming=(foreign.name,))
+            self.assertIn("--force", said)
+            self.assertEqual((self.folder / folder).stat().st_mtime_ns, touched, "a file was begun in the folder")
+
     def test_an_own_file_that_somebody_changed(self):
         self.passes("rewrite", "m.textproto", "-o", "own.onnx")
         with open(self.folder / "own.onnx", "ab") as file:
@@ -201,6 +212,23 @@ class Outputs(ProgramTest):
         self.assertEqual((self.folder / "out/cpu.plx").read_bytes(), before)
         self.passes("run", "m.textproto", "--with", "cpu", "--dump", "out")
         self.passes("check", "out/cpu.plx")
+
+    def test_a_run_that_fails_replaces_no_dump_unless_a_node_failed(self):
+        index = "initializer {{ name: 'i' data_type: 7 dims: 1 int64_data: {} }} "
+        for name, at in (("good", 0), ("bad", 99)):
+            self.write_model(f"{name}.textproto", node("Neg", "x", "n") + node("Gather", "n i", "y"), more=index.format(at))
+        self.passes("run", "good.textproto", "--with", "cpu", "--dump", "out")
+        before = (self.folder / "out/cpu.plx").read_bytes()
+        self.write_model("large.textproto", node("Neg", "x", "y"), dims="dim { dim_value: 2000000 }")
+        ended = subprocess.run(["bash", "-c", f"ulimit -f 4096; exec '{self.program}' run large.textproto --with cpu --dump out"],
+                               cwd=self.folder, capture_output=True, text=True, timeout=120)
+        self.assertEqual(ended.returncode, 5, ended.stderr)
+        self.assertIn("out/cpu.unfinished.plx'", ended.stderr)
+        self.assertEqual((self.folder / "out/cpu.plx").read_bytes(), before)
+        self.passes("tensor", "out/cpu.unfinished.plx")
+        ended = self.run_program("run", "bad.textproto", "--with", "cpu", "--dump", "out")
+        self.assertEqual(ended.returncode, 4, ended.stderr)
+        self.assertIn("(Gather-13) failed", self.run_program("blame", "out/cpu.plx", "out/cpu.plx").stderr)
 
 
 class Children(ProgramTest):

@@ -99,6 +99,15 @@ void expect_values(const std::string& path, uint64_t seed, uint64_t reported) {
   }
 }
 
+void write_small_dump(const std::string& path) {
+  auto writer = DumpWriter::create(path, {}).take();
+  Producer producer(*writer);
+  ASSERT_OK(producer.begin());
+  ASSERT_OK(producer.show("x", value_of(0, 0)));
+  ASSERT_OK(producer.end());
+  ASSERT_OK(writer->finish());
+}
+
 // `parent`: a folder on a disk or in memory, whose files are written in different ways.
 void kill_often(const std::string& parent) {
   const char* wished = std::getenv("PARALLAX_KILLS");
@@ -108,6 +117,7 @@ void kill_often(const std::string& parent) {
   const std::string repaired = folder / "repaired.plx";
   uint64_t values = 0;
   for (uint64_t seed = 0; seed < kills && !::testing::Test::HasFailure(); ++seed) {
+    std::filesystem::remove(path);
     const uint64_t reported = kill_child(start_child(path, seed), 1 + std::mt19937_64(seed)() % 60);
     ASSERT_GT(reported, 0U);
     values += reported;
@@ -124,6 +134,33 @@ void kill_often(const std::string& parent) {
   ::testing::Test::RecordProperty("values", static_cast<int>(values));
   std::printf("%llu kills, %llu values announced and found\n", static_cast<unsigned long long>(kills),
               static_cast<unsigned long long>(values));
+}
+
+TEST(Kill, OlderDumpKeepsItsNameUntilTheNewOneIsWhole) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "run.plx";
+  write_small_dump(path);
+  const std::string older = contents_of(path);
+  const std::string unfinished[] = {folder / "run.unfinished.plx", folder / "run.unfinished-2.plx"};
+  for (uint64_t seed = 0; seed < 2; ++seed) {
+    const uint64_t reported = kill_child(start_child(path, seed), 5);
+    EXPECT_EQ(contents_of(path), older);
+    expect_values(unfinished[seed], seed, reported);
+  }
+  {
+    auto writer = DumpWriter::create(path, {}).take();
+    Producer producer(*writer);
+    ASSERT_OK(producer.begin());
+    ASSERT_OK(producer.show("y", value_of(1, 1)));
+    EXPECT_EQ(writer->path(), folder / "run.unfinished-3.plx");
+    EXPECT_EQ(contents_of(path), older);
+    ASSERT_OK(producer.end());
+    ASSERT_OK(writer->finish());
+    EXPECT_EQ(writer->path(), path);
+  }
+  EXPECT_NE(contents_of(path), older);
+  EXPECT_FALSE(std::filesystem::exists(folder / "run.unfinished-3.plx"));
+  EXPECT_TRUE(std::filesystem::exists(unfinished[0]) && std::filesystem::exists(unfinished[1]));
 }
 
 TEST(Kill, WhatWasObservedIsThereAfterSigkill) { kill_often(std::filesystem::temp_directory_path().string()); }

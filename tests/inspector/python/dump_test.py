@@ -47,6 +47,29 @@ def test_a_dump_is_a_mapping(dump: str) -> None:
         assert opened.is_complete and "7 values" in repr(opened)
 
 
+UNDECODABLE = b"\xff\xfe\xc3(".decode(errors="surrogateescape")
+
+
+def test_names_that_are_no_utf8_come_back_as_they_were(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.plx")
+    with parallax.Dump.create(path) as writer:
+        writer.write(UNDECODABLE, np.arange(3.0))
+        writer.write("plain", np.arange(2.0))
+    assert b"\xff\xfe\xc3(" in Path(path).read_bytes()
+    opened = parallax.open(path)
+    assert list(opened) == [UNDECODABLE, "plain"] and UNDECODABLE in opened
+    assert opened[UNDECODABLE].numpy().tolist() == [0, 1, 2]
+    assert opened.entry(UNDECODABLE).name == UNDECODABLE and opened.select("*")[0] == UNDECODABLE
+    assert "\ufffd\ufffd\ufffd(" in repr(opened.entry(UNDECODABLE))
+    compared = parallax.diff(path, path)
+    assert "\ufffd\ufffd\ufffd(" in compared.text(top=-1) and compared.values[0].path == "\ufffd\ufffd\ufffd("
+    compared._repr_html_().encode()
+    with pytest.raises(NoSuchValue):
+        opened["\udcff"]
+    with pytest.raises(TypeError):
+        parallax.Dump.create(tmp_path / "b.plx").write("\ud800", np.zeros(1))  # it stands for no byte
+
+
 def test_tensors_are_views_that_outlive_the_dump(dump: str) -> None:
     opened = parallax.open(dump)
     tensor, copy = opened["x"], opened.load("x")
