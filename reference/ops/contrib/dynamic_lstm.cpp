@@ -175,7 +175,8 @@ Status run_direction(OpContext& op, const Sizes& sizes, const Tensor& x, int64_t
 
 Status op_contrib_dynamic_quantize_lstm(OpContext& op) {
   const Sizes sizes = PX_TRY(read_sizes(op));
-  const Tensor x = sizes.steps == 0 ? op.input(0) : PX_TRY(requantized(op, op.input(0)));
+  const Tensor x = sizes.steps == 0 ? PX_TRY(Tensor::zeros(DType::float64, op.input(0).shape()))
+                                    : PX_TRY(requantized(op, op.input(0)));
   const DType dtype = op.input(0).dtype();
   const Shape of_y{sizes.steps, sizes.directions, sizes.batch, sizes.hidden};
   const Shape of_state{sizes.directions, sizes.batch, sizes.hidden};

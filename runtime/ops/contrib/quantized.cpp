@@ -247,6 +247,7 @@ Status leaky_relu(Context& op) {
 }
 Status sigmoid(Context& op) { return pointwise(op, {"Sigmoid", 13}); }
 Status softmax(Context& op) {
+  if (op.integer("opset") < 1) return wrong_attribute("opset", op.integer("opset"), "be 1 or more");
   return through(op, {"Softmax", op.integer("opset"), {int_attribute("axis", op.integer("axis"))}});
 }
 Status reduce_mean(Context& op) { return through(op, {"ReduceMean", 13, passed_on(op, {"axes", "keepdims"})}); }
