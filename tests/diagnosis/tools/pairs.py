@@ -193,6 +193,7 @@ class Maker:
         rng = np.random.default_rng(number_of(self.seed, "faulty"))
         uses: dict[str, float] = collections.defaultdict(float)
         by_group: collections.Counter[str] = collections.Counter()
+        by_pair: collections.Counter[str] = collections.Counter()
         made, ready = 0, dict[str, Healthy]()
         for _ in range(40 * count):
             if made >= count or not self.kept:
@@ -200,7 +201,8 @@ class Maker:
             present = sorted({GROUPS[pair.form] for pair in self.kept})
             group = max(present, key=lambda name: SHARES[name] * made - by_group[name]) if rng.random() < 0.85 else str(rng.choice(present))
             pairs = [pair for pair in self.kept if GROUPS[pair.form] == group]
-            pair = pairs[int(rng.integers(len(pairs)))]
+            pair = min((pairs[int(number)] for number in rng.permutation(len(pairs))), key=lambda known: by_pair[known.name])
+            by_pair[pair.name] += 1
             suited = [kind for kind in self.kinds if FOR_GROUP.get(kind, group) == group]
             if group == "quantized" and rng.random() < 0.6:  # half of the quantized pairs have a mistake of quantization
                 suited = [kind for kind in suited if kind in FOR_GROUP] or suited
