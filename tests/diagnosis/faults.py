@@ -363,7 +363,7 @@ def stale_from_elsewhere(model, target, rng):
     others = [other for other in target[0].initializer if other.name != tensor.name and list(other.dims) == list(tensor.dims) and other.data_type == tensor.data_type]
     if not others:
         return None
-    tensor.raw_data = others[rng.integers(len(others))].raw_data
+    set_array(tensor, numpy_helper.to_array(others[rng.integers(len(others))]))
     return readers(model, tensor.name)
 
 
