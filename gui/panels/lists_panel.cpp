@@ -233,6 +233,7 @@ void draw_causes(Ui& ui) {
                              short_number(cause.inherited), name_of(cause.side)),
                  width);
     ImGui::PopStyleColor();
+    if (cause.is_renamed_in_b()) wrapped_text(fmt::format("in B {}", cause.node_b), width);
     if (!cause.why.empty()) wrapped_text(cause.why, width);
     ImGui::PushStyleColor(ImGuiCol_Text, ui.theme().dim);
     if (cause.has_source())

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -107,6 +108,26 @@ std::string explain_inconclusive(const Comparison& comparison) {
   return {};
 }
 
+bool is_of_other_shape(const ValueComparison& value) {
+  return value.reason == "shape differs" && value.verdict != Verdict::pass;
+}
+
+// Outputs of different shapes are not equal, although no element of one has a counterpart in the other. Where the two
+// runs were given inputs of different shapes, nothing is known of them. True where there is such an output.
+bool judge_outputs_of_other_shape(Comparison& comparison) {
+  if (input_of_other_shape(comparison) != nullptr) return false;
+  bool is_any = false;
+  for (auto* values : {&comparison.values, &comparison.expected}) {
+    for (ValueComparison& value : *values) {
+      if (!value.is_graph_output || !is_of_other_shape(value)) continue;
+      value.verdict = Verdict::diverged;
+      value.severity = std::numeric_limits<double>::infinity();
+      is_any = is_any || values == &comparison.values;
+    }
+  }
+  return is_any;
+}
+
 bool is_control_flow(std::string_view op) { return op == "If" || op == "Loop" || op == "Scan"; }
 
 // An input of a body has no producer in it: the node that has the body passes it.
@@ -152,10 +173,16 @@ void name_reader(ValueComparison& value) {
 void conclude(Comparison& comparison) {
   comparison.summary = {};
   comparison.first_divergence.reset();
+  const bool is_output_of_other_shape = judge_outputs_of_other_shape(comparison);
+  // An equal count of elements may be another layout of the same.
+  const auto differs = [&](const ValueComparison& value) {
+    return value.verdict == Verdict::diverged ||
+           (is_output_of_other_shape && is_of_other_shape(value) && !value.is_same_count);
+  };
   for (size_t index = 0; index < comparison.values.size(); ++index) {
     ValueComparison& value = comparison.values[index];
     count(value, comparison.summary);
-    if (value.verdict != Verdict::diverged || comparison.first_divergence.has_value()) continue;
+    if (comparison.first_divergence.has_value() || !differs(value)) continue;
     name_reader(value);
     comparison.first_divergence = first_divergence_at(comparison.values, index);
     value.node = comparison.first_divergence->node;

@@ -87,7 +87,8 @@ struct ComparedExecution {
 
 struct Cause {
   int32_t rank = 1;
-  std::string node;
+  std::string node;    // in A's model; in B's for a node that only B has
+  std::string node_b;  // in B's model; empty where B has none
   std::string op;
   std::string path;
   double introduced = 0;
@@ -97,10 +98,12 @@ struct Cause {
   std::string source_module;  // all three are empty when the exporter wrote none
   std::string source_line;
   std::string source_operator;  // of the exported program: "aten.softmax.int"
-  // The nodes that were judged as one because values between them were not captured, in execution order, `node` the
-  // last; empty for a node that was judged on captured inputs.
+  // The nodes that were judged as one because values between them were not captured, in execution order; `node` is the
+  // one that explains the result, or the last. Empty for a node that was judged on captured inputs.
   std::vector<std::string> group;
 
+  // B's node has another name, so that a report has to tell both.
+  bool is_renamed_in_b() const { return !node_b.empty() && node_b != node; }
   bool has_source() const { return !source_module.empty() || !source_line.empty() || !source_operator.empty(); }
 };
 

@@ -20,6 +20,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string describe(const ValueComparison& value) {
+  if (!value.shape_a.empty()) return reason_text(value);
   std::string text = fmt::format("severity {:.4g}", value.severity);
   if (value.metrics.has_value())
     text += fmt::format(", max |a-b| {:.4g}, {} of {} elements beyond the limit", value.metrics->max_abs,
@@ -79,7 +80,10 @@ std::string verdict_case(const Comparison& comparison) {
   }
   if (const std::string missed = missed_expectation(comparison); !missed.empty())
     where += (where.empty() ? "" : "; ") + missed;
-  for (const Cause& cause : comparison.causes) where += fmt::format("; cause {}: {}", cause.rank, cause.why);
+  for (const Cause& cause : comparison.causes) {
+    const std::string in_b = cause.is_renamed_in_b() ? fmt::format(" (in B '{}')", cause.node_b) : "";
+    where += fmt::format("; cause {}{}: {}", cause.rank, in_b, cause.why);
+  }
   for (const std::string& sentence : damage_sentences(comparison)) where += "; " + sentence;
   return fmt::format(
       "    <testcase classname=\"parallax\" name=\"verdict\">\n      <failure type=\"{}\" message=\"{}\"/>\n"
@@ -127,8 +131,11 @@ std::string comparison_to_netron(const Comparison& comparison) {
   ordered_json metrics = ordered_json::array();
   ordered_json metadata = ordered_json::array();
   add_entry(metadata, "model", "", "parallax verdict", name_of(comparison.verdict));
-  for (const Cause& cause : comparison.causes)
-    add_entry(metadata, "node", target_of(cause.node), fmt::format("parallax cause {}", cause.rank), cause.why);
+  for (const Cause& cause : comparison.causes) {
+    const std::string title = fmt::format("parallax cause {}", cause.rank);
+    add_entry(metadata, "node", target_of(cause.node), title, cause.why);
+    if (cause.is_renamed_in_b()) add_entry(metadata, "node", target_of(cause.node_b), title, cause.why);
+  }
   std::unordered_map<std::string, const ValueComparison*> worst_of_node;
   for (const ValueComparison& value : comparison.values) {
     if (!is_in_main_graph(value)) continue;

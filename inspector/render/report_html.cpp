@@ -67,6 +67,8 @@ std::vector<Finding> findings(const Comparison& comparison) {
     Finding& finding = list.emplace_back();
     finding.title = fmt::format("{}. <code>{}</code> <span class=\"dim\">{}</span>", cause.rank,
                                 xml_text(cause.node.empty() ? cause.path : cause.node), xml_text(cause.op));
+    if (cause.is_renamed_in_b())
+      finding.title += fmt::format(" <span class=\"dim\">in B</span> <code>{}</code>", xml_text(cause.node_b));
     finding.text = fmt::format(
         "<p>{}</p><p class=\"dim\">introduced {:.3g}, inherited {:.3g} (1 is the limit); side {}; value "
         "<code>{}</code>",

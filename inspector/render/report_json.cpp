@@ -80,6 +80,7 @@ ordered_json source_json(const Cause& cause) {
 ordered_json to_json(const Cause& cause) {
   ordered_json json{{"rank", cause.rank},
                     {"node", cause.node},
+                    {"node_b", text_or_null(cause.node_b)},
                     {"op", cause.op},
                     {"path", cause.path},
                     {"introduced", number_json(cause.introduced)},

@@ -76,6 +76,8 @@ std::string divergence_lines(const Comparison& comparison, const Colors& colors)
   const ValueComparison* value = first.is_from_expected ? nullptr : find_value(comparison, first.path);
   std::string text = fmt::format("first divergence: {}{}{} ({})\n", colors.bold, printable(first.path), colors.end,
                                  origin_of_divergence(comparison));
+  if (value != nullptr && !value->shape_a.empty())
+    return text + fmt::format("  shape {} in A and {} in B\n", value->shape_a, value->shape_b);
   if (value == nullptr || !value->metrics.has_value()) return text;
   const Metrics& metrics = *value->metrics;
   if (are_texts(metrics)) {
@@ -109,8 +111,9 @@ std::string cause_lines(const Comparison& comparison) {
   std::string text;
   for (size_t index = 0; index < std::min(kListed, comparison.causes.size()); ++index) {
     const Cause& cause = comparison.causes[index];
-    const std::string location =
+    std::string location =
         cause.node.empty() ? fmt::format("value '{}'", cause.path) : fmt::format("{} '{}'", cause.op, cause.node);
+    if (cause.is_renamed_in_b()) location += fmt::format(" (in B '{}')", cause.node_b);
     text +=
         fmt::format("cause {}: {}, side {}, introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank,
                     printable(location), name_of(cause.side), cause.introduced, cause.inherited, printable(cause.why));
@@ -302,7 +305,7 @@ WorstElements worst_elements(const Metrics& metrics, int digits) {
 
 std::string missed_expectation(const Comparison& comparison, const ValueComparison& missed) {
   std::string text = fmt::format("output '{}'{} is not as expected", missed.path, side_text(comparison, missed.held));
-  if (missed.verdict == Verdict::not_compared) return text + ": " + reason_text(missed);
+  if (missed.verdict == Verdict::not_compared || !missed.shape_a.empty()) return text + ": " + reason_text(missed);
   if (missed.metrics.has_value()) {
     const Metrics& metrics = *missed.metrics;
     const WorstElements worst = worst_elements(metrics);

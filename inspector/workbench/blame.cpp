@@ -84,6 +84,7 @@ std::optional<Cause> find_variation(const Dump& first, const Dump& second, Side 
   if (!compared.ok() || !compared->first_divergence.has_value()) return std::nullopt;
   Cause cause;
   cause.node = compared->first_divergence->node;
+  cause.node_b = side == Side::b ? cause.node : "";
   cause.op = compared->first_divergence->op;
   cause.path = compared->first_divergence->path;
   cause.introduced = std::numeric_limits<double>::infinity();
@@ -294,8 +295,11 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   const bool may_be_noise = found.causes.empty() && a.model == b.model;
   diagnosis.causes = std::move(variations);
   std::ranges::move(found.causes, std::back_inserter(diagnosis.causes));
-  for (size_t index = 0; index < diagnosis.causes.size(); ++index)
-    diagnosis.causes[index].rank = static_cast<int32_t>(index) + 1;
+  for (size_t index = 0; index < diagnosis.causes.size(); ++index) {
+    Cause& cause = diagnosis.causes[index];
+    cause.rank = static_cast<int32_t>(index) + 1;
+    if (a.model == b.model) cause.node_b = cause.node;
+  }
   apply(diagnosis, comparison);
   if (comparison.verdict == OverallVerdict::pass) comparison.causes.clear();  // what nothing follows from
   // Measured only where rounding alone exceeded the table: it costs two runs of the reference.

@@ -65,8 +65,7 @@ Result<ComparedCall> Comparer::run_prepared(const std::vector<Value>& inputs, bo
   ComparedCall call;
   call.outputs_a = a_->outputs;
   call.outputs_b = b_->outputs;
-  call.comparison = comparer.finish();
-  call.comparison.executions = {describe_side(*a_, Side::a), describe_side(*b_, Side::b)};
+  call.comparison = finish_comparison(*a_, *b_, comparer);
   if (find_causes) PX_TRY(blame_sides(request_, make_executor_, *a_, *b_, call.comparison));
   return call;
 }

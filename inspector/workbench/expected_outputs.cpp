@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -12,6 +14,7 @@
 #include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
+#include "inspector/workbench/reordered_outputs.h"
 #include "inspector/workbench/side_by_side.h"
 
 namespace parallax {
@@ -189,11 +192,34 @@ void look_into_expected(const RunRequest& request, const std::vector<NamedValue>
     diagnosis.causes = comparison.causes;
     apply(diagnosis, comparison);
   };
+  const auto accept_reordered = [&](const RunSide& side, const Comparison* measured) {
+    const auto count = static_cast<std::ptrdiff_t>(expected.size());
+    const bool is_first = &side == sides.front();
+    const std::span<const ValueComparison> compared =
+        std::span(comparison.expected).subspan(static_cast<size_t>(is_first ? 0 : count), expected.size());
+    const std::vector<NamedValue> actual =
+        named_outputs(side.model->graph, side.outputs, carries_doubles(*side.executor));
+    const std::vector<ExpectedOutput> outputs = pair_expected(expected, actual, compared);
+    std::vector<AcceptedExpected> accepted;
+    if (const auto reordered = find_reordered(outputs); reordered.has_value()) {
+      for (const std::string& path : reordered->paths)
+        accepted.push_back({path, compared.front().held, {"near tie", reordered->evidence}});
+    }
+    for (const ExpectedOutput& output : outputs) {
+      if (measured == nullptr || !may_be_accepted(*output.comparison)) continue;
+      auto tie = accepted_as_near_tie(output, side, request, make_executor, *measured);
+      if (tie.has_value()) accepted.push_back({output.comparison->path, compared.front().held, *std::move(tie)});
+    }
+    std::ranges::move(accepted, std::back_inserter(diagnosis.expected));
+    diagnosis.causes = comparison.causes;
+    apply(diagnosis, comparison);
+  };
   const auto accept_as_a = [&] {
     accept_where([&](const ValueComparison& value) { return accepted_with_a(value, comparison); });
   };
   accept_as_a();
   accept_where([&](const ValueComparison& value) { return accepted_as_step(value, side_of(value, sides)); });
+  for (const RunSide* side : sides) accept_reordered(*side, nullptr);
   for (const RunSide* side : sides) {
     if (!is_any_left(comparison)) break;
     const std::optional<Comparison> measured = measure_rounding(request, *side, make_executor);
@@ -201,6 +227,7 @@ void look_into_expected(const RunRequest& request, const std::vector<NamedValue>
     if (computes_in_half(side->model->graph)) widen(carried, limits_of_outputs_alone(request, *side, make_executor));
     add_expected(request.policy, expected, sides, carried, comparison);
     apply(diagnosis, comparison);
+    accept_reordered(*side, measured.has_value() ? &*measured : nullptr);
     if (!measured.has_value() || !is_quantized(side->model->graph)) continue;
     accept_where([&](const ValueComparison& value) {
       return &side_of(value, sides) == side ? accepted_as_measured(value, *measured) : std::nullopt;

@@ -185,8 +185,7 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   StreamComparer comparer(request.policy, std::move(stream));
   if (Status ran = run_side_by_side(a, b, comparer, request.progress); !ran.ok())
     return with_first_divergence(std::move(ran).error(), comparer, kept_dumps(a, b));
-  result.comparison = comparer.finish();
-  result.comparison->executions = {describe_side(a, Side::a), describe_side(b, Side::b)};
+  result.comparison = finish_comparison(a, b, comparer);
   for (const ComparedExecution& execution : result.comparison->executions) add_capture_note(execution, result.notes);
   const LimitsByPath carried = output_limits(*result.comparison);
   add_expected(request.policy, prepared.inputs.expected, {&a, &b}, carried, *result.comparison);
@@ -219,6 +218,7 @@ Result<RunResult> run_repeated(RunRequest request, const ExecutorFactory& make_e
     Cause cause = cause_at(*first,
                            "values differ between two runs of the same executor: uninitialized memory, a race, or sums "
                            "in an order that is not fixed");
+    cause.node_b = cause.node;
     cause.introduced = std::numeric_limits<double>::infinity();
     result.comparison->causes.push_back(std::move(cause));
   }

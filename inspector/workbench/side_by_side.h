@@ -16,6 +16,10 @@ namespace parallax {
 // always that of A, the expected side.
 Status run_side_by_side(RunSide& a, RunSide& b, StreamComparer& comparer, const ProgressCallback& progress);
 
+// The comparison of two sides that have run, with both described. Where one executor computed a node for both, as
+// `--fallback` does, equal values prove nothing: they are not compared.
+Comparison finish_comparison(const RunSide& a, const RunSide& b, StreamComparer& comparer);
+
 // A side's failure with what led to it, as far as the comparison has come: a node often fails at what one before it
 // made wrong. `dumps`: where both sides' values are kept; none or two.
 Error with_first_divergence(Error error, StreamComparer& comparer, const std::vector<std::string>& dumps);

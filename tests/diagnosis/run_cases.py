@@ -5,14 +5,16 @@
     run_cases.py --parallax build/release/bin/parallax [--only NAME]
 
 A folder of cases/ has A.onnx, the same model with a fault (B.onnx), in a healthy other form (H.onnx), or both, and the
-inputs: inputs.npz or test_data_set_0. cases.json says of each what it is, and which nodes may be named first. Ends with
-1 where one is not right.
+inputs: inputs.npz or test_data_set_0. B.npz and H.npz are values of A.onnx that another runtime computed. cases.json
+says of each what it is, which nodes may be named first, and, for some, what cause 1 says and its node in B. Ends with 1
+where one is not right.
 """
 import argparse
 import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 CASES = pathlib.Path(__file__).resolve().parent / "cases"
 
@@ -25,17 +27,42 @@ def run(parallax, folder, other):
     return answer.returncode, json.loads(answer.stdout) if answer.stdout else {"causes": [], "error": answer.stderr}
 
 
-def mistakes_of(parallax, folder, nodes):
-    if (folder / "B.onnx").exists():
-        code, document = run(parallax, folder, "B.onnx")
-        first = document["causes"][0]["node"] if document["causes"] else "no node"
-        if code != 1 or first not in nodes:
-            yield f"exit code {code}, cause 1 is {first}; it must be 1 and one of {', '.join(nodes)}"
-    if (folder / "H.onnx").exists():
-        code, document = run(parallax, folder, "H.onnx")
-        if code != 0:
-            named = [cause["node"] for cause in document["causes"]]
-            yield f"healthy: exit code {code}, causes {named}; it must be 0 without any"
+def run_foreign(parallax, folder, values):
+    """Exit code and JSON document of `blame`: a run of A.onnx on the reference against another runtime's values."""
+    with tempfile.TemporaryDirectory() as dumps:
+        model, foreign = str(folder / "A.onnx"), str(pathlib.Path(dumps) / "foreign.plx")
+        for call in (["run", model, "--with", "reference", "--inputs", str(folder / "inputs.npz"), "--dump", dumps],
+                     ["import", str(folder / values), "--model", model, "-o", foreign]):
+            subprocess.run([parallax, *call], capture_output=True, text=True, check=True)
+        answer = subprocess.run([parallax, "blame", str(pathlib.Path(dumps) / "reference.plx"), foreign, "--json"],
+                                capture_output=True, text=True, check=False)
+        return answer.returncode, json.loads(answer.stdout) if answer.stdout else {"causes": [], "error": answer.stderr}
+
+
+def mistakes_of_fault(code, document, case):
+    """The sentences that say what is wrong with the answer for the faulty form."""
+    nodes, causes = case["nodes"], document["causes"]
+    first = causes[0]["node"] if causes else "no node"
+    if code != 1 or first not in nodes:
+        yield f"exit code {code}, cause 1 is {first}; it must be 1 and one of {', '.join(nodes)}"
+        return
+    if document["verdict"] != "diverged" or document["first_divergence"] is None:
+        yield f"the verdict is {document['verdict']}; it must be diverged, with a first divergence"
+    if case.get("says", "") not in causes[0]["why"]:
+        yield f"cause 1 says '{causes[0]['why']}'; it must say '{case['says']}'"
+    if causes[0]["node_b"] != case.get("node_b", causes[0]["node_b"]):
+        yield f"cause 1 has B's node {causes[0]['node_b']}; it must be {case['node_b']}"
+
+
+def mistakes_of(parallax, folder, case):
+    for suffix, answer_of in (("onnx", run), ("npz", run_foreign)):
+        if (folder / f"B.{suffix}").exists():
+            yield from mistakes_of_fault(*answer_of(parallax, folder, f"B.{suffix}"), case)
+        if (folder / f"H.{suffix}").exists():
+            code, document = answer_of(parallax, folder, f"H.{suffix}")
+            if code != 0:
+                named = [cause["node"] for cause in document["causes"]]
+                yield f"healthy: exit code {code}, causes {named}; it must be 0 without any"
 
 
 def main():
@@ -48,7 +75,7 @@ def main():
     for name, case in cases.items():
         if arguments.only not in name:
             continue
-        for mistake in mistakes_of(arguments.parallax, CASES / name, case["nodes"]):
+        for mistake in mistakes_of(arguments.parallax, CASES / name, case):
             failed += 1
             print(f"{name} ({case['about']}): {mistake}")
     print(f"{len(cases)} cases, {failed} mistakes")

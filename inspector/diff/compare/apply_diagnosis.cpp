@@ -84,7 +84,8 @@ bool may_accept(const Comparison& comparison) {
 
 void accept_diverged(const Comparison& comparison, const Acceptance& acceptance, Diagnosis& diagnosis) {
   for (const ValueComparison& value : comparison.values) {
-    if (value.verdict == Verdict::diverged) diagnosis.accepted_as_rounding.push_back({value.path, acceptance});
+    const bool may_be_rounding = value.verdict == Verdict::diverged && value.shape_a.empty();
+    if (may_be_rounding) diagnosis.accepted_as_rounding.push_back({value.path, acceptance});
   }
 }
 

@@ -55,9 +55,7 @@ Cause first_that_differs(const ValueComparison& value) {
   return cause;
 }
 
-}  // namespace
-
-Result<Diagnosis> find_causes(const BlameRequest& request, const Comparison& comparison) {
+Result<Diagnosis> find_all(const BlameRequest& request, const Comparison& comparison) {
   Diagnosis diagnosis;
   if (comparison.verdict == OverallVerdict::pass || request.oracle == nullptr) return diagnosis;
   if (auto cause = diff::first_by_statistics(request, comparison); cause.has_value()) {
@@ -75,6 +73,19 @@ Result<Diagnosis> find_causes(const BlameRequest& request, const Comparison& com
   const Comparison judged = applied(diagnosis, comparison);
   const ValueComparison* const first = first_diverged(judged);
   if (first != nullptr) diagnosis.causes.push_back(first_that_differs(*first));
+  return diagnosis;
+}
+
+// Both sides run one model, and a node of A is B's, too.
+void name_nodes_in_b(std::vector<Cause>& causes) {
+  for (Cause& cause : causes) cause.node_b = cause.node;
+}
+
+}  // namespace
+
+Result<Diagnosis> find_causes(const BlameRequest& request, const Comparison& comparison) {
+  Diagnosis diagnosis = PX_TRY(find_all(request, comparison));
+  if (run_one_model(request)) name_nodes_in_b(diagnosis.causes);
   return diagnosis;
 }
 

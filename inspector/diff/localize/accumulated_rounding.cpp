@@ -34,7 +34,65 @@ double ulps_between(double a, double b, DType dtype) {
   return std::abs(a - b) / (std::exp2(std::floor(std::log2(magnitude))) * limits.epsilon);
 }
 
-// Two indices that an ArgMax, ArgMin or TopK has chosen from scores: the distance of the scores.
+bool is_worst_finite(const Metrics& metrics) {
+  return std::isfinite(metrics.worst_a) && std::isfinite(metrics.worst_b);
+}
+
+// With a limit of 0, a finite element may be as bad as any later NaN.
+bool holds_others(const Metrics& metrics) { return metrics.nan_a != metrics.nan_b || metrics.inf_a != metrics.inf_b; }
+
+constexpr std::string_view kAllRight = "every node is right on its own inputs";
+
+Acceptance accumulated() { return {"accumulated rounding", std::string(kAllRight)}; }
+Acceptance near_tie(std::string evidence) { return {"near tie", std::move(evidence)}; }
+Acceptance near_tie_upstream() { return {"near tie upstream", std::string(kAllRight)}; }
+
+// The largest distance in ULP between the two sides' floating inputs of a node; 0 where there is none.
+double input_distance(const CapturedSide::Computed& a, const CapturedSide::Computed& b) {
+  double largest = 0;
+  for (size_t index = 0; index < a.inputs.size(); ++index) {
+    if (!is_float(a.inputs[index].value)) continue;
+    const Distance distance = distance_between(a.inputs[index].value, b.inputs[index].value, {});
+    if (distance.metrics.has_value()) largest = std::max(largest, distance.metrics->max_ulp);
+  }
+  return largest;
+}
+
+// Why a value that diverged is rounding: a near tie where its node chooses between numbers that are next to each other.
+Result<Acceptance> acceptance_of(const RootFinder& finder, const ValueComparison& value) {
+  const GraphValues* location = finder.location_of(value.path);
+  const std::string prefix(prefix_of(value.path));
+  const ValueId id = location == nullptr
+                         ? kNoValue
+                         : location->find_value(unescape_name(std::string_view(value.path).substr(prefix.size())));
+  if (!value.shape_a.empty()) return near_tie_upstream();
+  if (id == kNoValue || !is_exact(value)) return accumulated();
+  const ValueDef& definition = location->graph->values[static_cast<size_t>(id)];
+  if (definition.producer == kNoNode) return near_tie_upstream();
+  const NodeInstance instance{location, definition.producer, prefix};
+  const auto a = PX_TRY(finder.a().gather(instance)), b = PX_TRY(finder.b().gather(instance));
+  const Node& node = instance.definition();
+  if (is_chooser(node) && is_float(a.inputs[0].value) && is_float(b.inputs[0].value)) {
+    const Value in_a = PX_TRY(finder.a().captured(value.a)), in_b = PX_TRY(finder.b().captured(value.b));
+    if (!in_a.is_tensor() || !in_b.is_tensor()) return accumulated();
+    const auto gap_a = score_gap(node, a.inputs[0].value.tensor(), in_a.tensor(), in_b.tensor());
+    const auto gap_b = score_gap(node, b.inputs[0].value.tensor(), in_a.tensor(), in_b.tensor());
+    if (gap_a.has_value() && gap_b.has_value())
+      return near_tie(std::max(*gap_a, *gap_b) > 0 ? fmt::format("scores differ by {}", ulps(std::max(*gap_a, *gap_b)))
+                                                   : "the scores are equal, and the two take them in another order");
+  }
+  const double distance = input_distance(a, b);
+  if (distance == 0) return near_tie_upstream();
+  return near_tie(fmt::format("the inputs differ by up to {}, and rounding decides", ulps(distance)));
+}
+
+}  // namespace
+
+bool is_chooser(const Node& node) {
+  constexpr std::array<std::string_view, 3> kChoosers = {"ArgMax", "ArgMin", "TopK"};
+  return std::ranges::find(kChoosers, node.op_type) != kChoosers.end();
+}
+
 std::optional<double> score_gap(const Node& node, const Tensor& scores, const Tensor& a, const Tensor& b) {
   const Attribute* attribute = find_attribute(node, "axis");
   const auto* given = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
@@ -59,63 +117,6 @@ std::optional<double> score_gap(const Node& node, const Tensor& scores, const Te
   }
   return largest;
 }
-
-bool is_worst_finite(const Metrics& metrics) {
-  return std::isfinite(metrics.worst_a) && std::isfinite(metrics.worst_b);
-}
-
-// With a limit of 0, a finite element may be as bad as any later NaN.
-bool holds_others(const Metrics& metrics) { return metrics.nan_a != metrics.nan_b || metrics.inf_a != metrics.inf_b; }
-
-constexpr std::string_view kAllRight = "every node is right on its own inputs";
-
-Acceptance accumulated() { return {"accumulated rounding", std::string(kAllRight)}; }
-Acceptance near_tie(std::string evidence) { return {"near tie", std::move(evidence)}; }
-Acceptance near_tie_upstream() { return {"near tie upstream", std::string(kAllRight)}; }
-
-bool is_chooser(const Node& node) {
-  constexpr std::array<std::string_view, 3> kChoosers = {"ArgMax", "ArgMin", "TopK"};
-  return std::ranges::find(kChoosers, node.op_type) != kChoosers.end();
-}
-
-// The largest distance in ULP between the two sides' floating inputs of a node; 0 where there is none.
-double input_distance(const CapturedSide::Computed& a, const CapturedSide::Computed& b) {
-  double largest = 0;
-  for (size_t index = 0; index < a.inputs.size(); ++index) {
-    if (!is_float(a.inputs[index].value)) continue;
-    const Distance distance = distance_between(a.inputs[index].value, b.inputs[index].value, {});
-    if (distance.metrics.has_value()) largest = std::max(largest, distance.metrics->max_ulp);
-  }
-  return largest;
-}
-
-// Why a value that diverged is rounding: a near tie where its node chooses between numbers that are next to each other.
-Result<Acceptance> acceptance_of(const RootFinder& finder, const ValueComparison& value) {
-  const GraphValues* location = finder.location_of(value.path);
-  const std::string prefix(prefix_of(value.path));
-  const ValueId id = location == nullptr
-                         ? kNoValue
-                         : location->find_value(unescape_name(std::string_view(value.path).substr(prefix.size())));
-  if (id == kNoValue || !is_exact(value)) return accumulated();
-  const ValueDef& definition = location->graph->values[static_cast<size_t>(id)];
-  if (definition.producer == kNoNode) return near_tie_upstream();
-  const NodeInstance instance{location, definition.producer, prefix};
-  const auto a = PX_TRY(finder.a().gather(instance)), b = PX_TRY(finder.b().gather(instance));
-  const Node& node = instance.definition();
-  if (is_chooser(node) && is_float(a.inputs[0].value) && is_float(b.inputs[0].value)) {
-    const Value in_a = PX_TRY(finder.a().captured(value.a)), in_b = PX_TRY(finder.b().captured(value.b));
-    if (!in_a.is_tensor() || !in_b.is_tensor()) return accumulated();
-    const auto gap_a = score_gap(node, a.inputs[0].value.tensor(), in_a.tensor(), in_b.tensor());
-    const auto gap_b = score_gap(node, b.inputs[0].value.tensor(), in_a.tensor(), in_b.tensor());
-    if (gap_a.has_value() && gap_b.has_value())
-      return near_tie(fmt::format("scores differ by {}", ulps(std::max(*gap_a, *gap_b))));
-  }
-  const double distance = input_distance(a, b);
-  if (distance == 0) return near_tie_upstream();
-  return near_tie(fmt::format("the inputs differ by up to {}, and rounding decides", ulps(distance)));
-}
-
-}  // namespace
 
 std::optional<Cause> find_left_range(const Comparison& comparison, bool with_constants) {
   const auto is_left = [&](const ValueComparison& value) {

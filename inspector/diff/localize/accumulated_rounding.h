@@ -16,6 +16,12 @@ namespace parallax::diff {
 // constants alone are another definition, and left out where definitions are judged separately.
 std::optional<Cause> find_left_range(const Comparison& comparison, bool with_constants = true);
 
+// True for ArgMax, ArgMin and TopK: they choose among numbers, and hand out indices.
+bool is_chooser(const Node& node);
+// Two choices of such a node from the same scores: the distance of the chosen scores in ULP. Nothing where the indices
+// are none of the scores'.
+std::optional<double> score_gap(const Node& node, const Tensor& scores, const Tensor& a, const Tensor& b);
+
 // To be called when every node was judged and is right on its own inputs on both sides: then what differs follows from
 // rounding. Every value that diverged is accepted, with what was seen at its node.
 Status accept_accumulated_rounding(const RootFinder& finder, const Comparison& comparison, Diagnosis& diagnosis);

@@ -222,8 +222,7 @@ Result<Cause> ExecutionBlame::cause_of(const Root& root, bool with_explanation) 
                                            run_alone(side, instance, judgement));
   const diff::NodeExplanation explanation = diff::explain(evidence);
   cause.why = explanation.sentence + extent_of(root);
-  if (explanation.sentence_of != &node)
-    set_source(*explanation.sentence_of, cause);  // a group may be of several operators
+  if (explanation.sentence_of != &node) fill_node(*explanation.sentence_of, cause);  // the one of the group
   if (root.side == Side::both) cause.why += "; both sides are wrong, each in its own way";
   return cause;
 }

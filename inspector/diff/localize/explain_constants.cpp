@@ -133,17 +133,22 @@ std::string reported(const Number& number, double other) {
 }
 
 std::optional<std::string> explain_number(const ExplanationEvidence& evidence, const Number& number) {
-  for (const double other : usual_numbers(evidence, number.value)) {
-    if (other == number.value) continue;
+  std::optional<double> nearest;
+  double distance = std::numeric_limits<double>::infinity();
+  const auto look_at = [&](double other) {
+    if (other == number.value) return;
     const auto candidate = number.result_with(other);
-    if (candidate.has_value() && evidence.is_reproduced_by(*candidate)) return reported(number, other);
+    if (!candidate.has_value() || !evidence.is_reproduced_by(*candidate)) return;
+    const double found = evidence.distance_to(*candidate);
+    if (!(found < distance)) return;
+    nearest = other;
+    distance = found;
+  };
+  for (const double other : usual_numbers(evidence, number.value)) look_at(other);
+  if (distance > thresholds::kExactFit && std::isfinite(number.value) && !evidence.actual_doubles().empty()) {
+    if (const auto other = fitted(evidence, number); other.has_value()) look_at(*other);
   }
-  const bool is_plain = std::isfinite(number.value) && !evidence.actual_doubles().empty();
-  const auto other = is_plain ? fitted(evidence, number) : std::nullopt;
-  if (!other.has_value() || *other == number.value) return std::nullopt;
-  const auto candidate = number.result_with(*other);
-  if (!candidate.has_value() || !evidence.is_reproduced_by(*candidate)) return std::nullopt;
-  return reported(number, *other);
+  return nearest.has_value() ? std::optional(reported(number, *nearest)) : std::nullopt;
 }
 
 // ---- axes, bounds, shapes ----

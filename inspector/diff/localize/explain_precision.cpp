@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "inspector/diff/localize/explanation.h"
 #include "inspector/diff/tolerance/noise_table.h"
+#include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/tensor/elements.h"
 
@@ -73,7 +75,84 @@ Likeness likeness_of(const ExplanationEvidence& evidence, const Value& candidate
   return {product / std::sqrt(own * other), std::sqrt(own / other)};
 }
 
+// The DequantizeLinear that makes a value; null where another node does.
+const Node* dequantizer_of(const Graph& graph, ValueId id) {
+  const NodeId producer = id == kNoValue ? kNoNode : value_at(graph, id).producer;
+  const Node* const node = producer == kNoNode ? nullptr : &graph.nodes[static_cast<size_t>(producer)];
+  return node != nullptr && is_dequantize(*node) ? node : nullptr;
+}
+
+bool is_quantized_product(const Node& node) { return node.op_type == "MatMulNBits"; }
+
+// A step of a quantized value, or of the weights, has any size: it may be that of a narrower type by chance.
+bool is_near_quantization(const ExplanationEvidence& evidence) {
+  const auto is_near = [](const NodeInstance& instance) {
+    const Node& node = instance.definition();
+    const bool works_on_quantized = is_quantize(node) || is_dequantize(node) || is_dynamic_quantization(node) ||
+                                    is_quantized_product(node) || node.op_type.starts_with("QLinear");
+    return works_on_quantized || std::ranges::any_of(node.inputs, [&](ValueId input) {
+             return dequantizer_of(*instance.location->graph, input) != nullptr;
+           });
+  };
+  if (evidence.group() == nullptr) return is_near(evidence.instance());
+  return std::ranges::any_of(evidence.group()->members(),
+                             [&](const NodeGroup::Member& member) { return is_near(member.instance); });
+}
+
+int64_t integer_attribute(const Node& node, std::string_view name) {
+  const Attribute* attribute = find_attribute(node, name);
+  const auto* number = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
+  return number == nullptr ? 0 : *number;
+}
+
+// The length of the blocks of a product's quantized weights; 0 where it has none.
+int64_t block_size_of(const NodeInstance& instance) {
+  const Node& node = instance.definition();
+  if (is_quantized_product(node)) return integer_attribute(node, "block_size");
+  if ((node.op_type != "MatMul" && node.op_type != "Gemm") || node.inputs.size() < 2) return 0;
+  const Node* const dequantize = dequantizer_of(*instance.location->graph, node.inputs[1]);
+  return dequantize == nullptr ? 0 : integer_attribute(*dequantize, "block_size");
+}
+
+// The rows in int8 without zero point, each block of the last axis by its own scale.
+std::optional<Value> rounded_by_blocks(const Value& value, int64_t block) {
+  if (!value.is_tensor() || !is_floating(value.tensor().dtype()) || value.tensor().shape().rank() == 0)
+    return std::nullopt;
+  auto rounded = Tensor::allocate(DType::float64, value.tensor().shape());
+  if (!rounded.ok()) return std::nullopt;
+  const std::span<double> all = rounded->mutable_as<double>();
+  load_doubles(value.tensor(), 0, all);
+  const auto row = static_cast<size_t>(rounded->shape()[rounded->shape().rank() - 1]);
+  for (size_t at = 0; row > 0 && at < all.size();) {
+    const size_t length = std::min(static_cast<size_t>(block), row - at % row);
+    const std::span<double> elements = all.subspan(at, length);
+    double largest = 0;
+    for (const double element : elements) largest = std::max(largest, std::abs(element));
+    const double scale = largest / std::numeric_limits<int8_t>::max();
+    for (double& element : elements) element = scale > 0 ? std::nearbyint(element / scale) * scale : element;
+    at += length;
+  }
+  return Value(rounded.take());
+}
+
 }  // namespace
+
+std::optional<std::string> explain_quantized_activations(const ExplanationEvidence& evidence) {
+  constexpr std::string_view kLevel = "accuracy_level";
+  const int64_t block = block_size_of(evidence.instance());
+  std::vector<Value> values = evidence.input_values();
+  const auto rounded = block > 0 && !values.empty() ? rounded_by_blocks(values.front(), block) : std::nullopt;
+  if (!rounded.has_value()) return std::nullopt;
+  values.front() = *rounded;
+  const auto candidate = evidence.rerun(evidence.node(), values);
+  if (!candidate.has_value() || !evidence.is_reproduced_by(*candidate)) return std::nullopt;
+  const int64_t level = integer_attribute(evidence.node(), kLevel);
+  const std::string allowed =
+      level > 0 ? fmt::format("which its {}={} lets a kernel do", kLevel, level)
+                : fmt::format("as a MatMulNBits of {}=4 may compute; the node computes with floats", kLevel);
+  return fmt::format("its result is what '{}' rounded to int8 by blocks of {} gives, {}", evidence.input_name(0), block,
+                     allowed);
+}
 
 std::optional<std::string> explain_stored_narrow(const ExplanationEvidence& evidence) {
   constexpr size_t kEnough = 8;
@@ -115,7 +194,7 @@ std::optional<std::string> explain_computed_narrow(const ExplanationEvidence& ev
       return fmt::format("its error has the pattern of inputs rounded to {}", type.what);
     if (like == nullptr && likeness.ratio > 0.25 && likeness.ratio < 4) like = &type;
   }
-  if (like == nullptr) return std::nullopt;
+  if (like == nullptr || is_near_quantization(evidence)) return std::nullopt;
   return fmt::format(
       "its error has the size of rounding to {}, though not the pattern: computed in a narrower type, "
       "perhaps",

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/localize/explanation.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/opset/op_schema.h"
 #include "inspector/model/opset/opset_registry.h"
 #include "inspector/tensor/elements.h"
@@ -153,11 +154,46 @@ std::string text_of(const AttributeValue& value) {
   return fmt::format("[{}]", fmt::join(std::get<std::vector<int64_t>>(value), ","));
 }
 
+struct FittingValue {
+  AttributeValue value;
+  double distance = 0;
+};
+
+// "axis=2"; of several numbers "epsilon from 1e-12 to 1e-07".
+std::string text_of(std::string_view name, const std::vector<FittingValue>& fitting) {
+  if (fitting.size() == 1) return fmt::format("{}={}", name, text_of(fitting.front().value));
+  const auto [least, most] = std::ranges::minmax_element(fitting, {}, &FittingValue::value);
+  return fmt::format("{} from {} to {}", name, text_of(least->value), text_of(most->value));
+}
+
 size_t first_rank(const ExplanationEvidence& evidence) {
   for (const FoundValue& input : evidence.inputs()) {
     if (input.value.is_tensor()) return input.value.tensor().shape().rank();
   }
   return 0;
+}
+
+// The value that comes nearest to the captured result, of those that reproduce it; of real numbers all that come about
+// as near. A real number that is not within rounding is left to the fit of another rule.
+std::vector<FittingValue> fitting_values(const ExplanationEvidence& evidence, const AttributeSchema& schema,
+                                         const std::optional<AttributeValue>& current) {
+  const std::vector<Value> values = evidence.input_values();
+  std::vector<FittingValue> fitting;
+  for (const AttributeValue& value : other_values(schema, current, first_rank(evidence))) {
+    const bool is_known = std::ranges::find(fitting, value, &FittingValue::value) != fitting.end();
+    if (is_known || (current.has_value() && *current == value)) continue;
+    const auto candidate = evidence.rerun(with_attribute(evidence.node(), schema, value), values);
+    if (candidate.has_value() && evidence.is_reproduced_by(*candidate))
+      fitting.push_back({value, evidence.distance_to(*candidate)});
+  }
+  if (fitting.empty()) return fitting;
+  const double nearest = std::ranges::min_element(fitting, {}, &FittingValue::distance)->distance;
+  const bool is_real = schema.type == AttributeType::float_;
+  if (is_real && nearest > thresholds::kExactFit) return {};
+  const double farthest = is_real ? std::max(2 * nearest, thresholds::kExactFit / 2) : nearest;
+  std::erase_if(fitting, [&](const FittingValue& value) { return value.distance > farthest; });
+  if (!is_real) fitting.resize(1);
+  return fitting;
 }
 
 // ---- other operators ----
@@ -196,7 +232,6 @@ std::optional<Node> as_operator(const Node& node, std::string_view op) {
 std::optional<std::string> explain_attribute(const ExplanationEvidence& evidence) {
   const Node& node = evidence.node();
   if (node.schema == nullptr) return std::nullopt;
-  const std::vector<Value> values = evidence.input_values();
   std::vector<const AttributeSchema*> schemas;  // modes last: of what explains the result a number says more
   for (const AttributeSchema& schema : node.schema->attributes) schemas.push_back(&schema);
   const auto is_number = [](const AttributeSchema* schema) { return schema->type != AttributeType::string; };
@@ -204,14 +239,11 @@ std::optional<std::string> explain_attribute(const ExplanationEvidence& evidence
   for (const AttributeSchema* const described : schemas) {
     const AttributeSchema& schema = *described;
     const auto current = current_value(node, schema);
-    for (const AttributeValue& value : other_values(schema, current, first_rank(evidence))) {
-      if (current.has_value() && *current == value) continue;
-      const auto candidate = evidence.rerun(with_attribute(node, schema, value), values);
-      if (!candidate.has_value() || !evidence.is_reproduced_by(*candidate)) continue;
-      const std::string has = current.has_value() ? text_of(*current) : "none";
-      return fmt::format("its result is what {}={} gives; the node has {}={}", schema.name, text_of(value), schema.name,
-                         has);
-    }
+    const std::vector<FittingValue> fitting = fitting_values(evidence, schema, current);
+    if (fitting.empty()) continue;
+    return fmt::format("its result is what {} gives{}; the node has {}={}", text_of(schema.name, fitting),
+                       fitting.size() > 1 ? ", which cannot be told apart here" : "", schema.name,
+                       current.has_value() ? text_of(*current) : "none");
   }
   return std::nullopt;
 }

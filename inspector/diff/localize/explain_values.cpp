@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/localize/accumulated_rounding.h"
 #include "inspector/diff/localize/explanation.h"
 #include "inspector/tensor/elements.h"
 
@@ -212,6 +213,21 @@ std::optional<std::string> explain_moved(const ExplanationEvidence& evidence) {
           fmt::join(permutation, ","));
   }
   return std::nullopt;
+}
+
+std::optional<std::string> explain_order_among_equals(const ExplanationEvidence& evidence) {
+  const bool are_indices = evidence.actual().is_tensor() && is_integer(evidence.actual().tensor().dtype());
+  if (!are_indices || !is_chooser(evidence.node()) || evidence.inputs().empty()) return std::nullopt;
+  const Value& scores = evidence.inputs().front().value;
+  const std::vector<size_t> wrong = wrong_elements(evidence);
+  if (wrong.empty() || !scores.is_tensor()) return std::nullopt;
+  const Tensor &expected = evidence.expected().tensor(), &actual = evidence.actual().tensor();
+  if (score_gap(evidence.node(), scores.tensor(), expected, actual) != 0) return std::nullopt;
+  const auto first = static_cast<int64_t>(wrong.front());
+  return fmt::format(
+      "it takes equal elements in another order than the specification does: at [{}] it chose index {} instead of {}",
+      fmt::join(actual.shape().index_of(first), ","), element_as_int64(actual, first),
+      element_as_int64(expected, first));
 }
 
 std::optional<std::string> explain_region(const ExplanationEvidence& evidence) {

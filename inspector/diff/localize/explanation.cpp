@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -27,6 +28,8 @@ constexpr ExplanationRule kRules[] = {
     {"an input unchanged", explain_is_an_input},
     {"stored in half precision", explain_stored_narrow},
     {"attribute", explain_attribute, RuleKind::definition},
+    {"order among equals", explain_order_among_equals},
+    {"quantized activations", explain_quantized_activations, RuleKind::definition},
     {"operands", explain_operands, RuleKind::definition},
     {"operator", explain_operator, RuleKind::definition},
     {"unbiased variance", explain_unbiased_variance, RuleKind::definition},
@@ -230,10 +233,14 @@ Value ExplanationEvidence::captured(const std::string& path) const {
   return value.ok() ? value.take() : Value();
 }
 
+double ExplanationEvidence::distance_to(const Value& candidate) const {
+  if (candidate.is_absent()) return std::numeric_limits<double>::infinity();
+  return distance_between(rounded_like(candidate, actual()), actual(), judgement_.limit).severity;
+}
+
 bool ExplanationEvidence::is_reproduced_by(const Value& candidate) const {
-  if (candidate.is_absent()) return false;
-  const Distance distance = distance_between(rounded_like(candidate, actual()), actual(), judgement_.limit);
-  return distance.severity <= thresholds::kNearRounding && 2 * distance.severity < judgement_.introduced;
+  const double distance = distance_to(candidate);
+  return distance <= thresholds::kNearRounding && 2 * distance < judgement_.introduced;
 }
 
 bool ExplanationEvidence::is_reproduced_by(std::span<const double> elements) const {

@@ -53,6 +53,8 @@ class ExplanationEvidence {
 
   // True where a candidate equals the captured value: as near to it as rounding allows, where the right result is far.
   bool is_reproduced_by(const Value& candidate) const;
+  // Their distance, in units of what rounding may do; infinite for an absent candidate.
+  double distance_to(const Value& candidate) const;
   bool is_reproduced_by(std::span<const double> elements) const;  // of the judged output
   // The oracle's answer for the judged output, of a changed node or changed inputs. Nothing once the time for
   // trying is spent or where the oracle refuses.
@@ -118,11 +120,15 @@ std::optional<std::string> explain_scaled(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_offset(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_moved(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_region(const ExplanationEvidence& evidence);
+// An ArgMax, ArgMin or TopK that takes another of equal elements.
+std::optional<std::string> explain_order_among_equals(const ExplanationEvidence& evidence);
 
 // Precision (explain_precision.cpp).
 std::optional<std::string> explain_stored_narrow(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_computed_narrow(const ExplanationEvidence& evidence);
 std::optional<std::string> explain_accumulation(const ExplanationEvidence& evidence);
+// A product with quantized weights whose kernel rounds the floats that it reads to int8, block by block.
+std::optional<std::string> explain_quantized_activations(const ExplanationEvidence& evidence);
 
 // The oracle run again with one thing changed (explain_reruns.cpp, explain_operands.cpp).
 std::optional<std::string> explain_attribute(const ExplanationEvidence& evidence);

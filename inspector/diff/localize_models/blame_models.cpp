@@ -98,14 +98,21 @@ class ModelBlame {
     if (roots_.empty()) PX_TRY(look_at_unseen());
     if (roots_.empty() && unjudged_.empty()) {
       std::vector<Cause> unobservable = diff::unobservable_constants(*a_, *b_, matching_, effects_, values_);
-      if (unobservable.empty()) PX_TRY(diff::judge_same_models(request_, *a_, *b_, view_, diagnosis_));
-      return unobservable.empty() ? std::move(diagnosis_.causes) : std::move(unobservable);
+      if (unobservable.empty()) PX_TRY(diff::judge_same_models(request_, *a_, *b_, matching_, view_, diagnosis_));
+      return named_in_b(unobservable.empty() ? std::move(diagnosis_.causes) : std::move(unobservable), 0);
     }
     unmatching_.unmatch_unobserved_constants(same_);
     if (values_.outcome() == OverallVerdict::pass) return std::vector<Cause>{};
     diff::join_swapped_outputs(*a_, matching_.names_agree, roots_);
-    std::vector<Cause> causes = diff::ranked_causes(std::move(roots_), *a_, *b_, view_);
+    std::vector<Cause> causes = diff::ranked_causes(std::move(roots_), *a_, *b_, matching_, view_);
+    const size_t ranked = causes.size();
     diff::add_unexplained_constants(*a_, *b_, matching_, effects_, values_, causes);
+    return named_in_b(std::move(causes), ranked);
+  }
+
+  // The causes from `first` on are about values of which no root tells B's node.
+  std::vector<Cause> named_in_b(std::vector<Cause> causes, size_t first) const {
+    for (size_t index = first; index < causes.size(); ++index) diff::name_node_in_b(*a_, *b_, matching_, causes[index]);
     return causes;
   }
 
@@ -415,6 +422,7 @@ void ModelBlame::add_roots_of_quantized(const ValueMatch& match, const std::stri
                                         const diff::WithoutQuantization& without) {
   ModelRoot root;
   root.introduced = without.severity;
+  root.is_quantization = true;
   add_culprits(match, path, without.culprits, std::move(root));
 }
 
@@ -429,6 +437,8 @@ void ModelBlame::add_culprits(const ValueMatch& match, const std::string& path, 
     root.instead = culprits.instead;
     root.b_reads = culprits.b_reads;
     root.is_draw = culprits.is_draw;
+    root.node_b = culprits.node_b;
+    root.is_missing_in_b = culprits.is_missing_in_b;
     root.order = static_cast<int64_t>(roots_.size());
     // Another output of the same node, or the same node seen from another value.
     const auto known = std::ranges::find(roots_, root.node, &ModelRoot::node);

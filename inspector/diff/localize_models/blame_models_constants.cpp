@@ -163,10 +163,11 @@ class ConstantWalk {
     return true;
   }
 
-  void accuse(const LocatedNode& node, std::string why) {
-    const auto is_known = [&](const Culprit& culprits) { return culprits.node == node; };
-    if (std::ranges::none_of(culprits_, is_known)) culprits_.push_back({node, std::move(why)});
+  void accuse(Culprit culprit) {
+    if (std::ranges::find(culprits_, culprit.node, &Culprit::node) == culprits_.end())
+      culprits_.push_back(std::move(culprit));
   }
+  void accuse(const LocatedNode& node, std::string why) { accuse({.node = node, .why = std::move(why)}); }
 
   bool differ(int32_t x, int32_t y) const {
     if (x < 0 || y < 0 || !a_.follows_from_constants(x) || !b_.follows_from_constants(y)) return false;
@@ -242,7 +243,7 @@ class ConstantWalk {
     const auto removed = next_to_equal(a_, x, b_.constant(y));
     const auto is_it = [&](const NodeMatch& match) { return LocatedNode{match.location_a, match.a} == *removed; };
     if (!removed.has_value() || std::ranges::any_of(matching_.nodes, is_it)) return false;
-    accuse(*removed, fmt::format("B has no {} node here", removed->node().op_type));
+    accuse(missing_in_b(*removed));
     return true;
   }
 

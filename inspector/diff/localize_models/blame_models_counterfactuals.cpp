@@ -119,6 +119,10 @@ bool Interventions::agrees_with(const RegionRunner::Constants& constants) const 
   return is_same(region_.expected, runner_.run_with(target_.a, target_.b, instance_, constants));
 }
 
+bool Interventions::agrees_with_node(const LocatedNode& node, const Node& changed) const {
+  return is_same(region_.expected, runner_.run_changed(target_.a, target_.b, instance_, node, changed));
+}
+
 bool Interventions::brings_near(const RegionRunner::Constants& constants) const {
   const auto found = runner_.run_with(target_.a, target_.b, instance_, constants);
   if (!found.ok()) return false;
@@ -175,7 +179,7 @@ std::vector<Culprit> culprits_by_intervention(const ModelSide& a, const ModelSid
   }
   for (const auto& [node_a, node_b] : differences.replaced) {
     if (interventions.agrees_as_in_a(node_a, node_b, true))
-      return {{node_a, definition_difference(a, node_a, b, node_b)}};
+      return {{.node = node_a, .why = definition_difference(a, node_a, b, node_b), .node_b = node_b}};
   }
   std::vector<ConstantPair> pairs = constants_of(a, b, matching, region);
   std::vector<ConstantPair> numbers = pairs;  // shapes may be those of another form of the same
@@ -187,7 +191,8 @@ std::vector<Culprit> culprits_by_intervention(const ModelSide& a, const ModelSid
     if (!culprits.empty()) return culprits;
   }
   for (const auto& [node_a, node_b] : differences.replaced) {
-    if (interventions.agrees_as_in_a(node_a, node_b)) return {{node_a, definition_difference(a, node_a, b, node_b)}};
+    if (interventions.agrees_as_in_a(node_a, node_b))
+      return {{.node = node_a, .why = definition_difference(a, node_a, b, node_b), .node_b = node_b}};
   }
   for (const LocatedNode& node : differences.only_b) {
     if (interventions.agrees_without(node, false))
@@ -195,8 +200,7 @@ std::vector<Culprit> culprits_by_intervention(const ModelSide& a, const ModelSid
                fmt::format("B has this {} node, and A has none: without it both make the same", node.node().op_type)}};
   }
   for (const LocatedNode& node : differences.only_a) {
-    if (interventions.agrees_without(node, true))
-      return {{node, fmt::format("B has no {} node here: without it both make the same", node.node().op_type)}};
+    if (interventions.agrees_without(node, true)) return {missing_in_b(node, ": without it both make the same")};
   }
   // Something else differs as well, but little.
   const auto brings_near = [&](const RegionRunner::Constants& constants) {

@@ -25,7 +25,9 @@ class Interventions {
 
   // True where B computes A's results on A's values when it reads these constants instead of its own.
   bool agrees_with(const RegionRunner::Constants& constants) const;
-  // True where that leaves a small part of the difference.
+  // True where B computes them when `changed` stands in place of its node.
+  bool agrees_with_node(const LocatedNode& node, const Node& changed) const;
+  // True where these constants leave a small part of the difference.
   bool brings_near(const RegionRunner::Constants& constants) const;
   // A's result for the value whose counterpart is B's `in_b`; absent where it is not available.
   Value made_in_a(int32_t in_a, int32_t in_b) const;

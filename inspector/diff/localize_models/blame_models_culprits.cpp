@@ -14,6 +14,7 @@
 #include "inspector/diff/localize_models/blame_models_constants.h"
 #include "inspector/diff/localize_models/blame_models_counterfactuals.h"
 #include "inspector/diff/localize_models/blame_models_explain.h"
+#include "inspector/diff/localize_models/blame_models_numbers.h"
 #include "inspector/diff/localize_models/blame_models_packed.h"
 #include "inspector/diff/localize_models/blame_models_parts.h"
 #include "inspector/diff/localize_models/blame_models_shrink.h"
@@ -42,19 +43,6 @@ std::string list_of(const std::vector<LocatedNode>& nodes) {
   for (const LocatedNode& node : std::span(nodes).first(std::min(kListed, nodes.size())))
     text += fmt::format("{}{} '{}'", text.empty() ? "" : ", ", node.node().op_type, node.node().display_name);
   return nodes.size() <= kListed ? text : fmt::format("{} and {} more nodes", text, nodes.size() - kListed);
-}
-
-// A cast to something narrower (half precision, integers) that is undone at once: it alone is what B has more.
-const LocatedNode* find_round_trip(const std::vector<LocatedNode>& casts) {
-  const auto is_wide = [](DType dtype) { return dtype == DType::float32 || dtype == DType::float64; };
-  for (const LocatedNode& cast : casts) {
-    if (is_wide(type_made(cast))) continue;
-    for (const LocatedNode& back : casts) {
-      const bool is_next = back.location == cast.location && back.node().inputs[0] == cast.node().outputs[0];
-      if (is_next && is_wide(type_made(back))) return &cast;
-    }
-  }
-  return nullptr;
 }
 
 // Either of two adjacent nodes of B with one operation may have been matched with A's: where one of them has its name,
@@ -148,6 +136,7 @@ class Explanation {
     const size_t differences =
         parts.changed.size() + parts.replaced.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
     const size_t nodes = region_.nodes_a.size() + region_.nodes_b.size();
+    if (auto number = find_other_number(a_, b_, parts, interventions_); number.has_value()) return {*std::move(number)};
     if (differences > 1 && nodes <= thresholds::kMostTriedNodes) {
       std::vector<Culprit> tried = culprits_by_intervention(
           a_, b_, matching_, region_, {parts.only_a, parts.only_b, parts.changed, parts.replaced}, interventions_);
@@ -194,7 +183,7 @@ class Explanation {
 
   Culprit reads_differently(const LocatedNode& node_a, const LocatedNode& node_b) const {
     const OperandDifference difference = operand_difference(a_, node_a, b_, node_b, matching_);
-    return {node_a, difference.text, difference.wanted, difference.instead, difference.b_reads};
+    return {node_a, difference.text, difference.wanted, difference.instead, difference.b_reads, false, node_b};
   }
 
   // A value that a node of A reads, and the constant that B's reads instead.
@@ -274,7 +263,7 @@ class Explanation {
                         std::back_inserter(culprits));
     }
     for (const auto& [node_a, node_b] : parts.replaced)
-      culprits.push_back({node_a, definition_difference(a_, node_a, b_, node_b)});
+      culprits.push_back({.node = node_a, .why = definition_difference(a_, node_a, b_, node_b), .node_b = node_b});
     const bool is_explained = !culprits.empty() && !differs_besides_constants(a_, b_, parts, interventions_);
     for (const auto& [node_a, node_b] : rewired_) culprits.push_back(reads_differently(node_a, node_b));
     add_unpaired(parts, is_explained, culprits);
@@ -301,17 +290,20 @@ class Explanation {
     const bool has_a = first_a != parts.only_a.end(), has_b = first_b != parts.only_b.end();
     const bool is_one_each = has_a && has_b && parts.only_a.size() == 1 && parts.only_b.size() == 1;
     if (is_one_each && make_other_kinds(*first_a, *first_b)) {
-      culprits.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
+      culprits.push_back(missing_in_b(*first_a));
       culprits.push_back({*first_b, fmt::format("B has this {} node, and A has none", first_b->node().op_type)});
     } else if (is_one_each) {
-      culprits.push_back({*first_a, definition_difference(a_, *first_a, b_, *first_b)});
+      culprits.push_back(
+          {.node = *first_a, .why = definition_difference(a_, *first_a, b_, *first_b), .node_b = *first_b});
     } else if (!has_a && has_b) {
       culprits.push_back(std::ranges::all_of(parts.only_b, is_cast) ? casts_in_b(parts) : only_in_b(parts, *first_b));
     } else if (has_a && !has_b) {
-      culprits.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
+      culprits.push_back(missing_in_b(*first_a));
     } else if (has_a) {
-      culprits.push_back({has(parts.only_a, made_by) ? made_by : *first_a,
-                          fmt::format("B makes something else of the same values, by {}", list_of(parts.only_b))});
+      const LocatedNode made_in_b = b_.producer(target_.b);
+      culprits.push_back({.node = has(parts.only_a, made_by) ? made_by : *first_a,
+                          .why = "B makes something else of the same values, by " + list_of(parts.only_b),
+                          .node_b = has(parts.only_b, made_in_b) ? made_in_b : parts.only_b.back()});
     }
   }
 
@@ -389,8 +381,9 @@ std::vector<Culprit> culprit_nodes(const ModelSide& a, const ModelSide& b, const
   for (Culprit& one : culprits) {
     if (!one.why.empty()) continue;
     one.is_draw = one.is_draw || draws_without_seed(one.node.node());
-    one.why = one.is_draw ? "it draws at random and has no seed: what A's and B's drew cannot be compared"
-                          : "on A's own values B's definition gives another result";
+    if (one.node_b.id != kNoNode) one.why = version_difference(one.node.node(), one.node_b.node());
+    if (one.is_draw) one.why = "it draws at random and has no seed: what A's and B's drew cannot be compared";
+    if (one.why.empty()) one.why = "on A's own values B's definition gives another result";
   }
   return culprits;
 }

@@ -37,12 +37,18 @@ struct TextOf {
   }
 };
 
-std::string text_of(const Node& node, const std::string& name) {
+// The value in effect; empty where the node gives none and the operator has no default.
+std::string value_text(const Node& node, const std::string& name) {
   if (const Attribute* attribute = find_attribute(node, name); attribute != nullptr)
     return std::visit(TextOf{}, attribute->value);
   const AttributeSchema* schema = node.schema == nullptr ? nullptr : node.schema->attribute(name);
-  const std::string value = schema == nullptr ? "" : to_string(schema->default_value);
-  return value.empty() ? "not given" : value + " (the default)";
+  return schema == nullptr ? "" : to_string(schema->default_value);
+}
+
+std::string text_of(const Node& node, const std::string& name) {
+  const std::string value = value_text(node, name);
+  if (value.empty()) return "not given";
+  return find_attribute(node, name) != nullptr ? value : value + " (the default)";
 }
 
 // The node with one attribute alone, so that its meaning can be compared.
@@ -52,16 +58,43 @@ HashKey hash_alone(const LocatedNode& placed, const std::string& name) {
   return hash_attributes(*placed.location->graph, alone);
 }
 
+bool are_of_two_versions(const Node& a, const Node& b) {
+  return a.schema != nullptr && b.schema != nullptr && a.schema->since_version != b.schema->since_version;
+}
+
+// "Softmax-13".
+std::string version_of(const Node& node) { return fmt::format("{}-{}", node.op_type, node.schema->since_version); }
+
+// Two versions of an operator may have two defaults: then what counts is the value in effect.
+bool has_other_value(const LocatedNode& a, const LocatedNode& b, const std::string& name) {
+  if (!are_of_two_versions(a.node(), b.node())) return hash_alone(a, name) != hash_alone(b, name);
+  const bool is_given_in_a = find_attribute(a.node(), name) != nullptr;
+  const bool is_given_in_b = find_attribute(b.node(), name) != nullptr;
+  if (is_given_in_a && is_given_in_b && hash_alone(a, name) == hash_alone(b, name)) return false;
+  const bool is_known = (is_given_in_a || a.node().schema->attribute(name) != nullptr) &&
+                        (is_given_in_b || b.node().schema->attribute(name) != nullptr);
+  return is_known && value_text(a.node(), name) != value_text(b.node(), name);
+}
+
 std::string attribute_difference(const LocatedNode& a, const LocatedNode& b) {
   std::vector<std::string> names;
+  const auto add = [&](std::string_view name) {
+    if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+  };
   for (const LocatedNode* placed : {&a, &b}) {
-    for (const Attribute& attribute : placed->node().attributes) {
-      if (std::ranges::find(names, attribute.name) == names.end()) names.push_back(attribute.name);
-    }
+    for (const Attribute& attribute : placed->node().attributes) add(attribute.name);
+  }
+  const bool are_two_versions = are_of_two_versions(a.node(), b.node());
+  if (are_two_versions) {
+    for (const AttributeSchema& schema : b.node().schema->attributes) add(schema.name);
   }
   for (const std::string& name : names) {
-    if (hash_alone(a, name) == hash_alone(b, name)) continue;
-    return fmt::format("attribute {} is {} in B and {} in A", name, text_of(b.node(), name), text_of(a.node(), name));
+    if (!has_other_value(a, b, name)) continue;
+    const std::string versions = are_two_versions ? fmt::format(": the nodes are {} in B and {} in A",
+                                                                version_of(b.node()), version_of(a.node()))
+                                                  : "";
+    return fmt::format("attribute {} is {} in B and {} in A{}", name, text_of(b.node(), name), text_of(a.node(), name),
+                       versions);
   }
   return {};
 }
@@ -273,6 +306,13 @@ std::string definition_difference(const ModelSide& a, const LocatedNode& node_a,
   if (std::string text = attribute_difference(node_a, node_b); !text.empty()) return text;
   if (std::string text = constants_difference(a, node_a, b, node_b); !text.empty()) return text;
   return has_crossed_constant(a, node_a, b, node_b) ? "the operands are swapped in B" : "";
+}
+
+std::string version_difference(const Node& node_a, const Node& node_b) {
+  const bool is_one_operator = hash_operator(node_a) == hash_operator(node_b);
+  if (!is_one_operator || !are_of_two_versions(node_a, node_b)) return {};
+  return fmt::format("the node is {} in B and {} in A, which define it differently", version_of(node_b),
+                     version_of(node_a));
 }
 
 OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,

@@ -15,6 +15,9 @@ namespace parallax::diff {
 std::string definition_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
                                   const LocatedNode& node_b);
 
+// The versions of one operator that the two nodes are of; empty where these are the same.
+std::string version_difference(const Node& node_a, const Node& node_b);
+
 // The constant with the largest difference of all that the two read. Empty where they read equal ones.
 std::string constants_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
                                  const LocatedNode& node_b);

@@ -111,6 +111,18 @@ DType type_made(const LocatedNode& node) {
   return node.location->graph->values[static_cast<size_t>(node.node().outputs[0])].type.dtype;
 }
 
+const LocatedNode* find_round_trip(const std::vector<LocatedNode>& casts) {
+  const auto is_wide = [](DType dtype) { return dtype == DType::float32 || dtype == DType::float64; };
+  for (const LocatedNode& cast : casts) {
+    if (is_wide(type_made(cast))) continue;
+    for (const LocatedNode& back : casts) {
+      const bool is_next = back.location == cast.location && back.node().inputs[0] == cast.node().outputs[0];
+      if (is_next && is_wide(type_made(back))) return &cast;
+    }
+  }
+  return nullptr;
+}
+
 bool make_other_kinds(const LocatedNode& a, const LocatedNode& b) {
   const DType in_a = type_made(a), in_b = type_made(b);
   const bool are_known = in_a != DType::undefined && in_b != DType::undefined;

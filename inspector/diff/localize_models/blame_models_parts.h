@@ -29,6 +29,8 @@ Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& ma
 bool is_identity(const LocatedNode& node);
 bool has(const std::vector<LocatedNode>& nodes, const LocatedNode& node);
 DType type_made(const LocatedNode& node);
+// A cast to something narrower (half precision, integers) that is undone at once: it alone is what B has more.
+const LocatedNode* find_round_trip(const std::vector<LocatedNode>& casts);
 // One makes numbers and the other conditions or indices: neither replaces the other.
 bool make_other_kinds(const LocatedNode& a, const LocatedNode& b);
 // True for a value of constants, shapes and types alone: an optimizer may know it, whatever the inputs are.

@@ -161,7 +161,12 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
   auto plain = result.runner.run(match.a, match.b, instance);
   if (!plain.ok()) return std::nullopt;
   result.region = plain.take();
-  if (clamps) std::erase_if(is_in_a ? result.region.nodes_b : result.region.nodes_a, is_clamp);
+  const auto begins_at_zero = [](const LocatedNode& dequantize) {
+    const std::optional<QuantizedRange> range = quantized_range_of(*dequantize.location->graph, dequantize.node());
+    return range.has_value() && range->lowest == 0;
+  };
+  if (clamps && std::ranges::any_of(dequantizers, begins_at_zero))
+    std::erase_if(is_in_a ? result.region.nodes_b : result.region.nodes_a, is_clamp);
   std::erase_if(is_in_a ? result.region.nodes_a : result.region.nodes_b, is_of_quantized);
   const Limit limit = known_limit.value_or(
       Limit{0, thresholds::kLargestQuantizationShare * size_of(result.region.expected), LimitSource::table});

@@ -13,6 +13,7 @@
 
 #include "inspector/diff/localize/accumulated_rounding.h"
 #include "inspector/diff/localize/blame_roots.h"
+#include "inspector/diff/localize_models/blame_models_vanished.h"
 #include "inspector/diff/tolerance/paths.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
@@ -96,10 +97,53 @@ std::string explain_left(const ValueComparison& value, const std::optional<DType
   return element + ": it leaves the range of numbers here, and nothing before it explains that";
 }
 
-Cause cause_of(const ModelRoot& root) {
+// A quantization that leaves the range of numbers was calibrated on such, as were those after it: they are its
+// consequences, and what ordinary steps do next to that is none of its causes.
+void fold_lost_quantizations(std::vector<ModelRoot>& roots) {
+  const auto is_lost = [](const ModelRoot& root) { return root.is_quantization && std::isinf(root.introduced); };
+  const auto first = std::ranges::find_if(roots, is_lost);
+  if (first == roots.end()) return;
+  const auto lost = std::ranges::count_if(roots, is_lost);
+  if (lost > 1) first->why += fmt::format("; {} more quantizations after it lose their numbers as well", lost - 1);
+  const LocatedNode kept = first->node;
+  std::erase_if(roots, [&](const ModelRoot& root) { return root.is_quantization && !(root.node == kept); });
+}
+
+bool is_node_of(const ModelSide& side, const LocatedNode& node) {
+  const GraphValues* location = node.location;
+  while (location->parent != nullptr) location = location->parent;
+  return location == &side.value_infos().main();
+}
+
+// The node that is matched with A's; else the one that makes the counterpart of what it makes, and is matched with no
+// other node.
+LocatedNode node_in_b(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const LocatedNode& node) {
+  if (!is_node_of(a, node)) return node;
+  for (const NodeMatch& match : matching.nodes)
+    if (match.location_a == node.location && match.a == node.id) return {match.location_b, match.b};
+  for (const ValueId output : node.node().outputs) {
+    const int32_t made = output == kNoValue ? -1 : ModelSide::value_info_read(*node.location, output);
+    const int32_t other = made < 0 ? -1 : matching.b_of_a[static_cast<size_t>(made)];
+    const LocatedNode made_by = other < 0 ? LocatedNode{} : b.producer(other);
+    const auto is_matched = [&](const NodeMatch& match) {
+      return match.location_b == made_by.location && match.b == made_by.id;
+    };
+    if (made_by.id != kNoNode && std::ranges::none_of(matching.nodes, is_matched)) return made_by;
+  }
+  return {};
+}
+
+std::string name_in_b(const ModelRoot& root, const ModelSide& a, const ModelSide& b, const ModelMatching& matching) {
+  if (root.is_missing_in_b) return {};
+  const LocatedNode node = root.node_b.id != kNoNode ? root.node_b : node_in_b(a, b, matching, root.node);
+  return node.id == kNoNode ? "" : node.node().display_name;
+}
+
+Cause cause_of(const ModelRoot& root, std::string node_b) {
   Cause cause;
   const Node& node = root.node.node();
   cause.node = node.display_name;
+  cause.node_b = std::move(node_b);
   cause.op = node.op_type;
   cause.path = root.path;
   cause.introduced = root.introduced;
@@ -113,8 +157,23 @@ Cause cause_of(const ModelRoot& root) {
 
 }  // namespace
 
+void name_node_in_b(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, Cause& cause) {
+  const std::string path = static_path(cause.path);
+  for (const ModelSide* side : {&a, &b}) {
+    for (const ValueInfo& value_info : side->value_infos().value_infos()) {
+      if (value_info.scope + value_info.escaped_name != path) continue;
+      const GraphValues& location = side->location_of(value_info.id);
+      const NodeId node = location.graph->find_node(cause.node);
+      if (node == kNoNode) continue;
+      const LocatedNode found = node_in_b(a, b, matching, {&location, node});
+      cause.node_b = found.id == kNoNode ? "" : found.node().display_name;
+      return;
+    }
+  }
+}
+
 std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& a, const ModelSide& b,
-                                 const Comparison& comparison) {
+                                 const ModelMatching& matching, const Comparison& comparison) {
   keep_where(roots, [&](const ModelRoot& root) { return !is_within_users_limits(root, comparison); });
   const auto did_much = [](const ModelRoot& root) { return root.introduced > 1; };
   std::optional<Cause> left = find_left_range(comparison, false);
@@ -123,6 +182,7 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
   if (left_at < comparison.values.size()) {
     overflown = overflown_type(comparison.values[left_at], a.main_type(), b.main_type());
     left->why = explain_left(comparison.values[left_at], overflown);
+    name_node_in_b(a, b, matching, *left);
   }
   const bool of_two_types = are_of_two_types(a, b);
   const auto explains = [&](const ModelRoot& root) {
@@ -142,20 +202,23 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
   if (std::ranges::any_of(roots, [&](const ModelRoot& root) { return did_much(root) && is_sure(root); })) {
     std::erase_if(roots, [&](const ModelRoot& root) { return root.is_users_limit && !did_much(root); });
   }
+  fold_lost_quantizations(roots);
   // Roots of large effect come before those within the limits of their values, sure matches before pairs that may be
-  // wrong; then the order of execution decides.
+  // wrong; then what they introduce decides, and the order of execution among equals.
   std::ranges::stable_sort(roots, {}, [&](const ModelRoot& root) {
-    return std::tuple(!did_much(root) && !root.always_counts, !is_sure(root), root.order);
+    return std::tuple(!did_much(root) && !root.always_counts, !is_sure(root), -root.introduced, root.order);
   });
   std::vector<Cause> causes;
+  const auto add_left = [&] {
+    name_vanished_constant(a, b, matching, *left);
+    causes.push_back(*std::move(left));
+    left.reset();
+  };
   for (const ModelRoot& root : roots) {
-    if (left.has_value() && !(location_of(root.path, comparison) < left_at)) {
-      causes.push_back(*std::move(left));
-      left.reset();
-    }
-    causes.push_back(cause_of(root));
+    if (left.has_value() && !(location_of(root.path, comparison) < left_at)) add_left();
+    causes.push_back(cause_of(root, name_in_b(root, a, b, matching)));
   }
-  if (left.has_value()) causes.push_back(*std::move(left));
+  if (left.has_value()) add_left();
   if (causes.size() > thresholds::kMostCauses) causes.resize(thresholds::kMostCauses);
   for (size_t index = 0; index < causes.size(); ++index) causes[index].rank = static_cast<int32_t>(index) + 1;
   return causes;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "inspector/diff/localize_models/blame_models_side.h"
+#include "inspector/diff/matching/matching.h"
 
 namespace parallax::diff {
 
@@ -20,16 +21,22 @@ struct ModelRoot {
   double confidence = 1;
   int32_t wanted = -1, instead = -1;  // these three as in diff::Culprit
   std::string b_reads;
+  LocatedNode node_b = {};  // these two as in diff::Culprit
+  bool is_missing_in_b = false;
   int64_t first_iteration = -1;
   int64_t order = 0;
-  bool is_users_limit = false;  // that `introduced` is in units of
-  bool is_draw = false;         // as in diff::Culprit
-  bool always_counts = false;   // however little it has done
+  bool is_users_limit = false;   // that `introduced` is in units of
+  bool is_draw = false;          // as in diff::Culprit
+  bool always_counts = false;    // however little it has done
+  bool is_quantization = false;  // it does no more than to quantize
 };
 
 // The ranked list. Left out is what stayed within a user's limits, where something else did not, and the rounding to
 // another type where a value left the range of numbers. Such a value is a cause where no root explains it.
 std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& a, const ModelSide& b,
-                                 const Comparison& comparison);
+                                 const ModelMatching& matching, const Comparison& comparison);
+
+// Fills the cause's `node_b` by its node and path, where no root names it.
+void name_node_in_b(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, Cause& cause);
 
 }  // namespace parallax::diff

@@ -151,10 +151,25 @@ Result<Value> RegionRunner::run_as_other(int32_t target_a, int32_t target_b, con
   return compute_target(walk);
 }
 
+Result<Value> RegionRunner::run_changed(int32_t target_a, int32_t target_b, const Instance& instance,
+                                        const LocatedNode& node, const Node& changed) const {
+  Walk filler{.instance = instance, .fills = true};
+  Walk walk{.instance = instance,
+            .in_a = false,
+            .target = target_b,
+            .other_target = target_a,
+            .replaced = node,
+            .changed = &changed,
+            .filler = &filler};
+  return compute_target(walk);
+}
+
 // The other side's node on what this side's reads, port by port, but on its own constants unless this side keeps its
 // own.
 Result<std::vector<Value>> RegionRunner::run_replacement(const LocatedNode& placed, Walk& walk) const {
   const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
+  if (walk.changed != nullptr)
+    return side.replay_changed(placed, *walk.changed, [&](int32_t read) { return value_of(read, walk); });
   const LocatedNode by = walk.replacement;
   const std::vector<ValueId>&inputs = placed.node().inputs, &inputs_by = by.node().inputs;
   // Values are counterparts where each side has a constant instead of the other's value.

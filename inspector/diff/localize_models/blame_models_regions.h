@@ -61,6 +61,10 @@ class RegionRunner {
   Result<Value> run_as_other(int32_t target_a, int32_t target_b, const Instance& instance,
                              const Replaced& replaced) const;
 
+  // The results of B's nodes on A's values where `changed` stands in place of one of them and reads the same.
+  Result<Value> run_changed(int32_t target_a, int32_t target_b, const Instance& instance, const LocatedNode& node,
+                            const Node& changed) const;
+
   // A value of either side, made of A's values.
   Result<Value> make(int32_t id, bool in_a, const Instance& instance) const;
 
@@ -98,6 +102,7 @@ class RegionRunner {
     size_t passed_operand = 0;                    // of that node
     LocatedNode replaced = {}, replacement = {};  // a node of this side, and the other side's that is run instead
     bool keeps_constants = false;                 // of this side, where the other's node is run
+    const Node* changed = nullptr;                // what is run instead, where it is no node of the other side
     int32_t no_pair = -1;                         // a value of A that counts as having no counterpart
     std::vector<LocatedNode> nodes = {};
     std::unordered_map<int32_t, Value> values = {};

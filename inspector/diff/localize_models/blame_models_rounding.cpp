@@ -15,6 +15,7 @@
 #include "inspector/diff/localize/captured_side.h"
 #include "inspector/diff/localize/explanation.h"
 #include "inspector/diff/localize/node_judge.h"
+#include "inspector/diff/localize_models/blame_models_vanished.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/tolerance/paths.h"
 #include "inspector/diff/tolerance/quantization.h"
@@ -159,7 +160,7 @@ double diverged_in_some_elements(const RegionRunner& regions, const ValueMatch& 
 }
 
 Status judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
-                         const Comparison& comparison, Diagnosis& diagnosis) {
+                         const ModelMatching& matching, const Comparison& comparison, Diagnosis& diagnosis) {
   std::vector<Cause>& causes = diagnosis.causes;
   if (first_diverged(comparison) == nullptr) return {};
   if (causes = other_inputs(a, comparison); !causes.empty()) return {};
@@ -180,6 +181,7 @@ Status judge_same_models(const BlameRequest& request, const ModelSide& a, const 
     return {};
   }
   if (std::optional<Cause> left = find_left_range(comparison); left.has_value()) {
+    name_vanished_constant(a, b, matching, *left);
     causes.push_back(*std::move(left));
     return {};
   }

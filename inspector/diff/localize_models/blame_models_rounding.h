@@ -17,6 +17,6 @@ double diverged_in_some_elements(const RegionRunner& regions, const ValueMatch& 
 // values, each on its own side's inputs. The causes are those that are wrong; where all are right, the values are
 // accepted as accumulated rounding. Errors: cancelled, corrupt_file.
 Status judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
-                         const Comparison& comparison, Diagnosis& diagnosis);
+                         const ModelMatching& matching, const Comparison& comparison, Diagnosis& diagnosis);
 
 }  // namespace parallax::diff

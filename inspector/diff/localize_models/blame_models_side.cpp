@@ -266,14 +266,26 @@ Result<std::vector<Value>> ModelSide::replay(const LocatedNode& placed, const Va
   std::unique_ptr<NodeReplay>& replay = replays_[&node];
   if (replay == nullptr)
     replay = std::make_unique<NodeReplay>(model_, *placed.location->graph, node, oracle_, options_);
+  return run_replay(*replay, *placed.location, value_of);
+}
+
+Result<std::vector<Value>> ModelSide::replay_changed(const LocatedNode& placed, const Node& changed,
+                                                     const ValueOf& value_of) const {
+  NodeReplay replay(model_, *placed.location->graph, changed, oracle_, options_);
+  return run_replay(replay, *placed.location, value_of);
+}
+
+Result<std::vector<Value>> ModelSide::run_replay(NodeReplay& replay, const GraphValues& location,
+                                                 const ValueOf& value_of) const {
   std::vector<Value> values;
-  for (const ValueId read : replay->reads()) {
-    const int32_t id = value_info_read(*placed.location, read);
-    if (id < 0) return usage_error(fmt::format("node '{}' reads a value that is not to be had", node.display_name));
+  for (const ValueId read : replay.reads()) {
+    const int32_t id = value_info_read(location, read);
+    if (id < 0)
+      return usage_error(fmt::format("node '{}' reads a value that is not to be had", replay.node().display_name));
     values.push_back(PX_TRY(value_of(id)));
     if (values.back().is_absent()) return usage_error(fmt::format("value '{}' was not captured", value_info(id).name));
   }
-  return replay->run(values);
+  return replay.run(values);
 }
 
 }  // namespace parallax::diff

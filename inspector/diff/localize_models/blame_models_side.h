@@ -80,6 +80,9 @@ class ModelSide {
   // The outputs of `node` on the values that `value_of` returns for its inputs.
   using ValueOf = std::function<Result<Value>(int32_t id)>;
   Result<std::vector<Value>> replay(const LocatedNode& node, const ValueOf& value_of) const;
+  // The outputs of `changed`, which stands where `node` does and reads the same.
+  Result<std::vector<Value>> replay_changed(const LocatedNode& node, const Node& changed,
+                                            const ValueOf& value_of) const;
 
  private:
   ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, ValueTable value_infos,
@@ -88,6 +91,7 @@ class ModelSide {
   void find_constants();
   Value constant(int32_t id, int depth) const;
   Value compute_constant(int32_t id, int depth) const;
+  Result<std::vector<Value>> run_replay(NodeReplay& replay, const GraphValues& location, const ValueOf& value_of) const;
 
   std::shared_ptr<const DumpReader> dump_;
   std::shared_ptr<const Model> model_;

@@ -47,7 +47,8 @@ bool Suspects::is_suspect(const ValueMatch& match) const {
   if (partner == partners_.end()) return true;
   if (a_.value_info(match.a).output_index != b_.value_info(match.b).output_index) return true;
   const NodeMatch& node = *partner->second;
-  const bool is_pair = node.location_b == b.location && node.b == b.id && node.is_same_definition;
+  const bool is_pair =
+      node.location_b == b.location && node.b == b.id && node.is_same_definition && a.node().schema == b.node().schema;
   if (!is_pair || !reads_the_same(a_, a, b_, b, matching_)) return true;
   const auto holds_graph = [](const Attribute& attribute) {
     return std::holds_alternative<std::shared_ptr<Graph>>(attribute.value);

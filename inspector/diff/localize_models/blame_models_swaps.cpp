@@ -126,6 +126,7 @@ void join_swapped_outputs(const ModelSide& a, bool names_agree, std::vector<Mode
     root.why = fmt::format("its outputs {} and {} are swapped in B: '{}' gets the other's", origin->first_output,
                            origin->second_output, root.node.node().display_name);
     root.node = origin->node;
+    root.node_b = {};
     root.wanted = root.instead = -1;
     if (second == roots.end()) continue;
     root.introduced = std::max(root.introduced, second->introduced);

@@ -44,6 +44,7 @@ bool quantize_alike(const Region& region, const LocatedNode& made_a, const Locat
 bool differ_by_step(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b) {
   const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
   if (!is_same_operation(node_a, node_b) || in_a.size() != in_b.size()) return false;
+  bool is_any_stored_differently = false;
   for (size_t port = 0; port < in_a.size(); ++port) {
     const int32_t x = ModelSide::value_info_read(*node_a.location, in_a[port]);
     const int32_t y = ModelSide::value_info_read(*node_b.location, in_b[port]);
@@ -53,8 +54,9 @@ bool differ_by_step(const ModelSide& a, const LocatedNode& node_a, const ModelSi
     const Tensor &one = held.tensor(), &another = other.tensor();
     const bool is_same = one.dtype() == another.dtype() && difference_of_constants(one, another).empty();
     if (!is_same && !are_same_quantized(one, another)) return false;
+    is_any_stored_differently = is_any_stored_differently || !is_same;
   }
-  return true;
+  return is_any_stored_differently;
 }
 
 bool holds_steps(const ModelSide& side, int32_t id) {

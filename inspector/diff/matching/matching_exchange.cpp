@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "inspector/diff/matching/matching_likeness.h"
+
 namespace parallax::diff {
 
 Exchanges::Exchanges(const MatchSide& a, const MatchSide& b) : a_(a), b_(b) {
@@ -40,7 +42,27 @@ bool Exchanges::belong_elsewhere(int32_t a, int32_t b) const {
   const auto is_taken_for = [](const MatchSide& side, int32_t named, int32_t value) {
     return named >= 0 && named != value && side.op_of(named) == side.op_of(value);
   };
-  return is_taken_for(a_, find(in_a_, b_.path(b)), a) || is_taken_for(b_, find(in_b_, a_.path(a)), b);
+  const int32_t namesake_in_a = find(in_a_, b_.path(b)), namesake_in_b = find(in_b_, a_.path(a));
+  if (is_taken_for(a_, namesake_in_a, a) || is_taken_for(b_, namesake_in_b, b)) return true;
+  const bool are_crossed = namesake_in_a >= 0 && namesake_in_a != a && namesake_in_b >= 0 && namesake_in_b != b;
+  return are_crossed && share_weight(a, namesake_in_b) && !share_weight(a, b);
+}
+
+bool Exchanges::share_weight(int32_t a, int32_t b) const {
+  const auto weights_of = [](const MatchSide& side, int32_t id) {
+    std::vector<HashKey> weights;
+    const int32_t producer = side.value(id).producer;
+    if (producer < 0) return weights;
+    for (const int32_t input : side.node(producer).inputs) {
+      if (input < 0) continue;
+      const FlatValue& read = side.value(input);
+      if (read.is_constant && is_floating(read.type->dtype) && known_size(*read.type) > 1)
+        weights.push_back(read.made_of);
+    }
+    return weights;
+  };
+  const std::vector<HashKey> in_a = weights_of(a_, a), in_b = weights_of(b_, b);
+  return std::ranges::find_first_of(in_a, in_b) != in_a.end();
 }
 
 bool Exchanges::are_exchanged(int32_t a, int32_t b) const {

@@ -20,11 +20,13 @@ class Exchanges {
   bool are_exchanged(int32_t a, int32_t b) const;
 
   // True where one of the two has the name of another computed value of the other model, which the same operator makes:
-  // one of another layer, say. Where it is another operator, a name may have moved to a fused node.
+  // one of another layer, say. Where it is another operator, a name may have moved to a fused node; unless each has the
+  // other's name, and weights that tell them apart agree with the names.
   bool belong_elsewhere(int32_t a, int32_t b) const;
 
  private:
   using Paths = std::unordered_map<std::string, int32_t>;
+  bool share_weight(int32_t a, int32_t b) const;  // that their nodes read
   bool is_read_of_exchanged(const FlatValue& x, const FlatValue& y) const;
   static int32_t find(const Paths& paths, const std::string& path);
 

@@ -167,7 +167,7 @@ class Matcher {
       const FlatValue &value_a = a_.value(x), &value_b = b_.value(y);
       if (value_a.is_constant != value_b.is_constant) return -4;
       return (value_a.made_of == value_b.made_of ? 4 : 0) + (value_a.kind_made_of == value_b.kind_made_of ? 2 : 0) +
-             (a_.op_of(x) == b_.op_of(y) ? 1 : 0);
+             (a_.op_of(x) == b_.op_of(y) ? 1 : 0) + (names_are_sure_ && a_.path(x) == b_.path(y) ? 8 : 0);
     };
     const int straight = fit(a.inputs[0], inputs[0]) + fit(a.inputs[1], inputs[1]);
     const int crossed = fit(a.inputs[0], inputs[1]) + fit(a.inputs[1], inputs[0]);

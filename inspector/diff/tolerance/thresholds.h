@@ -131,6 +131,9 @@ inline constexpr double kBeyondBackward = 64;
 // Severity up to which a changed definition explains a result: within rounding, with room for that of a second
 // computation.
 inline constexpr double kNearRounding = 1.5;
+// Severity up to which a number explains a result to rounding, so that it is the number: rounding that a limit leaves
+// room for is seldom larger.
+inline constexpr double kExactFit = 0.5;
 // Share of a narrow computation's errors that must be those seen, before the narrow type is named.
 inline constexpr double kNarrowPatternShare = 0.9;
 // Errors up to this many times the table's may be another order or type of accumulation.

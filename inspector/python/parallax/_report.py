@@ -144,12 +144,14 @@ def _causes(causes: list[Cause]) -> str:
         return ""
     items = []
     for cause in causes[:_MOST_CAUSES]:
+        is_renamed = cause.node_b not in (None, cause.node)
+        in_b = f'<span class="dim">in B</span> <code>{_text(cause.node_b)}</code> ' if is_renamed else ""
         source = ""
         if cause.source is not None:
             origin = " · ".join(part for part in (cause.source.operator, cause.source.module, cause.source.line) if part)
             source = f'<div class="dim">{_text(origin)}</div>' if origin else ""
         items.append(
-            f"<li><b>{cause.rank}. <code>{_text(cause.node)}</code></b> {_text(cause.op)} "
+            f"<li><b>{cause.rank}. <code>{_text(cause.node)}</code></b> {_text(cause.op)} {in_b}"
             f'<span class="dim">side {_text(cause.side)} · introduced {_figures(cause.introduced)} · '
             f"inherited {_figures(cause.inherited)}</span><div>{_text(cause.why)}</div>{source}</li>"
         )

@@ -39,7 +39,7 @@ class Source:
 class Cause:
     """A node that is to blame, with the severity that it introduced and the one that it inherited.
 
-    ``side``: "A", "B", "both" or "unknown". ``node`` is the node in A's model, ``node_b`` B's where it is known.
+    ``side``: "A", "B", "both" or "unknown". ``node`` is the node in A's model, ``node_b`` B's, None where it has none.
     ``group``: the nodes judged as one piece, where values between them were not captured.
     """
 

@@ -135,7 +135,8 @@ std::string causes_text(const Comparison& comparison) {
   std::string text;
   for (const Cause& cause : comparison.causes) {
     const std::string line =
-        fmt::format("{}. {} {} at '{}': {}", cause.rank, cause.op, cause.node, cause.path, cause.why);
+        fmt::format("{}. {} {}{} at '{}': {}", cause.rank, cause.op, cause.node,
+                    cause.is_renamed_in_b() ? fmt::format(" (in B '{}')", cause.node_b) : "", cause.path, cause.why);
     text += printable(line) + "\n";
   }
   return text;

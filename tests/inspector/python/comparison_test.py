@@ -44,6 +44,7 @@ def test_attributes_are_those_of_the_document(diverged: Comparison) -> None:
     assert not diverged
     assert diverged.summary.diverged == document["summary"]["diverged"] > 0
     assert [cause.node for cause in diverged.causes] == [row["node"] for row in document["causes"]]
+    assert diverged.causes[0].node_b == document["causes"][0]["node_b"] == "block1/depthwise_bn"
     assert diverged.causes[0].source is not None
     assert diverged.causes[0].source.module == "block1"
     assert diverged.first_divergence is not None

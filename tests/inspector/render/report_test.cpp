@@ -109,6 +109,34 @@ TEST(Reports, TellTheOriginOfACause) {
   EXPECT_NE(comparison_to_html(comparison, {}).find("<code>aten.softmax.int</code>"), std::string::npos);
 }
 
+TEST(Reports, NameTheNodeOfB) {
+  Comparison comparison = example();
+  Cause cause;
+  cause.node = "reshape";
+  cause.op = "Reshape";
+  comparison.causes = {cause};
+  EXPECT_TRUE(json::parse(comparison_to_json(comparison))["causes"][0]["node_b"].is_null());
+  EXPECT_EQ(comparison_to_text(comparison, {}).find("in B"), std::string::npos);
+  comparison.causes[0].node_b = "reshape";
+  EXPECT_EQ(json::parse(comparison_to_json(comparison))["causes"][0]["node_b"], "reshape");
+  EXPECT_EQ(comparison_to_text(comparison, {}).find("in B"), std::string::npos);
+  comparison.causes[0].node_b = "Attention_<0>";
+  EXPECT_EQ(json::parse(comparison_to_json(comparison))["causes"][0]["node_b"], "Attention_<0>");
+  const std::string text = comparison_to_text(comparison, {});
+  EXPECT_NE(text.find("cause 1: Reshape 'reshape' (in B 'Attention_<0>'), side"), std::string::npos) << text;
+  EXPECT_NE(comparison_to_html(comparison, {}).find("in B</span> <code>Attention_&lt;0&gt;</code>"), std::string::npos);
+  EXPECT_NE(comparison_to_netron(comparison).find("Attention_<0>"), std::string::npos);
+  EXPECT_NE(comparison_to_junit(comparison).find("cause 1 (in B 'Attention_&lt;0&gt;')"), std::string::npos)
+      << comparison_to_junit(comparison);
+}
+
+TEST(ReportText, SaysTheShapesWhereTheseDiffer) {
+  Comparison comparison = example();
+  comparison.values[0].shape_a = "[6,3]";
+  comparison.values[0].shape_b = "[18,3]";
+  EXPECT_NE(comparison_to_text(comparison, {}).find("\n  shape [6,3] in A and [18,3] in B\n"), std::string::npos);
+}
+
 TEST(ReportJson, SaysWhatTheComparisonSays) {
   const json document = json::parse(comparison_to_json(example()));
   EXPECT_EQ(document["verdict"], "diverged");

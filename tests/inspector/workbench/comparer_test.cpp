@@ -72,6 +72,31 @@ TEST(Comparer, ComparesEveryCallByItself) {
   }
 }
 
+// StringConcat has no kernel of ours: the reference computes it for both sides.
+TEST(Comparer, ValuesOfOneProgramAreNotCompared) {
+  const std::string words = R"(type { tensor_type { elem_type: 8 shape { dim { dim_value: 2 } } } })";
+  const std::string text = R"(ir_version: 8 opset_import { version: 20 } graph { name: "g"
+    node { name: "join" input: "x" input: "x" output: "y" op_type: "StringConcat" }
+    input { name: "x" )" + words +
+                           R"( } output { name: "y" )" + words + " } }";
+  RunRequest request;
+  request.model_in_memory = import_model(std::as_bytes(std::span(text)), "", "words").take();
+  request.executors = {"reference", "cpu"};
+  request.fallback = "reference";
+  Tensor x = Tensor::allocate(DType::string, Shape{2}).take();
+  x.mutable_as<std::string>()[0] = "a";
+  std::vector<Value> inputs;
+  inputs.emplace_back(std::move(x));
+  const auto call = comparer_of(request)->run(inputs);
+  ASSERT_TRUE(call.ok()) << call.error().message;
+  const auto y = std::ranges::find(call->comparison.values, "y", &ValueComparison::path);
+  ASSERT_NE(y, call->comparison.values.end());
+  EXPECT_EQ(y->verdict, Verdict::not_compared);
+  EXPECT_EQ(y->reason, "same program");
+  EXPECT_EQ(call->comparison.verdict, OverallVerdict::inconclusive);
+  EXPECT_EQ(call->comparison.executions[1].name, "cpu");
+}
+
 TEST(Comparer, FindsCausesWhereAsked) {
   const auto comparer = comparer_of(request_of("Sin", "Cos"));
   auto call = comparer->run(ids({1, 2, 3}));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which node a comparison names first, when what diverged first is a constant that bodies read.
 #include <algorithm>
+#include <cmath>
 
 #include <gtest/gtest.h>
 
@@ -108,6 +109,50 @@ TEST(FirstDivergence, IsWhereAnOutputIsNotAsExpectedWhenTheSidesAgree) {
   comparison.values.front().verdict = kDiverged;
   conclude(comparison);
   EXPECT_EQ(comparison.first_divergence->path, "x") << "where the sides part comes before";
+}
+
+ValueComparison of_other_shape(const std::string& path, bool is_output, bool is_same_count = false) {
+  ValueComparison result = value(path, "maker of " + path, "Reshape", Verdict::not_compared);
+  result.reason = "shape differs";
+  result.shape_a = "[6,3]";
+  result.shape_b = is_same_count ? "[3,6]" : "[18,3]";
+  result.is_same_count = is_same_count;
+  result.is_graph_output = is_output;
+  return result;
+}
+
+TEST(FirstDivergence, AnOutputOfAnotherShapeHasDiverged) {
+  Comparison comparison;
+  comparison.values = {value("a", "n", "Add", kPass), of_other_shape("permuted", false, true),
+                       of_other_shape("boxes", false), of_other_shape("y", true)};
+  for (int round = 0; round < 2; ++round) {  // concluded once more after a diagnosis
+    conclude(comparison);
+    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+    EXPECT_EQ(comparison.reason, "");
+    EXPECT_EQ(comparison.values[3].verdict, Verdict::diverged);
+    EXPECT_TRUE(std::isinf(comparison.values[3].severity));
+    EXPECT_EQ(comparison.values[2].verdict, Verdict::not_compared);
+    EXPECT_EQ(comparison.summary.diverged, 1);
+    ASSERT_TRUE(comparison.first_divergence.has_value());
+    EXPECT_EQ(comparison.first_divergence->path, "boxes");  // a permuted one may hold the same
+  }
+}
+
+TEST(FirstDivergence, InputsOfAnotherShapeLeaveOutputsUnjudged) {
+  Comparison comparison;
+  comparison.values = {of_other_shape("x", false), of_other_shape("y", true)};
+  comparison.values[0].origin = Origin::input;
+  conclude(comparison);
+  EXPECT_EQ(comparison.verdict, OverallVerdict::inconclusive);
+  EXPECT_FALSE(comparison.first_divergence.has_value());
+}
+
+TEST(FirstDivergence, AValueOfAnotherShapeThatNoOutputShowsIsNone) {
+  Comparison comparison;
+  comparison.values = {value("a", "n", "Add", kPass), of_other_shape("boxes", false), value("y", "m", "Add", kPass)};
+  comparison.values[2].is_graph_output = true;
+  conclude(comparison);
+  EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
 }
 
 }  // namespace

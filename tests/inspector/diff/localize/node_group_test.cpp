@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes between two captured values are judged as one: the last of them is named, with its operator, and what is known
-// of the other ones.
+// Nodes between two captured values are judged as one: the one that explains the result is named, or the last, with its
+// operator, and what is known of the other ones.
 #include "inspector/diff/localize/node_group.h"
 
 #include <algorithm>
@@ -101,13 +101,14 @@ TEST_F(Groups, ARightGroupRaisesNoAlarm) {
   EXPECT_TRUE(comparison.causes.empty());
 }
 
-TEST_F(Groups, AWrongGroupIsNamedByItsLastNodeAndItsOperator) {
+TEST_F(Groups, AWrongGroupIsNamedByTheNodeThatExplainsItAndItsOperator) {
   Attention wrong;
   wrong.axis = 1;
   const Comparison comparison = blame(attention({}), attention(wrong), kEnds);
   ASSERT_EQ(comparison.causes.size(), 1U);
   const Cause& cause = comparison.causes[0];
-  EXPECT_EQ(cause.node, "MatMul_5");
+  EXPECT_EQ(cause.node, "Softmax_4");
+  EXPECT_EQ(cause.node_b, "Softmax_4");
   EXPECT_EQ(cause.path, "attention");
   EXPECT_EQ(cause.side, Side::a);
   EXPECT_EQ(cause.source_operator, "aten.scaled_dot_product_attention.default");
@@ -118,6 +119,75 @@ TEST_F(Groups, AWrongGroupIsNamedByItsLastNodeAndItsOperator) {
       cause.why.starts_with("by its node 'Softmax_4' (Softmax): the group's result is what axis=2 gives; the node "
                             "has axis=1"))
       << cause.why;
+}
+
+// Four columns of weights in int4, dequantized by blocks of two rows, and the product of activations with them.
+GraphBuilder quantized_product(bool rounds_activations) {
+  GraphBuilder builder(21);
+  builder.input("x", "float32[2,4,4]");
+  Tensor weight = Tensor::allocate(DType::int8, Shape{4, 4}).take();
+  int next = -7;
+  for (int8_t& element : weight.mutable_as<int8_t>()) element = static_cast<int8_t>(next += next > 5 ? -11 : 3);
+  builder.initializer("w", weight).initializer("scales", sines({2, 4}, 0.1, 0.7));
+  std::string read = "x";
+  if (rounds_activations) {  // the largest of each two of a row to 127
+    builder.numbers("pairs", {2, 4, 2, 2}).numbers("rows", {2, 4, 4}).numbers("last", {-1});
+    builder.initializer("steps", Tensor::scalar(127.0F));
+    builder.node("Reshape", {"x", "pairs"}, {"blocks"}).node("Abs", {"blocks"}, {"sizes"});
+    builder.node("ReduceMax", {"sizes", "last"}, {"largest"}).node("Div", {"largest", "steps"}, {"step"});
+    builder.node("Div", {"blocks", "step"}, {"scaled"}).node("Round", {"scaled"}, {"whole"});
+    builder.node("Mul", {"whole", "step"}, {"back"}).node("Reshape", {"back", "rows"}, {"rounded"});
+    read = "rounded";
+  }
+  builder.node("DequantizeLinear", {"w", "scales"}, {"floats"}, {{"axis", int64_t{0}}, {"block_size", int64_t{2}}});
+  builder.node("MatMul", {read, "floats"}, {"product"}).initializer("bias", sines({4}, 1, 0.3));
+  return builder.node("Add", {"product", "bias"}, {"y"}).output("y");
+}
+
+TEST_F(Groups, ActivationsRoundedToInt8AreSaidAndNoNarrowFloats) {
+  const Comparison comparison = blame(quantized_product(true), quantized_product(false), {"x", "y"});
+  ASSERT_EQ(comparison.causes.size(), 1U);
+  const Cause& cause = comparison.causes[0];
+  EXPECT_EQ(cause.op, "MatMul");
+  EXPECT_NE(cause.why.find("the group's result is what 'x' rounded to int8 by blocks of 2 gives"), std::string::npos)
+      << cause.why;
+  EXPECT_EQ(cause.why.find("bfloat16"), std::string::npos) << cause.why;
+}
+
+// ArgMax of signs, of which many are equal: of these the first, the last, or the third.
+GraphBuilder chosen(int64_t takes_last, bool prefers_third) {
+  GraphBuilder builder(17);
+  builder.input("x", "float32[2,4,4]").node("Sign", {"x"}, {"signs"});
+  builder.initializer("third", Tensor::vector<float>(std::vector<float>{0, 0, 0.01F, 0}));
+  if (prefers_third) builder.node("Add", {"signs", "third"}, {"preferred"});
+  builder.node("ArgMax", {prefers_third ? "preferred" : "signs"}, {"y"},
+               {{"axis", int64_t{2}}, {"keepdims", int64_t{0}}, {"select_last_index", takes_last}});
+  return builder.output("y");
+}
+
+TEST_F(Groups, AnotherOfEqualElementsIsSaid) {
+  const std::vector<std::string> all = {"x", "signs", "y"};
+  EXPECT_EQ(blame(chosen(1, false), chosen(0, false), all).causes.at(0).why,
+            "its result is what select_last_index=1 gives; the node has select_last_index=0");
+  const Cause cause = blame(chosen(0, true), chosen(0, false), all).causes.at(0);
+  EXPECT_TRUE(cause.why.starts_with("it takes equal elements in another order than the specification does: at ["))
+      << cause.why;
+  EXPECT_NE(cause.why.find("it chose index 2 instead of "), std::string::npos) << cause.why;
+}
+
+GraphBuilder normalized(float epsilon) {
+  GraphBuilder builder(17);
+  builder.input("x", "float32[2,4,4]").initializer("weight", sines({4}, 1, 0.9));
+  builder.node("LayerNormalization", {"x", "weight"}, {"y"}, {{"axis", int64_t{-1}}, {"epsilon", epsilon}});
+  return builder.output("y");
+}
+
+TEST_F(Groups, NumbersThatCannotBeToldApartAreNotClaimed) {
+  const std::string one = blame(normalized(1e-3F), normalized(0.1F), {"x", "y"}).causes.at(0).why;
+  EXPECT_EQ(one, "its result is what epsilon=0.001 gives; the node has epsilon=0.1");
+  const std::string several = blame(normalized(1e-9F), normalized(0.1F), {"x", "y"}).causes.at(0).why;
+  EXPECT_TRUE(several.starts_with("its result is what epsilon from 0 to 1e-0")) << several;
+  EXPECT_TRUE(several.ends_with(" gives, which cannot be told apart here; the node has epsilon=0.1")) << several;
 }
 
 TEST_F(Groups, AConstantWithinTheGroupIsFound) {
