@@ -233,6 +233,17 @@ Diagnosis diverged_before(const Comparison& comparison, const Comparison& again)
   return diagnosis;
 }
 
+// A node that lowering has put in is told as the one of the user's model that it is a part of.
+void restore_origin(const transform::NodeOrigins& origins, Cause& cause) {
+  for (std::string& member : cause.group) {
+    if (const auto found = origins.find(member); found != origins.end()) member = found->second.name;
+  }
+  const auto found = origins.find(cause.node);
+  if (found == origins.end()) return;
+  cause.node = found->second.name;
+  cause.op = found->second.op_type;
+}
+
 BlameSide side_of(const RunSide& side, Dump dump) { return {std::move(dump), side.model, side.executor, side.options}; }
 
 // The model that a dump was made with, where it is still there; else null.
@@ -294,8 +305,11 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   const bool may_be_noise = found.causes.empty() && a.model == b.model;
   diagnosis.causes = std::move(variations);
   std::ranges::move(found.causes, std::back_inserter(diagnosis.causes));
-  for (size_t index = 0; index < diagnosis.causes.size(); ++index)
+  for (size_t index = 0; index < diagnosis.causes.size(); ++index) {
     diagnosis.causes[index].rank = static_cast<int32_t>(index) + 1;
+    restore_origin(a.origins, diagnosis.causes[index]);
+    restore_origin(b.origins, diagnosis.causes[index]);
+  }
   apply(diagnosis, comparison);
   if (comparison.verdict == OverallVerdict::pass) comparison.causes.clear();  // what nothing follows from
   // Measured only where rounding alone exceeded the table: it costs two runs of the reference.
