@@ -234,6 +234,18 @@ Diagnosis diverged_before(const Comparison& comparison, const Comparison& again)
   return diagnosis;
 }
 
+// A node that lowering has put in is told as the one of the user's model that it is a part of.
+void restore_origin(const transform::NodeOrigins& origins, Cause& cause) {
+  for (std::string& member : cause.group) {
+    if (const auto found = origins.find(member); found != origins.end()) member = found->second.name;
+  }
+  if (const auto in_b = origins.find(cause.node_b); in_b != origins.end()) cause.node_b = in_b->second.name;
+  const auto found = origins.find(cause.node);
+  if (found == origins.end()) return;
+  cause.node = found->second.name;
+  cause.op = found->second.op_type;
+}
+
 BlameSide side_of(const RunSide& side, Dump dump) { return {std::move(dump), side.model, side.executor, side.options}; }
 
 // The model that a dump was made with, where it is still there; else null.
@@ -299,6 +311,8 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
     Cause& cause = diagnosis.causes[index];
     cause.rank = static_cast<int32_t>(index) + 1;
     if (a.model == b.model) cause.node_b = cause.node;
+    restore_origin(a.origins, cause);
+    restore_origin(b.origins, cause);
   }
   apply(diagnosis, comparison);
   if (comparison.verdict == OverallVerdict::pass) comparison.causes.clear();  // what nothing follows from

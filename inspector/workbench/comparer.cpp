@@ -17,8 +17,9 @@ Result<std::unique_ptr<Comparer>> Comparer::create(RunRequest request, ExecutorF
   comparer->model_a_ = PX_TRY(load_model(comparer->request_));
   comparer->model_b_ = PX_TRY(load_against(comparer->request_));
   if (comparer->model_b_ == nullptr) comparer->model_b_ = comparer->model_a_;
+  comparer->pair_ = PX_TRY(pair_models(comparer->model_a_, comparer->model_b_));
   if (comparer->model_a_ != comparer->model_b_)
-    comparer->matches_ = PX_TRY(match_paths(comparer->model_a_, comparer->model_b_));
+    comparer->matches_ = PX_TRY(match_paths(comparer->pair_.a, comparer->pair_.b));
   PX_TRY(comparer->prepare());
   return comparer;
 }
@@ -29,8 +30,10 @@ Status Comparer::prepare() {
     side.generated.clear();  // a caller gives every input
     return side;
   };
-  a_ = PX_TRY(prepared(request_.executors.front(), model_a_));
-  b_ = PX_TRY(prepared(request_.executors.back(), model_b_));
+  a_ = PX_TRY(prepared(request_.executors.front(), pair_.a));
+  b_ = PX_TRY(prepared(request_.executors.back(), pair_.b));
+  a_->origins = pair_.origins_a;
+  b_->origins = pair_.origins_b;
   return {};
 }
 

@@ -48,6 +48,7 @@ class Comparer {
   ExecutorFactory make_executor_;
   MemoryBudget::Owner budget_;
   std::shared_ptr<const Model> model_a_, model_b_;
+  ModelPair pair_;                                 // both as they are compared
   std::optional<std::vector<PathMatch>> matches_;  // of two models
   std::optional<RunSide> a_, b_;                   // nothing after a call that was cancelled
 };

@@ -31,6 +31,7 @@ namespace {
 struct Prepared {
   std::shared_ptr<const Model> model_a;
   std::shared_ptr<const Model> model_b;  // model_a unless there is a second one
+  ModelPair pair;                        // both as they are compared
   InputSet inputs;
   double load_ms = 0;
 };
@@ -43,6 +44,7 @@ Result<Prepared> prepare_models(const RunRequest& request) {
   prepared.model_a = PX_TRY(load_model(request, options));
   const auto against = PX_TRY(load_against(request, options));
   prepared.model_b = against == nullptr ? prepared.model_a : against;
+  prepared.pair = PX_TRY(pair_models(prepared.model_a, prepared.model_b));
   prepared.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   prepared.inputs = PX_TRY(make_reported_inputs(*prepared.model_a, request, against.get()));
   return prepared;
@@ -174,12 +176,14 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
           ? PX_TRY(inputs_for_other(*prepared.model_a, prepared.inputs.values, *prepared.model_b, result.notes))
           : prepared.inputs.values;
   RunSide a =
-      PX_TRY(prepare_side(request, request.executors.front(), prepared.model_a, prepared.inputs.values, make_executor));
-  RunSide b = PX_TRY(prepare_side(request, request.executors.back(), prepared.model_b, inputs_b, make_executor));
+      PX_TRY(prepare_side(request, request.executors.front(), prepared.pair.a, prepared.inputs.values, make_executor));
+  RunSide b = PX_TRY(prepare_side(request, request.executors.back(), prepared.pair.b, inputs_b, make_executor));
+  a.origins = prepared.pair.origins_a;
+  b.origins = prepared.pair.origins_b;
   PX_TRY(open_dumps(request, a, b, result));
   StreamOptions stream = stream_options(request);
   if (request.has_against()) {
-    stream.matches = PX_TRY(match_paths(prepared.model_a, prepared.model_b));
+    stream.matches = PX_TRY(match_paths(prepared.pair.a, prepared.pair.b));
     note_outputs(prepared.model_a->graph, prepared.model_b->graph, result.notes);
   }
   StreamComparer comparer(request.policy, std::move(stream));

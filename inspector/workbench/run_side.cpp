@@ -58,6 +58,23 @@ Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, con
   return import_model(request.against, options);
 }
 
+Result<ModelPair> pair_models(std::shared_ptr<const Model> a, std::shared_ptr<const Model> b) {
+  ModelPair pair{std::move(a), std::move(b)};
+  if (pair.a == pair.b) return pair;
+  const size_t in_a = transform::count_quantized_operators(*pair.a);
+  const size_t in_b = transform::count_quantized_operators(*pair.b);
+  if (in_a == in_b) return pair;
+  const auto lower = [](std::shared_ptr<const Model>& model, transform::NodeOrigins& origins) -> Status {
+    transform::LoweredQuantized lowered = PX_TRY(transform::lower_quantized(*model));
+    model = std::move(lowered.model);
+    origins = std::move(lowered.origins);
+    return {};
+  };
+  if (in_a > 0) PX_TRY(lower(pair.a, pair.origins_a));
+  if (in_b > 0) PX_TRY(lower(pair.b, pair.origins_b));
+  return pair;
+}
+
 Status check_sides(const std::vector<std::string>& executors, bool has_against) {
   if (executors.size() != 2 || executors[0] != executors[1] || has_against) return {};
   return usage_error(fmt::format(

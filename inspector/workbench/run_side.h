@@ -10,6 +10,7 @@
 #include "inspector/dump/dump_writer.h"
 #include "inspector/exec/executor.h"
 #include "inspector/exec/tee_observer.h"
+#include "inspector/transform/lower_quantized.h"
 #include "inspector/workbench/run.h"
 
 namespace parallax {
@@ -25,6 +26,7 @@ struct RunSide {
   std::unique_ptr<Session> session;
   std::unique_ptr<DumpWriter> dump;  // or null
   RunInfo info;                      // made once: it hashes the model file
+  transform::NodeOrigins origins;    // of a model that was lowered to be compared
   std::vector<Value> outputs;        // after run()
   double prepare_ms = 0;
   double wall_ms = 0;
@@ -36,6 +38,14 @@ struct RunSide {
 // The model of the request, and the second one (null: there is none). Errors: as of import_model.
 Result<std::shared_ptr<const Model>> load_model(const RunRequest& request, const ImportOptions& options = {});
 Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, const ImportOptions& options = {});
+
+// Two models as they are compared: where one has operators on quantized values that the other has not, both have them
+// as DequantizeLinear, the operator on floats and QuantizeLinear, so that their values have counterparts.
+struct ModelPair {
+  std::shared_ptr<const Model> a, b;
+  transform::NodeOrigins origins_a = {}, origins_b = {};
+};
+Result<ModelPair> pair_models(std::shared_ptr<const Model> a, std::shared_ptr<const Model> b);
 
 // Two sides differ in the executor or in the model, or nothing is compared. Errors: usage.
 Status check_sides(const std::vector<std::string>& executors, bool has_against);

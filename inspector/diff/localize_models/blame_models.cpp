@@ -83,6 +83,7 @@ class ModelBlame {
     if (values_.is_any_unmatched() && values_.outcome() == OverallVerdict::pass) return std::vector<Cause>{};
     if (!is_any_output_diverged(view_) && unmatching_.unmatch_wrong_pairs()) return std::vector<Cause>{};
     find_swapped_branches();
+    if (is_one_quantized_) find_wrong_held();
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
         return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
@@ -151,6 +152,7 @@ class ModelBlame {
   std::optional<Limit> known_limit(const std::string& path) const;
   Limit limit_at(const std::string& path) const;
   void find_swapped_branches();
+  void find_wrong_held();
   bool is_settled(const ValueMatch& match) const;
   bool has_diverged(int32_t id) const { return values_.has_diverged(id); }
 
@@ -337,7 +339,8 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   const bool is_within = known_limit(path).has_value()
                              ? introduced.severity <= 1
                              : introduced.relative_rms <= thresholds::kLargestQuantizationShare;
-  if (is_one_dynamic_ && is_within && quantizes_dynamically(region)) return false;
+  const bool is_rounded = is_one_quantized_ && !plain.has_value() && diff::quantizes(*a_, *b_, region);
+  if (is_within && (is_rounded || (is_one_dynamic_ && quantizes_dynamically(region)))) return false;
   if (!(introduced.relative_rms > thresholds::kSameDefinition)) {
     same_.insert(match.a);
     unmatching_.unmatch_compensated(regions_, match, instance, region);
@@ -469,6 +472,19 @@ void ModelBlame::find_swapped_branches() {
       roots_.push_back(std::move(root));
       break;
     }
+  }
+}
+
+// Constants that are stored quantized and are not the floats that they stand for.
+void ModelBlame::find_wrong_held() {
+  for (const ValueMatch& match : matching_.values) {
+    if (match.is_extra || !has_diverged(match.a) || is_settled(match)) continue;
+    const auto culprit = diff::explain_held(*a_, *b_, matching_, match);
+    if (!culprit.has_value() || a_->captured_paths(match.a).empty()) continue;
+    const std::string& path = a_->captured_paths(match.a).front();
+    ModelRoot root;
+    root.introduced = values_.find(path)->severity;
+    add_culprits(match, path, {*culprit}, std::move(root));
   }
 }
 

@@ -42,6 +42,18 @@ std::vector<LocatedNode> dequantizers_of(const ModelSide& side, const std::vecto
   return found;
 }
 
+// The DequantizeLinear of stored quantized values that a constant comes from, moved since or not; no node where there
+// is none.
+LocatedNode dequantizer_of_held(const ModelSide& side, int32_t id) {
+  LocatedNode made_by = side.producer(id);
+  const auto first_input = [&] { return ModelSide::value_info_read(*made_by.location, made_by.node().inputs.front()); };
+  while (made_by.id != kNoNode && (only_moves(made_by) || made_by.node().op_type == "Slice") && first_input() >= 0)
+    made_by = side.producer(first_input());
+  const bool is_it = made_by.id != kNoNode && is_dequantize(made_by.node()) && first_input() >= 0 &&
+                     side.follows_from_constants(first_input());
+  return is_it ? made_by : LocatedNode{};
+}
+
 // The root mean square of the elements.
 double size_of(const Value& value) {
   if (!value.is_tensor() || !is_floating(value.tensor().dtype()) || value.tensor().element_count() == 0) return 0;
@@ -98,18 +110,22 @@ class QuantizedBlame {
     return {quantize, fmt::format("its steps are too coarse for what it quantizes{}", step_text(quantize))};
   }
 
+  Culprit of_constant(const LocatedNode& dequantize, int32_t in_a, int32_t in_b) const {
+    const int32_t other = &side_ == &a_ ? in_b : in_a;
+    const std::string difference = difference_text(a_.constant(in_a), b_.constant(in_b));
+    const std::string by = quantized_text(side_, dequantize);
+    return {dequantize,
+            fmt::format("its result{} is not the numbers that its quantized values represent, constant '{}'{}",
+                        by.empty() ? "" : " by " + by, (&side_ == &a_ ? b_ : a_).value_info(other).name, difference)};
+  }
+
  private:
   std::string_view letter() const { return &side_ == &a_ ? "A" : "B"; }
 
   Culprit of_constant(const LocatedNode& dequantize) const {
     const int32_t made = made_by(dequantize);
     const int32_t other = (&side_ == &a_ ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(made)];
-    const int32_t in_a = &side_ == &a_ ? made : other, in_b = &side_ == &a_ ? other : made;
-    const std::string difference = difference_text(a_.constant(in_a), b_.constant(in_b));
-    const std::string by = quantized_text(side_, dequantize);
-    return {dequantize,
-            fmt::format("its result{} is not the numbers that its quantized values represent, constant '{}'{}",
-                        by.empty() ? "" : " by " + by, (&side_ == &a_ ? b_ : a_).value_info(other).name, difference)};
+    return &side_ == &a_ ? of_constant(dequantize, made, other) : of_constant(dequantize, other, made);
   }
 
   std::string saturation_text(const LocatedNode& quantize, const Value& floats) const {
@@ -143,6 +159,20 @@ class QuantizedBlame {
 };
 
 }  // namespace
+
+std::optional<Culprit> explain_held(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                    const ValueMatch& match) {
+  if (!a.follows_from_constants(match.a) || !b.follows_from_constants(match.b)) return std::nullopt;
+  const LocatedNode in_a = dequantizer_of_held(a, match.a), in_b = dequantizer_of_held(b, match.b);
+  if ((in_a.id == kNoNode) == (in_b.id == kNoNode)) return std::nullopt;
+  const bool is_in_a = in_a.id != kNoNode;
+  return QuantizedBlame(a, b, is_in_a ? a : b, matching).of_constant(is_in_a ? in_a : in_b, match.a, match.b);
+}
+
+bool quantizes(const ModelSide& a, const ModelSide& b, const Region& region) {
+  return std::ranges::any_of(region.nodes_a, is_of_quantized) || std::ranges::any_of(region.nodes_b, is_of_quantized) ||
+         !dequantizers_of(a, region.nodes_a).empty() || !dequantizers_of(b, region.nodes_b).empty();
+}
 
 std::optional<WithoutQuantization> without_quantization(const ModelSide& a, const ModelSide& b,
                                                         const ModelMatching& matching, const RegionRunner& runner,

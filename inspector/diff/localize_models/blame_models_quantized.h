@@ -24,4 +24,12 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
                                                         const ValueMatch& match, const Instance& instance,
                                                         const Region& region, const std::optional<Limit>& known_limit);
 
+// The DequantizeLinear of a constant that one side holds quantized and the other as floats, where the two diverged;
+// nothing where the pair is none such.
+std::optional<Culprit> explain_held(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                    const ValueMatch& match);
+
+// True where a region holds a node that quantizes or dequantizes, or reads a constant that one makes.
+bool quantizes(const ModelSide& a, const ModelSide& b, const Region& region);
+
 }  // namespace parallax::diff

@@ -38,6 +38,7 @@ struct NoiseModel::Inputs {
   double terms = 1;             // products in a sum, where the first two inputs tell
   double count_max = 0;
   double number = 0;  // of inputs
+  double held_step = 0, step_share = 0;
   DType coarsest = DType::undefined;
   DType held = DType::undefined;  // the type they are in, of several the one with the shortest mantissa
   bool any_known = false;
@@ -64,6 +65,8 @@ struct NoiseModel::Inputs {
     if (carried > 0) rms_max_carrying = std::max(rms_max_carrying, rms);
     count_max = std::max(count_max, state.magnitude.count);
     ++number;
+    held_step = std::max(held_step, state.held_step);
+    step_share = std::max(step_share, state.step_share);
     coarsest = coarser(coarsest, state.coarsest);
     held = coarser(held, real_part(state.magnitude.dtype));
     if (position < 2) rms_product *= state.magnitude.rms;

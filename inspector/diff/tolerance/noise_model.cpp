@@ -149,8 +149,12 @@ void NoiseModel::describe_node(const Graph& graph, const Node& node, Added& valu
   if (!is_dequantize(node)) return;
   value.is_taken_from_quantized = true;
   value.is_of_held_quantized = !node.inputs.empty() && value_at(graph, node.inputs[0]).producer == kNoNode;
-  if (const std::optional<QuantizedRange> range = quantized_range_of(graph, node); range.has_value())
+  if (const std::optional<QuantizedRange> range = quantized_range_of(graph, node); range.has_value()) {
     value.step = range->step;
+    value.typical_step = range->typical_step;
+  } else if (node.inputs.size() > 1 && node.inputs[1] != kNoValue) {
+    value.scale = {value.prefix, escape_name(value_at(graph, node.inputs[1]).name), "", 0};
+  }
   if (value.is_estimated) value.held_size = size_of_held_quantized(graph, node);
   if (const ValueId before = float_before_quantization(graph, node); before != kNoValue)
     value.before_quantization = {value.prefix, escape_name(value_at(graph, before).name), "", 0};
@@ -215,6 +219,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   }
   const Inputs inputs = inputs_of(value);
   state.is_quantized = inputs.any_quantized;
+  state.step_share = inputs.step_share;
   if (value.is_taken_from_quantized && counts_quantization_) return state_of_quantized(state, value, inputs);
   // True for inputs that were not observed, and for exact ones where the operator itself rounds differently.
   const bool has_unseen_history =
@@ -236,6 +241,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   if (inputs.any_estimated && !inputs.any_quantized && !value.is_estimated && rms > 0)
     state.error = std::min(state.error, thresholds::kEstimatedMagnitudeRoom * most_believed(state.coarsest, rms));
   if (value.row->propagation == ErrorPropagation::copy && state.error == 0) state.coarsest = inputs.coarsest;
+  if (value.row->propagation == ErrorPropagation::copy && inputs.number == 1) state.held_step = inputs.held_step;
   // Every executor computes the same correctly rounded result from equal operands: there is no error to propagate,
   // though a fused kernel may round differently here. So a mask built by (1 - m) * -1e9 stays without error.
   const bool has_history = inputs.error_max > 0 || has_unseen_history || value.magnitude.is_unrounded || is_narrowed;
@@ -272,8 +278,12 @@ NoiseModel::State NoiseModel::state_of_quantized(State state, const Added& value
                             ? find(value.before_quantization->prefix, value.before_quantization->escaped_name)
                             : nullptr;
   if (value.is_estimated) state.magnitude.rms = before != nullptr ? before->magnitude.rms : value.held_size;
-  const double rms = state.magnitude.rms,
-               own = std::min(value.step / std::sqrt(12.0), thresholds::kMostQuantizationError * rms);
+  const State* scale = value.scale.has_value() ? find(value.scale->prefix, value.scale->escaped_name) : nullptr;
+  const double step = scale != nullptr ? scale->magnitude.rms : value.step, rms = state.magnitude.rms;
+  double own = (scale != nullptr ? step : value.typical_step) / std::sqrt(12.0);
+  // Steps of stored values are believed: these are compared with the floats that they stand for.
+  if (!value.is_of_held_quantized) own = std::min(own, thresholds::kMostQuantizationError * rms);
+  state.step_share = std::max(rms > 0 ? own / rms : 0, before != nullptr ? before->step_share : 0);
   double inherited = 0;
   if (before != nullptr) {
     Inputs floats;
@@ -284,10 +294,17 @@ NoiseModel::State NoiseModel::state_of_quantized(State state, const Added& value
   }
   state.is_quantized = true;
   state.is_estimated = value.is_estimated;
+  state.held_step = value.is_of_held_quantized ? step : 0;
   state.coarsest = coarser(coarser(inputs.coarsest, real_part(value.magnitude.dtype)),
                            before == nullptr ? DType::undefined : before->coarsest);
-  state.error = state.carried = std::sqrt(squared(own) + squared(inherited) + squared(inputs.relative_max * rms));
+  const double of_scale = scale != nullptr ? 0 : inputs.relative_max * rms;  // a computed one has the error of `before`
+  state.error = state.carried = std::sqrt(squared(own) + squared(inherited) + squared(of_scale));
   return state;
+}
+
+double NoiseModel::most_of_quantization(const State& state) const {
+  return std::max(thresholds::kDeepestQuantizationError, thresholds::kDeepestInSteps * state.step_share) *
+         state.magnitude.rms;
 }
 
 double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const {
@@ -378,6 +395,12 @@ void NoiseModel::resolve(int64_t number) {
     if (!inputs.any_known || inputs.any_size_unseen) return;  // nothing is known of what it is made of
     state.is_zero = true;
   }
+  // The differences that were found are those of quantization, and bound no rounding.
+  if (counts_quantization_ && !state.is_quantized && state.magnitude.rms > 0) {
+    const double most = most_believed(state.coarsest, state.magnitude.rms);
+    state.error = std::min(state.error, most);
+    state.carried = std::min(state.carried, most);
+  }
   states_[value.prefix + value.escaped_name] = state;
   const std::string location = static_path(value.prefix);
   if (location.empty()) return;
@@ -396,10 +419,12 @@ Limit NoiseModel::limit_of(int64_t number, const std::string& path) {
   if (number < 0) return {};
   resolve(number);
   const State& state = states_.at(path);
+  // What is stored quantized is the constant that it stands for, rounded to a step.
+  if (state.held_step > 0)
+    return {thresholds::kFoldedAlike, thresholds::kHeldSteps * state.held_step, LimitSource::table};
   const double margin = state.is_quantized ? thresholds::kQuantizedMargin : noise_margin_of(state.coarsest).margin;
   const double rms = state.magnitude.rms;
-  const double error =
-      state.is_quantized ? std::min(state.error, thresholds::kDeepestQuantizationError * rms) : state.error;
+  const double error = state.is_quantized ? std::min(state.error, most_of_quantization(state)) : state.error;
   const double rtol = rms > 0 ? std::min(margin * error / rms, thresholds::kLargestRtol) : 0;
   // Below the least normal number a rounding is a step of fixed size, however small the value; narrow types are summed
   // in float32, others in steps of their own.

@@ -59,6 +59,8 @@ class NoiseModel {
     bool is_zero = false;               // was never seen, and is made of zeros: nothing for its readers to carry
     DType coarsest = DType::undefined;  // type that has rounded on the way
     bool is_quantized = false;          // quantization steps have, which are coarser than any rounding
+    double step_share = 0;  // the error of the coarsest of these, as a share of the value that it was made at
+    double held_step = 0;   // of constants that are stored quantized, moved since or not
     double relative() const { return magnitude.rms > 0 ? carried / magnitude.rms : 0; }
   };
   // The source of a value's inputs: a value info ends with its session, perhaps before the last comparison.
@@ -86,7 +88,8 @@ class NoiseModel {
     // known.
     bool is_taken_from_quantized = false, is_of_held_quantized = false;
     std::optional<Source> before_quantization = std::nullopt;
-    double step = 0, held_size = 0;
+    double step = 0, typical_step = 0, held_size = 0;
+    std::optional<Source> scale = std::nullopt;  // computed: where the step is not known
     // For a product of values that are quantized while the model runs: the floats and the scale, and what is known of
     // the weights.
     struct Dynamic {
@@ -109,6 +112,7 @@ class NoiseModel {
   State state_of(const Added& value) const;
   Inputs inputs_of(const Added& value) const;
   std::optional<State> state_of_dynamic(const Added& value) const;
+  double most_of_quantization(const State& state) const;
   State state_of_quantized(State state, const Added& value, const Inputs& inputs) const;
   double error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const;
   const State* find(std::string prefix, const std::string& escaped_name) const;

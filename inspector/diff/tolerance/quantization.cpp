@@ -75,7 +75,9 @@ const Tensor* constant_tensor(const Graph& graph, ValueId id) {
   return stored == nullptr ? nullptr : payload_of(*stored);
 }
 
-bool is_quantize(const Node& node) { return is_operator(node, "QuantizeLinear"); }
+bool is_quantize(const Node& node) {
+  return is_operator(node, "QuantizeLinear") || is_operator(node, "DynamicQuantizeLinear");
+}
 bool is_dequantize(const Node& node) { return is_operator(node, "DequantizeLinear"); }
 
 bool moves_elements(const Node& node) {
@@ -130,7 +132,7 @@ std::optional<QuantizedRange> quantized_range_of(const Graph& graph, const Node&
   const Tensor* scale = constant_tensor(graph, input_of(node, 1));
   if (scale == nullptr || !is_floating(scale->dtype()) || scale->element_count() == 0) return std::nullopt;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  QuantizedRange range{0, -kInfinity, kInfinity};
+  QuantizedRange range{0, rms_of(*scale, 0), -kInfinity, kInfinity};
   for (int64_t index = 0; index < scale->element_count(); ++index)
     range.step = std::max(range.step, std::abs(element_as_double(*scale, index)));
   const Tensor* zero_point = constant_tensor(graph, input_of(node, 2));
@@ -183,7 +185,15 @@ std::optional<DynamicProduct> dynamic_product_of(const Graph& graph, const Node&
   const auto& dims = value_at(graph, input_of(*product, 1)).type.dims;
   for (size_t axis = 1; terms > 0 && dims.has_value() && axis < dims->size(); ++axis)
     terms *= static_cast<double>(std::max<int64_t>(1, (*dims)[axis].value));
-  return DynamicProduct{input_of(*quantize, 0), quantize->outputs[1], step * rms, step, terms};
+  const auto id_of = [&](const Node* found) { return static_cast<NodeId>(found - graph.nodes.data()); };
+  return DynamicProduct{input_of(*quantize, 0),
+                        quantize->outputs[1],
+                        step * rms,
+                        step,
+                        terms,
+                        id_of(product),
+                        id_of(scales),
+                        input_of(*scales, is_scale_first ? 1 : 0)};
 }
 
 double size_of_held_quantized(const Graph& graph, const Node& dequantize) {

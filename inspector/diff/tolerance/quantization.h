@@ -14,7 +14,7 @@ namespace parallax::diff {
 // The tensor of an initializer or of a Constant node; null for other values, and where a dump has left it out.
 const Tensor* constant_tensor(const Graph& graph, ValueId id);
 
-bool is_quantize(const Node& node);    // QuantizeLinear
+bool is_quantize(const Node& node);    // QuantizeLinear, DynamicQuantizeLinear
 bool is_dequantize(const Node& node);  // DequantizeLinear
 
 // True for Reshape, Transpose and their like, and Cast: they hand on what they read, in another order, shape or type.
@@ -37,6 +37,7 @@ ValueId float_just_before_quantization(const Graph& graph, const Node& dequantiz
 // known, and infinite.
 struct QuantizedRange {
   double step = 0;
+  double typical_step = 0;  // root mean square
   double lowest = 0, highest = 0;
 };
 // Nothing where the scale is not held by the graph itself.
@@ -53,7 +54,10 @@ struct DynamicProduct {
   ValueId floats = kNoValue, scale = kNoValue;  // what is quantized while the model runs, and by which scale
   double weight_rms = 0;                        // of the weights as floats
   double weight_step = 0;                       // their step, root mean square over the channels
-  double terms = 0;  // products in a sum, of a convolution; 0: the last axis of the floats tells
+  double terms = 0;           // products in a sum, of a convolution; 0: the last axis of the floats tells
+  NodeId integers = kNoNode;  // the product of quantized values
+  NodeId scales = kNoNode;    // the product of the two scales
+  ValueId weight_scale = kNoValue;
 };
 // Nothing where `node` is no such Mul, or the graph does not hold the scales. Weights that a dump's graph has left out
 // are taken as of ordinary size.

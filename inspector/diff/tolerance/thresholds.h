@@ -41,6 +41,9 @@ inline constexpr double kMeasuredRoom = 2;
 // The root mean square of 8-bit weights, in steps: normal ones whose largest of some thousands, four deviations off, is
 // at the end of the range.
 inline constexpr double kOrdinaryQuantized = 32;
+// Steps that a constant stored quantized may differ from the float that it stands for: rounding to the nearest one
+// leaves half a step, rounding that is learned (Nagel et al., Up or Down? Adaptive Rounding) less than a whole one.
+inline constexpr double kHeldSteps = 1;
 // As a share of a quantization step: the rounding of the two numbers that are one step from each other.
 inline constexpr double kStepRounding = 1e-3;
 // Standard deviations that a quantized value may be off: sums of uniform errors have no tails, and their estimates are
@@ -49,9 +52,10 @@ inline constexpr double kQuantizedMargin = 6;
 // As a share of a value's size: the largest error of 8-bit quantization that is believed; coarser steps, and values
 // that were not compared, are not. A uniform step of 1/5 of the size has this deviation (step / sqrt(12)).
 inline constexpr double kMostQuantizationError = 0.06;
-// The largest error of quantization that a limit allows at any depth, as a share of the value's size. Set on
-// tests/diagnosis.
+// The largest error of quantization that a limit allows at any depth: as a share of the value's size, and times that of
+// the coarsest steps on the way, which are those of 4 bits where this counts. Set on tests/diagnosis.
 inline constexpr double kDeepestQuantizationError = 0.1;
+inline constexpr double kDeepestInSteps = 3;
 // As a share of a value's size, where the source of the quantized values is not known: half of the largest that is
 // believed.
 inline constexpr double kUnknownQuantizationError = 0.03;

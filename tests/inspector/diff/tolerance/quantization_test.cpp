@@ -67,13 +67,14 @@ std::shared_ptr<const Model> of_floats() {
 struct Quantized {
   double input_scale = 1, hidden_scale = 1, weight_scale = 1;  // times what they should be
   uint8_t hidden_zero = 0;                                     // of the DequantizeLinear alone
+  int8_t weight_zero = 0;
   bool has_bias = true;
 
   std::shared_ptr<const Model> build() const {
     GraphBuilder builder(17);
     builder.input("x", "float32[6,16]").initializer("b", has_bias ? bias() : sines({kWidth}, 0, 1));
-    add_weight(builder, "w1", weight(1), 1);
-    add_weight(builder, "w2", weight(2), weight_scale);
+    add_weight(builder, "w1", weight(1), 1, 0);
+    add_weight(builder, "w2", weight(2), weight_scale, weight_zero);
     add_quantized(builder, "x", 2.0 / 255 * input_scale, 128, 128);
     builder.node("MatMul", {"x_floats", "w1_floats"}, {"product"}).node("Add", {"product", "b"}, {"hidden"});
     add_quantized(builder, "hidden", largest_hidden() / 255 * hidden_scale, 0, hidden_zero);
@@ -82,7 +83,8 @@ struct Quantized {
   }
 
  private:
-  static void add_weight(GraphBuilder& builder, const std::string& name, const Tensor& floats, double scale_factor) {
+  static void add_weight(GraphBuilder& builder, const std::string& name, const Tensor& floats, double scale_factor,
+                         int8_t zero) {
     double largest = 0;
     for (int64_t index = 0; index < floats.element_count(); ++index)
       largest = std::max(largest, std::abs(element_as_double(floats, index)));
@@ -93,7 +95,7 @@ struct Quantized {
           static_cast<int8_t>(std::lround(element_as_double(floats, index) / scale));
     builder.initializer(name + "_quantized", quantized);
     builder.initializer(name + "_scale", Tensor::scalar(static_cast<float>(scale * scale_factor)));
-    builder.initializer(name + "_zero", Tensor::scalar(int8_t{0}));
+    builder.initializer(name + "_zero", Tensor::scalar(zero));
     builder.node("DequantizeLinear", {name + "_quantized", name + "_scale", name + "_zero"}, {name + "_floats"});
   }
   static void add_quantized(GraphBuilder& builder, const std::string& name, double scale, uint8_t zero,
@@ -193,6 +195,91 @@ TEST_F(QuantizedModels, OtherDifferencesAreNamedWithQuantizedOnes) {
   const Cause cause = blame({.has_bias = false});
   EXPECT_EQ(cause.op, "Add");
   EXPECT_EQ(cause.why, "it reads another constant 'b': it is all zeros in B");
+}
+
+// Half a step is lost by rounding, up to a whole one by rounding that was learned; a zero point next to the right one
+// moves all by a step more.
+TEST_F(QuantizedModels, AStoredConstantIsWithinAStep) {
+  EXPECT_EQ(compare(of_floats(), Quantized{.weight_scale = 1.003}.build()).verdict, OverallVerdict::pass);
+  EXPECT_EQ(blame({.weight_zero = 1}).node, "DequantizeLinear_1");
+  EXPECT_EQ(blame({.weight_scale = 1.03}).node, "DequantizeLinear_1");
+}
+
+// Layers of a product and a normalization, then a Relu and a product.
+class DeepModel {
+ public:
+  static std::shared_ptr<const Model> of_floats() {
+    GraphBuilder builder = begin();
+    std::string read = "x";
+    for (int layer = 0; layer < kLayers; ++layer) {
+      const std::string suffix = std::to_string(layer);
+      builder.initializer("w" + suffix, weight(layer));
+      builder.node("MatMul", {read, "w" + suffix}, {"p" + suffix});
+      builder.node("LayerNormalization", {"p" + suffix, "gain"}, {"n" + suffix});
+      read = "n" + suffix;
+    }
+    builder.initializer("w", weight(kLayers));
+    return builder.node("Relu", {read}, {"r"}).node("MatMul", {"r", "w"}, {"y"}).output("y"), finished_model(builder);
+  }
+
+  // The Relu is left to a range that begins at zero; without it, the range begins below.
+  static std::shared_ptr<const Model> quantized(bool has_relu) {
+    GraphBuilder builder = begin();
+    std::string read = add_quantized(builder, "x", 1.0, 128);
+    for (int layer = 0; layer < kLayers; ++layer) {
+      const std::string suffix = std::to_string(layer);
+      builder.node("MatMul", {read, add_weight(builder, "w" + suffix, layer)}, {"p" + suffix});
+      builder.node("LayerNormalization", {add_quantized(builder, "p" + suffix, 4.5, 128), "gain"}, {"n" + suffix});
+      const bool clamps = layer + 1 == kLayers && has_relu;
+      read = add_quantized(builder, "n" + suffix, clamps ? 2.25 : 4.5, clamps ? 0 : 128);
+    }
+    builder.node("MatMul", {read, add_weight(builder, "w", kLayers)}, {"y"}).output("y");
+    return finished_model(builder);
+  }
+
+ private:
+  static constexpr int kLayers = 24;
+
+  static GraphBuilder begin() {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[6,16]")
+        .initializer("gain", Tensor::from<float>(Shape{kWidth}, std::vector<float>(kWidth, 1)));
+    return builder;
+  }
+  // No structure: errors grow as those of independent numbers.
+  static Tensor weight(int number) {
+    Tensor tensor = Tensor::allocate(DType::float32, Shape{kWidth, kWidth}).take();
+    double index = 1000.0 * number;
+    for (float& element : tensor.mutable_as<float>())
+      ++index, element = static_cast<float>(0.4 * std::sin(index * index));
+    return tensor;
+  }
+  static std::string add_weight(GraphBuilder& builder, const std::string& name, int number) {
+    constexpr double kScale = 0.4 / 127;
+    const Tensor floats = weight(number);
+    Tensor quantized = Tensor::allocate(DType::int8, floats.shape()).take();
+    for (int64_t index = 0; index < floats.element_count(); ++index)
+      quantized.mutable_as<int8_t>()[static_cast<size_t>(index)] =
+          static_cast<int8_t>(std::lround(element_as_double(floats, index) / kScale));
+    builder.initializer(name + "_quantized", quantized)
+        .initializer(name + "_scale", Tensor::scalar(static_cast<float>(kScale)));
+    return builder.node("DequantizeLinear", {name + "_quantized", name + "_scale"}, {name}), name;
+  }
+  static std::string add_quantized(GraphBuilder& builder, const std::string& name, double largest, uint8_t zero) {
+    builder.initializer(name + "_scale", Tensor::scalar(static_cast<float>(largest / 127)));
+    builder.initializer(name + "_zero", Tensor::scalar(zero));
+    builder.node("QuantizeLinear", {name, name + "_scale", name + "_zero"}, {name + "_quantized"});
+    builder.node("DequantizeLinear", {name + "_quantized", name + "_scale", name + "_zero"}, {name + "_floats"});
+    return name + "_floats";
+  }
+};
+
+TEST_F(QuantizedModels, DepthLiftsNoLimit) {
+  EXPECT_EQ(compare(DeepModel::of_floats(), DeepModel::quantized(true)).verdict, OverallVerdict::pass);
+  const Comparison comparison = compare(DeepModel::of_floats(), DeepModel::quantized(false));
+  EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+  ASSERT_FALSE(comparison.causes.empty());
+  EXPECT_EQ(comparison.causes.front().op, "Relu");
 }
 
 // Quantized values are not comparable with the numbers that they represent.
