@@ -17,7 +17,7 @@ namespace parallax::gui {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// What the software driver takes (446 MiB with Mesa 22.3 and LLVM 15) with a fourth more; program_test.cpp has limits
+// The bytes of the software driver (446 MiB with Mesa 22.3 and LLVM 15) with a fourth more; program_test.cpp has limits
 // around it. Each of its threads, one for each processor, also has a stack.
 constexpr int64_t kDriverBytes = 560 * kMiB;
 constexpr int64_t kMostDriverThreads = 32;

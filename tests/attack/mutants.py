@@ -256,7 +256,7 @@ def start_worker(*arguments):
 
 
 def judge_chunk(first, end, deadline):
-    """What judged() says of the mutants first to end, as far as the deadline allows, without the answers' codes."""
+    """The first three of judged() for the mutants first to end, as far as the deadline allows."""
     return [worker.judged(number)[:3] for number in range(first, end) if time.monotonic() < deadline]
 
 

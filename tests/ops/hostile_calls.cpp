@@ -20,8 +20,7 @@ namespace {
 
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
-constexpr size_t kMostInputs = 8;  // that are mutated, of a call
-constexpr size_t kMany = 70;       // more than the bits of a word
+constexpr size_t kMostInputs = 8, kMany = 70;  // inputs that are mutated; more than the bits of a word
 
 void link(Model& model) {
   link_graph(model.graph);
@@ -131,13 +130,6 @@ CallMutation change_of(size_t index, const std::string& what, ChangeValue change
           [index, change = std::move(change)](OperatorCall& call) { call.inputs[index] = change(call.inputs[index]); }};
 }
 
-bool fits(DType dtype, int64_t number) {
-  const int bits = bits_of(dtype);
-  if (info_of(dtype).kind == DTypeKind::unsigned_integer)
-    return number >= 0 && (bits == 64 || number < int64_t{1} << bits);
-  return bits == 64 || (number >= -(int64_t{1} << (bits - 1)) && number < int64_t{1} << (bits - 1));
-}
-
 void add_content_mutations(size_t index, const Tensor& tensor, std::vector<CallMutation>& mutations) {
   const DType dtype = tensor.dtype();
   if (is_floating(dtype) && bits_of(dtype) >= 16) {
@@ -147,8 +139,10 @@ void add_content_mutations(size_t index, const Tensor& tensor, std::vector<CallM
     }
   }
   if (!is_integer(dtype) || is_sub_byte(dtype)) return;
+  const bool is_unsigned = info_of(dtype).kind == DTypeKind::unsigned_integer;
+  const int bits = bits_of(dtype) - (is_unsigned ? 0 : 1);
   for (const int64_t number : {kLeast, kMost, int64_t{-1}, int64_t{0}, int64_t{1} << 40, int64_t{-1} << 31}) {
-    if (!fits(dtype, number)) continue;
+    if ((is_unsigned && number < 0) || (bits < 63 && number >> bits != (number < 0 ? -1 : 0))) continue;
     for (const bool everywhere : {true, false}) {
       if (!everywhere && tensor.element_count() < 2) continue;
       mutations.push_back(change_of(
@@ -248,9 +242,8 @@ void add_attribute_mutations(const AttributeSchema& schema, const Node& node, st
   if (schema.type == AttributeType::int_) {
     for (const int64_t number : kNumbers) add(std::to_string(number), int_attribute(name, number));
   } else if (schema.type == AttributeType::ints) {
-    for (const int64_t number : kNumbers) {
+    for (const int64_t number : kNumbers)
       add(fmt::format("{} throughout", number), ints_attribute(name, Dims(length_of(given), number)));
-    }
     add("empty", ints_attribute(name, {}));
     add("one zero", ints_attribute(name, {0}));
     add("of 1000 ones", ints_attribute(name, Dims(1000, 1)));

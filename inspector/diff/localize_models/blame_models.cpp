@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
-
-#include <fmt/format.h>
 
 #include "inspector/diff/localize_models/blame_models_constants.h"
 #include "inspector/diff/localize_models/blame_models_counterfactuals.h"
@@ -42,11 +41,6 @@ using diff::LocatedNode;
 using diff::ModelRoot;
 using diff::ModelSide;
 using diff::Region;
-
-bool quantizes_dynamically(const Region& region) {
-  const auto does = [](const LocatedNode& node) { return diff::is_dynamic_quantization(node.node()); };
-  return std::ranges::any_of(region.nodes_a, does) || std::ranges::any_of(region.nodes_b, does);
-}
 
 class ModelBlame {
  public:
@@ -100,7 +94,9 @@ class ModelBlame {
     if (roots_.empty() && unjudged_.empty()) {
       std::vector<Cause> unobservable = diff::unobservable_constants(*a_, *b_, matching_, effects_, values_);
       if (unobservable.empty()) PX_TRY(diff::judge_same_models(request_, *a_, *b_, matching_, view_, diagnosis_));
-      return named_in_b(unobservable.empty() ? std::move(diagnosis_.causes) : std::move(unobservable), 0);
+      std::vector<Cause> causes = unobservable.empty() ? std::move(diagnosis_.causes) : std::move(unobservable);
+      diff::name_nodes_in_b(*a_, *b_, matching_, causes);
+      return causes;
     }
     unmatching_.unmatch_unobserved_constants(same_);
     if (values_.outcome() == OverallVerdict::pass) return std::vector<Cause>{};
@@ -108,12 +104,7 @@ class ModelBlame {
     std::vector<Cause> causes = diff::ranked_causes(std::move(roots_), *a_, *b_, matching_, view_);
     const size_t ranked = causes.size();
     diff::add_unexplained_constants(*a_, *b_, matching_, effects_, values_, causes);
-    return named_in_b(std::move(causes), ranked);
-  }
-
-  // The causes from `first` on are about values of which no root tells B's node.
-  std::vector<Cause> named_in_b(std::vector<Cause> causes, size_t first) const {
-    for (size_t index = first; index < causes.size(); ++index) diff::name_node_in_b(*a_, *b_, matching_, causes[index]);
+    diff::name_nodes_in_b(*a_, *b_, matching_, std::span(causes).subspan(ranked));  // no root names theirs
     return causes;
   }
 
@@ -150,7 +141,9 @@ class ModelBlame {
                     ModelRoot root);
   bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
   std::optional<Limit> known_limit(const std::string& path) const;
-  Limit limit_at(const std::string& path) const;
+  Limit limit_at(const std::string& path) const {
+    return known_limit(path).value_or(Limit{1e-5, 1e-7, LimitSource::table});
+  }
   void find_swapped_branches();
   void find_wrong_held();
   bool is_settled(const ValueMatch& match) const;
@@ -283,10 +276,6 @@ std::optional<Limit> ModelBlame::known_limit(const std::string& path) const {
   return request_.policy.limit_of(path);
 }
 
-Limit ModelBlame::limit_at(const std::string& path) const {
-  return known_limit(path).value_or(Limit{1e-5, 1e-7, LimitSource::table});
-}
-
 // Another comparison gives the same answer half of the time.
 bool ModelBlame::may_agree_by_chance(const ValueMatch& match, const Value& value) const {
   const LocatedNode a = a_->producer(match.a), b = b_->producer(match.b);
@@ -340,7 +329,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
                              ? introduced.severity <= 1
                              : introduced.relative_rms <= thresholds::kLargestQuantizationShare;
   const bool is_rounded = is_one_quantized_ && !plain.has_value() && diff::quantizes(*a_, *b_, region);
-  if (is_within && (is_rounded || (is_one_dynamic_ && quantizes_dynamically(region)))) return false;
+  if (is_within && (is_rounded || (is_one_dynamic_ && diff::quantizes_dynamically(region)))) return false;
   if (!(introduced.relative_rms > thresholds::kSameDefinition)) {
     same_.insert(match.a);
     unmatching_.unmatch_compensated(regions_, match, instance, region);

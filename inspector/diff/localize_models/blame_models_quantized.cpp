@@ -174,6 +174,11 @@ bool quantizes(const ModelSide& a, const ModelSide& b, const Region& region) {
          !dequantizers_of(a, region.nodes_a).empty() || !dequantizers_of(b, region.nodes_b).empty();
 }
 
+bool quantizes_dynamically(const Region& region) {
+  const auto does = [](const LocatedNode& node) { return is_dynamic_quantization(node.node()); };
+  return std::ranges::any_of(region.nodes_a, does) || std::ranges::any_of(region.nodes_b, does);
+}
+
 std::optional<WithoutQuantization> without_quantization(const ModelSide& a, const ModelSide& b,
                                                         const ModelMatching& matching, const RegionRunner& runner,
                                                         const ValueMatch& match, const Instance& instance,

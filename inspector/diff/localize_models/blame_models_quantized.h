@@ -31,5 +31,6 @@ std::optional<Culprit> explain_held(const ModelSide& a, const ModelSide& b, cons
 
 // True where a region holds a node that quantizes or dequantizes, or reads a constant that one makes.
 bool quantizes(const ModelSide& a, const ModelSide& b, const Region& region);
+bool quantizes_dynamically(const Region& region);
 
 }  // namespace parallax::diff

@@ -155,8 +155,6 @@ Cause cause_of(const ModelRoot& root, std::string node_b) {
   return cause;
 }
 
-}  // namespace
-
 void name_node_in_b(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, Cause& cause) {
   const std::string path = static_path(cause.path);
   for (const ModelSide* side : {&a, &b}) {
@@ -170,6 +168,12 @@ void name_node_in_b(const ModelSide& a, const ModelSide& b, const ModelMatching&
       return;
     }
   }
+}
+
+}  // namespace
+
+void name_nodes_in_b(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, std::span<Cause> causes) {
+  for (Cause& cause : causes) name_node_in_b(a, b, matching, cause);
 }
 
 std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& a, const ModelSide& b,

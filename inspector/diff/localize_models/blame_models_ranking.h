@@ -2,6 +2,7 @@
 // Ranking: the relevant ones of the nodes that two models define differently, and their order in the report.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct ModelRoot {
 std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& a, const ModelSide& b,
                                  const ModelMatching& matching, const Comparison& comparison);
 
-// Fills the cause's `node_b` by its node and path, where no root names it.
-void name_node_in_b(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, Cause& cause);
+// Fills each cause's `node_b` by its node and path, where no root names it.
+void name_nodes_in_b(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, std::span<Cause> causes);
 
 }  // namespace parallax::diff

@@ -38,7 +38,7 @@ int64_t element_bytes(const pb::FieldDescriptor& field) {
   }
 }
 
-// What the walk knows of a type of messages.
+// A type of messages, as the walk needs it.
 struct Type {
   const pb::Descriptor* descriptor;
   int64_t object_bytes;

@@ -13,7 +13,7 @@ class Descriptor;
 
 namespace parallax {
 
-// Of one message with all it holds. A few bytes of a file may be an object of hundreds.
+// The bytes of one message with all it holds. A few bytes of a file may be an object of hundreds.
 struct MessageBytes {
   int64_t payload = 0;    // elements of tensors in numeric fields and raw_data
   int64_t structure = 0;  // objects, texts, and numbers of other fields

@@ -33,7 +33,7 @@ FileForm form_of_ending(std::string_view path);
 Status parse_message(ByteSpan bytes, FileForm form, int max_depth, google::protobuf::Message& message,
                      const MappedFile* file = nullptr);
 
-// What a message takes of the budget; small shares are not worth it, and count as the program's own.
+// The memory that a message takes of the budget; small shares are not worth it, and count as the program's own.
 struct MessageMemory {
   MemoryBudget::Reservation payload;    // until its tensors are charged one by one
   MemoryBudget::Reservation structure;  // as long as the message is there
