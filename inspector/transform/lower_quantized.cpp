@@ -126,7 +126,7 @@ class GraphLowering {
     origins_.push_back(origin == nullptr ? LoweredNode{} : LoweredNode{origin->display_name, origin->op_type});
   }
 
-  // Drops the nodes of the products of integers that are left without readers.
+  // Drops the parts of products of integers that are left without readers.
   bool drop_unread() {
     std::vector<Node> kept;
     std::vector<LoweredNode> origins;

@@ -234,7 +234,7 @@ Diagnosis diverged_before(const Comparison& comparison, const Comparison& again)
   return diagnosis;
 }
 
-// A node that lowering has put in is named as the one of the user's model that it is a part of.
+// A node that lowering has put in is reported as the one of the user's model that it is a part of.
 void restore_origin(const transform::NodeOrigins& origins, Cause& cause) {
   for (std::string& member : cause.group) {
     if (const auto found = origins.find(member); found != origins.end()) member = found->second.name;

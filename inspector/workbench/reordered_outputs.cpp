@@ -3,6 +3,7 @@
 #include "inspector/workbench/reordered_outputs.h"
 
 #include <algorithm>
+#include <limits>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -188,17 +189,17 @@ std::optional<Acceptance> accepted_as_near_tie(const ExpectedOutput& output, con
   OneValue scores(path);
   if (!run.ok() || !run->run(&scores).ok() || !scores.value.is_tensor()) return std::nullopt;
   const Tensor& held = scores.value.tensor();
-  const auto gap = is_floating(held.dtype())
-                       ? diff::score_gap(*node, held, output.expected->tensor(), output.actual->tensor())
-                       : std::nullopt;
+  if (!is_floating(held.dtype())) return std::nullopt;
+  const double gap = diff::score_gap(*node, held, output.expected->tensor(), output.actual->tensor())
+                         .value_or(std::numeric_limits<double>::infinity());
   // In units in the last place, of a score as large as they are on the whole.
   const double unit = float_limits(held.dtype()).epsilon;
   const double largest = std::max(limited->metrics->rms_a, unit);
   const double allowed = kBothSides * (limited->limit.rtol + limited->limit.atol / largest) / unit;
-  if (!gap.has_value() || !(*gap <= allowed)) return std::nullopt;
+  if (!(gap <= allowed)) return std::nullopt;
   return Acceptance{"near tie", fmt::format("the scores '{}' of what was chosen and what is expected differ by {:.3g} "
                                             "ULP, and rounding may change them by {:.3g}",
-                                            path, *gap, allowed)};
+                                            path, gap, allowed)};
 }
 
 }  // namespace parallax

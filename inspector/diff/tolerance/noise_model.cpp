@@ -419,7 +419,7 @@ Limit NoiseModel::limit_of(int64_t number, const std::string& path) {
   if (number < 0) return {};
   resolve(number);
   const State& state = states_.at(path);
-  // A constant that is stored quantized is the one that it stands for, rounded to a step.
+  // A constant that is stored quantized is the float that it stands for, rounded to a step.
   if (state.held_step > 0)
     return {thresholds::kFoldedAlike, thresholds::kHeldSteps * state.held_step, LimitSource::table};
   const double margin = state.is_quantized ? thresholds::kQuantizedMargin : noise_margin_of(state.coarsest).margin;

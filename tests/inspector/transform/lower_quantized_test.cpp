@@ -151,8 +151,8 @@ const std::vector<Case>& elementwise() {
   static const std::vector<Case> all = {
       {"Add",
        [](GraphBuilder& builder) {
-         add_weights(builder, Shape{4});
-         builder.node("com.microsoft.QLinearAdd", {"xq", "xs", "xz", "w", "ws", "wz", "ys", "yz"}, {"y"});
+         builder.initializer("w", spread<uint8_t>(Shape{4}, 5));
+         builder.node("com.microsoft.QLinearAdd", {"xq", "xs", "xz", "w", "ws", "yz", "ys", "yz"}, {"y"});
        }},
       {"Mul",
        [](GraphBuilder& builder) {
