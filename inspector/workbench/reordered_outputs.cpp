@@ -3,8 +3,8 @@
 #include "inspector/workbench/reordered_outputs.h"
 
 #include <algorithm>
-#include <limits>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
