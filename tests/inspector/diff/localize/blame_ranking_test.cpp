@@ -129,7 +129,8 @@ TEST_F(BlameRanking, ListsOnlyWhatExceedsAUsersLimit) {
   const Tensor w = square(DType::float32, 0.1), v = square(DType::float32, 0.2);
   const GraphBuilder a = two_products(w, v), b = two_products(square(DType::float32, 0.1001), transposed(v));
   EXPECT_EQ(paths_of_causes(blame(a, b, tolerances(0.1, 0.1))), Paths{"y"});
-  EXPECT_EQ(paths_of_causes(blame(a, b)), (Paths{"y", "product"}));  // the table's limit is below both; the larger first
+  EXPECT_EQ(paths_of_causes(blame(a, b)),
+            (Paths{"y", "product"}));  // the table's limit is below both; the larger first
 }
 
 // B calls what it quantizes as A calls what stands for the quantized: the user's limit is that of the pair.
