@@ -84,8 +84,8 @@ void ModelDifferences::add(bool is_a, const ValueInfo& value_info) {
     precision.is_cast_to_half = type_between_casts(*value_info.graph) != DType::undefined;
   equivalent_constants_.add(is_a, value_info);
   const std::string path = value_info.scope + value_info.escaped_name;
-  precision.is_quantized = precision.is_quantized || value_info.op == "QuantizeLinear" ||
-                           value_info.op == "DequantizeLinear" || value_info.op == "DynamicQuantizeLinear";
+  precision.quantization.add(value_info);
+  precision.is_dynamic = precision.is_dynamic || value_info.op == "DynamicQuantizeLinear";
   if (value_info.role == ValueInfo::Role::node_output && is_floating(definition.type.dtype))
     add_quantized(is_a, value_info);
   if (value_info.follows_from_constants && is_floating(definition.type.dtype)) {

@@ -39,7 +39,7 @@ class ModelDifferences {
   }
 
   // One of the two is quantized, the other is not: the steps of its quantized values round.
-  bool is_one_quantized() const { return a_.is_quantized != b_.is_quantized; }
+  bool is_one_quantized() const { return a_.is_quantized() != b_.is_quantized(); }
 
   // `limit`, but no less than what storing a value in half precision does to it, where one side has it so and rounds to
   // it: constants and what is taken out of them carry no other error. A constant that was stored in half and is cast to
@@ -80,7 +80,9 @@ class ModelDifferences {
     int64_t half = 0, wide = 0, twice = 0;                 // computed
     int64_t half_data = 0, wide_data = 0, twice_data = 0;  // given, constant, cast
     bool is_cast_to_half = false;
-    bool is_quantized = false;
+    QuantizationCount quantization;
+    bool is_dynamic = false;  // quantizes while it runs
+    bool is_quantized() const { return is_dynamic || quantization.is_quantized(); }
     bool is_in_half() const {
       const bool computes = half + wide > 0;
       return (computes ? half > wide : half_data > wide_data) || is_cast_to_half;

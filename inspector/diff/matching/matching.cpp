@@ -292,7 +292,7 @@ SignatureMatch match_outputs(const Graph& a, const Graph& b) { return match_sign
 
 ModelMatching match_models(const ValueTable& a, const ValueTable& b) {
   const Graph &graph_a = *a.main().graph, &graph_b = *b.main().graph;
-  const bool passes_quantized = diff::is_quantized(a) != diff::is_quantized(b);
+  const bool passes_quantized = diff::has_quantization(a) != diff::has_quantization(b);
   MatchSide side_a(
       diff::flatten(a, {numbers_of_a(graph_a.inputs.size()), numbers_of_a(graph_a.outputs.size()), passes_quantized}));
   MatchSide side_b(diff::flatten(b, {numbers_of_b(match_inputs(graph_a, graph_b)),

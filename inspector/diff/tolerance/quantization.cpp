@@ -98,10 +98,26 @@ bool clamps_at_zero(const Graph& graph, const Node& node) {
          element_as_double(*least, 0) == 0;
 }
 
-bool is_quantized(const ValueTable& table) {
+bool has_quantization(const ValueTable& table) {
   return std::ranges::any_of(table.value_infos(), [](const ValueInfo& value_info) {
     return value_info.op == "QuantizeLinear" || value_info.op == "DequantizeLinear";
   });
+}
+
+void QuantizationCount::add(const ValueInfo& value_info) {
+  if (value_info.op == "QuantizeLinear") ++quantizers;
+  if (value_info.op != "DequantizeLinear" || value_info.graph == nullptr || value_info.value == kNoValue) return;
+  const Node* node = producer_of(*value_info.graph, value_info.value);
+  const Node* before = node == nullptr ? nullptr : producer_of(*value_info.graph, input_of(*node, 0));
+  if (before == nullptr || before->inputs.empty()) ++held;
+}
+
+bool QuantizationCount::is_quantized() const { return held > 0 || quantizers >= thresholds::kFewestQuantizers; }
+
+bool is_quantized(const ValueTable& table) {
+  QuantizationCount count;
+  for (const ValueInfo& value_info : table.value_infos()) count.add(value_info);
+  return count.is_quantized();
 }
 
 ValueId float_before_quantization(const Graph& graph, const Node& dequantize) {

@@ -24,6 +24,16 @@ bool moves_elements(const Node& node);
 bool clamps_at_zero(const Graph& graph, const Node& node);
 
 // True where any of its nodes quantizes or dequantizes.
+bool has_quantization(const ValueTable& table);
+
+// Counts stored values and inputs that a model dequantizes, and values that it quantizes. A few quantized values in a
+// model of floats are a fault.
+struct QuantizationCount {
+  int64_t quantizers = 0, held = 0;
+
+  void add(const ValueInfo& value_info);
+  bool is_quantized() const;
+};
 bool is_quantized(const ValueTable& table);
 
 // The float that a DequantizeLinear's input was made of by a QuantizeLinear, and moved since; no value where they were

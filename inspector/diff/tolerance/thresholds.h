@@ -200,6 +200,8 @@ inline constexpr size_t kMostUncaptured = 1024;
 inline constexpr size_t kMostTriedNodes = 48;
 // Nodes that compute in half precision within a model of floats: fewer are a fault and no mixed precision.
 inline constexpr int64_t kFewestOfMixed = 4;
+// QuantizeLinear nodes of a model without stored quantized values: fewer are a fault and no quantization.
+inline constexpr int64_t kFewestQuantizers = 3;
 // Nodes of a region.
 inline constexpr int kLargestRegion = 96;
 // Elements of a value inside a region that is compared with all of the other side: fewer agree by chance; more are too
