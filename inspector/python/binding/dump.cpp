@@ -259,7 +259,9 @@ std::string module_frames(const std::string& name, int64_t call) {
 }
 
 void bind_paths(nb::module_& module) {
-  module.def("escape_name", &escape_name, nb::arg("name"), "Returns a value's name as it stands in value paths.");
+  module.def(
+      "escape_name", [](const std::string& name) { return escape_name(name); }, nb::arg("name"),
+      "Returns a value's name as it stands in value paths.");
   module.def(
       "printable", [](const std::string& text) { return printable(text); }, nb::arg("text"),
       "Returns a text with its control characters spelled, as messages show names.");

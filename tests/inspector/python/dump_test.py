@@ -50,6 +50,11 @@ def test_a_dump_is_a_mapping(dump: str) -> None:
 UNDECODABLE = b"\xff\xfe\xc3(".decode(errors="surrogateescape")
 
 
+def test_names_are_escaped_as_in_paths() -> None:
+    assert parallax._core.escape_name("a//b") == "a%2F%2Fb"
+    assert parallax._core.escape_name(UNDECODABLE) == UNDECODABLE
+
+
 def test_names_that_are_no_utf8_come_back_as_they_were(tmp_path: Path) -> None:
     path = str(tmp_path / "a.plx")
     with parallax.Dump.create(path) as writer:
