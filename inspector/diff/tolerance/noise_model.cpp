@@ -364,31 +364,67 @@ int64_t NoiseModel::add(const std::string& prefix, const std::string& escaped_na
   return next_number_++;
 }
 
-// The values it was made of come first, those that were never compared included; no others, so that estimates do not
-// depend on which of two executions is ahead.
-void NoiseModel::resolve(int64_t number) {
+// A value that is being resolved, and the next of its sources to look at.
+struct NoiseModel::Resolving {
+  int64_t number;
+  Added value;
+  std::vector<Source> sources;
+  size_t next = 0;
+};
+
+std::optional<NoiseModel::Resolving> NoiseModel::take_added(int64_t number) {
   const auto found = added_.find(number);
-  if (found == added_.end()) return;
-  const Added value = std::move(found->second);
+  if (found == added_.end()) return std::nullopt;
+  Resolving taken{number, std::move(found->second), {}};
   added_.erase(found);
+  const Added& value = taken.value;
   unresolved_.erase(value.prefix + value.escaped_name);
-  std::vector<Source> sources = value.sources;
-  if (value.before_quantization.has_value() && counts_quantization_) sources.push_back(*value.before_quantization);
+  taken.sources = value.sources;
+  if (value.before_quantization.has_value() && counts_quantization_)
+    taken.sources.push_back(*value.before_quantization);
   if (value.dynamic.has_value() && counts_quantization_) {
-    sources.push_back(value.dynamic->floats);
-    sources.push_back(value.dynamic->scale);
+    taken.sources.push_back(value.dynamic->floats);
+    taken.sources.push_back(value.dynamic->scale);
   }
-  for (const Source& source : sources) {
-    if (!source.in_body.empty()) {
-      while (!added_.empty() && added_.begin()->first < number) resolve(added_.begin()->first);
-    }
+  return taken;
+}
+
+// The number of a value to resolve before this one; -1 where there is none.
+int64_t NoiseModel::next_unresolved(Resolving& reader) const {
+  for (; reader.next < reader.sources.size(); ++reader.next) {
+    const Source& source = reader.sources[reader.next];
+    const bool is_any_earlier = !added_.empty() && added_.begin()->first < reader.number;
+    if (!source.in_body.empty() && is_any_earlier) return added_.begin()->first;
     std::string prefix = source.prefix;
     do {
       const auto waiting = unresolved_.find(prefix + source.escaped_name);
       // A body's input reads results of an earlier iteration, never of its own.
-      if (waiting != unresolved_.end() && waiting->second < number) resolve(waiting->second);
+      if (waiting != unresolved_.end() && waiting->second < reader.number) return waiting->second;
     } while (!states_.contains(prefix + source.escaped_name) && leave_frame(prefix));
   }
+  return -1;
+}
+
+// The values it was made of come first, those that were never compared included; no others, so that estimates do not
+// depend on which of two executions is ahead. Chains may be longer than a stack of calls.
+void NoiseModel::resolve(int64_t number) {
+  std::vector<Resolving> readers;
+  for (int64_t next = number; next >= 0 || !readers.empty();) {
+    auto taken = next >= 0 ? take_added(next) : std::nullopt;
+    if (taken.has_value()) {
+      readers.push_back(*std::move(taken));
+    } else if (!readers.empty() && next >= 0) {
+      ++readers.back().next;
+    }
+    if (readers.empty()) return;
+    next = next_unresolved(readers.back());
+    if (next >= 0) continue;
+    estimate(readers.back().value);
+    readers.pop_back();
+  }
+}
+
+void NoiseModel::estimate(const Added& value) {
   State state = state_of(value);
   if (value.is_estimated && state.magnitude.rms == 0) {
     const Inputs inputs = inputs_of(value);

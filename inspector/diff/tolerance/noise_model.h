@@ -108,7 +108,11 @@ class NoiseModel {
   void add_body_outputs(const Node& node, size_t output_index, Added& value) const;
   void add_what_enters(const Graph& body, Added& value) const;
   bool is_known(std::string prefix, const std::string& escaped_name) const;
+  struct Resolving;
+  std::optional<Resolving> take_added(int64_t number);
+  int64_t next_unresolved(Resolving& reader) const;
   void resolve(int64_t number);
+  void estimate(const Added& value);
   State state_of(const Added& value) const;
   Inputs inputs_of(const Added& value) const;
   std::optional<State> state_of_dynamic(const Added& value) const;

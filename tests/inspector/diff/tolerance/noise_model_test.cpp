@@ -180,6 +180,26 @@ TEST(NoiseModel, HealthyExecutionsPassInEveryType) {
   }
 }
 
+TEST(NoiseModel, AChainMayBeLongerThanAStackOfCalls) {
+  constexpr int kNodes = 50'000;
+  std::string text = "ir_version: 8 opset_import { version: 17 } graph { name: 'chain'\n";
+  for (int node = 0; node < kNodes; ++node)
+    text += "node { op_type: 'Identity' input: 'v" + std::to_string(node) + "' output: 'v" + std::to_string(node + 1) +
+            "' }\n";
+  const std::string type = "' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } }\n";
+  text += "input { name: 'v0" + type + "output { name: 'v" + std::to_string(kNodes) + type + "}";
+  const diff::ValueInfoIndex value_infos(
+      import_model(std::as_bytes(std::span<const char>(text.data(), text.size())), "", "chain.textproto").take());
+  diff::Judge judge({});
+  const Value value = Tensor::from<float>(Shape{2}, std::vector<float>{1, 2});
+  int64_t last = 0;
+  for (int node = 0; node <= kNodes; ++node) {
+    const std::string name = "v" + std::to_string(node);
+    last = judge.add(name, value_infos.find(name), value, DType::float32);
+  }
+  EXPECT_GE(judge.limit_of(last, "v" + std::to_string(kNodes)).rtol, 0);
+}
+
 TEST(NoiseModel, AChangedWeightDivergesWhereItIsRead) {
   for (const DType dtype : {DType::float64, DType::float32, DType::float16, DType::bfloat16}) {
     const auto severity = severities(dtype, {true, false, false});
