@@ -6,16 +6,11 @@
 
 #include "inspector/diff/tolerance/quantization.h"
 #include "inspector/model/opset/opset_registry.h"
+#include "inspector/model/stored_int.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::transform {
 namespace {
-
-int64_t int_of(const Node& node, std::string_view name, int64_t otherwise) {
-  const Attribute* attribute = find_attribute(node, name);
-  const auto* given = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
-  return given == nullptr ? otherwise : *given;
-}
 
 const Tensor* held_input(const Graph& graph, const Node& node, size_t port) {
   return port < node.inputs.size() ? diff::constant_tensor(graph, node.inputs[port]) : nullptr;
@@ -64,12 +59,13 @@ Tensor filled(DType dtype, int64_t count, int64_t number) {
 // The shape of a table by the attributes and inputs of its node; no rows where it is not one of this kind.
 BlockedTable shape_of(const Node& node, const Tensor& data, int bits) {
   BlockedTable table;
-  table.block = int_of(node, "block_size", 128);
+  table.block = stored_int(node, "block_size", 128);
   if (table.block <= 0) return table;
   if (node.op_type == "MatMulNBits") {
-    table.rows = int_of(node, "N", 0);
-    table.columns = int_of(node, "K", 0);
-  } else if (data.shape().rank() == 2 && int_of(node, "gather_axis", 0) == 0 && int_of(node, "quantize_axis", 1) == 1) {
+    table.rows = stored_int(node, "N", 0);
+    table.columns = stored_int(node, "K", 0);
+  } else if (data.shape().rank() == 2 && stored_int(node, "gather_axis", 0) == 0 &&
+             stored_int(node, "quantize_axis", 1) == 1) {
     table.rows = data.shape()[0];
     table.columns = data.shape()[1] * (data.dtype() == DType::uint8 ? 8 / bits : 1);
   }
@@ -90,11 +86,11 @@ std::optional<BlockedTable> blocked_table_of(const Graph& graph, const Node& nod
   const Tensor* data = held_input(graph, node, is_product ? 1 : 0);
   const Tensor* scales = held_input(graph, node, 2);
   const Tensor* zero_points = held_input(graph, node, 3);
-  const auto bits = static_cast<int>(int_of(node, "bits", 4));
+  const auto bits = static_cast<int>(stored_int(node, "bits", 4));
   if (data == nullptr || scales == nullptr || scales->dtype() != DType::float32 || is_floating(data->dtype()) ||
       (bits != 2 && bits != 4 && bits != 8) ||
       (is_given(node, 3) && (zero_points == nullptr || is_floating(zero_points->dtype()))) ||
-      (is_product && (is_given(node, 4) || int_of(node, "weight_prepacked", 0) != 0)))
+      (is_product && (is_given(node, 4) || stored_int(node, "weight_prepacked", 0) != 0)))
     return std::nullopt;
   BlockedTable table = shape_of(node, *data, bits);
   const int64_t count = table.rows * table.blocks;

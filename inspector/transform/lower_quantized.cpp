@@ -15,6 +15,7 @@
 #include "inspector/model/make_attribute.h"
 #include "inspector/model/opset/opset_registry.h"
 #include "inspector/model/shape_inference/infer_types.h"
+#include "inspector/model/stored_int.h"
 #include "inspector/transform/blocked_table.h"
 #include "inspector/transform/graph_building.h"
 
@@ -66,12 +67,6 @@ const QuantizedOperator* row_of(const Node& node) {
   if (node.function != nullptr || (domain != "ai.onnx" && domain != "com.microsoft")) return nullptr;
   const auto row = std::ranges::find(table(), node.op_type, &QuantizedOperator::op_type);
   return row == table().end() ? nullptr : &*row;
-}
-
-int64_t int_of(const Node& node, std::string_view name, int64_t otherwise) {
-  const Attribute* attribute = find_attribute(node, name);
-  const auto* given = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
-  return given == nullptr ? otherwise : *given;
 }
 
 // The number of scales, 0 where it is not known.
@@ -157,10 +152,10 @@ class GraphLowering {
       for (int port = 2; port + 2 < static_cast<int>(node.inputs.size()); port += 3)
         operands.push_back({port, port + 1, port + 2});
     }
-    if (row.op_type == "QGemm" && int_of(node, "transB", 0) != 0) operands[1].axis = 0;
+    if (row.op_type == "QGemm" && stored_int(node, "transB", 0) != 0) operands[1].axis = 0;
     while (!operands.empty() && input_of(node, operands.back().data) == kNoValue) operands.pop_back();
-    if (operands.empty() || int_of(node, "channels_last", 0) != 0) return std::nullopt;
-    if (row.op_type == "QLinearSoftmax" && (int_of(node, "opset", 13) < 13) != (opset_ < 13)) return std::nullopt;
+    if (operands.empty() || stored_int(node, "channels_last", 0) != 0) return std::nullopt;
+    if (row.op_type == "QLinearSoftmax" && (stored_int(node, "opset", 13) < 13) != (opset_ < 13)) return std::nullopt;
     const auto fits = [&](const Operand& operand) { return may_dequantize(node, operand); };
     if (!std::ranges::all_of(operands, fits) || !may_quantize(node, row)) return std::nullopt;
     return operands;

@@ -30,7 +30,7 @@ struct LoweredQuantized {
 size_t count_quantized_operators(const Model& model);
 
 // All values and nodes keep their names; the operator on floats has the name of the node. Replaced is what means the
-// same in the model's operator sets: a node with its channels last, or with scales that nobody knows, stays as it is.
+// same in the model's operator sets: a node with its channels last, or with scales of unknown number, stays as it is.
 Result<LoweredQuantized> lower_quantized(const Model& model);
 
 }  // namespace parallax::transform

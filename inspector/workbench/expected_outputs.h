@@ -24,8 +24,8 @@ void add_expected(const Policy& policy, const std::vector<NamedValue>& expected,
 // evidence:
 // - an output of B that is accepted as rounding or near ties of A's, which is as expected;
 // - an output that was dequantized, no element of which is more than one quantization step off;
-// - outputs that hold what is expected in another order, or choose another element, where scores are next to each
-// other;
+// - outputs that hold what is expected in another order, or choose another element, where the
+//   scores are near each other;
 // - an output of a quantized model that is as far from the expected one as two executors are from each other
 //   (thresholds::kMeasuredRoom times at most).
 void look_into_expected(const RunRequest& request, const std::vector<NamedValue>& expected,

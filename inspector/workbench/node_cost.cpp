@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "inspector/base/checked_math.h"
+#include "inspector/model/stored_int.h"
 #include "inspector/tensor/shape.h"
 
 namespace parallax {
@@ -37,21 +38,15 @@ int64_t product_of(std::initializer_list<int64_t> factors) {
   return checked_product(std::span(factors.begin(), factors.size())).value_or(0);
 }
 
-int64_t integer(const Node& node, std::string_view name) {
-  const Attribute* attribute = find_attribute(node, name);
-  const auto* value = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
-  return value == nullptr ? 0 : *value;
-}
-
 // ---- Formulas ------------------------------------------------------------------------------------------------------
 
 int64_t of_matmul(const Node& node, Types inputs, Types outputs) {
-  const int64_t inner = dim(inputs, 0, integer(node, "transA") != 0 ? -2 : -1);
+  const int64_t inner = dim(inputs, 0, stored_int(node, "transA", 0) != 0 ? -2 : -1);
   return product_of({2, elements(outputs, 0), inner});
 }
 
 int64_t of_packed_matmul(const Node& node, Types, Types outputs) {
-  return product_of({2, elements(outputs, 0), integer(node, "K")});
+  return product_of({2, elements(outputs, 0), stored_int(node, "K", 0)});
 }
 
 int64_t of_conv(const Node&, Types inputs, Types outputs) {

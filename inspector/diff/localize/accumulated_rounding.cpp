@@ -10,6 +10,7 @@
 
 #include "inspector/diff/tolerance/paths.h"
 #include "inspector/exec/value_path.h"
+#include "inspector/model/stored_int.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -94,10 +95,8 @@ bool is_chooser(const Node& node) {
 }
 
 std::optional<double> score_gap(const Node& node, const Tensor& scores, const Tensor& a, const Tensor& b) {
-  const Attribute* attribute = find_attribute(node, "axis");
-  const auto* given = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
   const auto rank = static_cast<int64_t>(scores.shape().rank());
-  int64_t axis = given != nullptr ? *given : node.op_type == "TopK" ? -1 : 0;
+  int64_t axis = stored_int(node, "axis", node.op_type == "TopK" ? -1 : 0);
   axis = axis < 0 ? axis + rank : axis;
   if (axis < 0 || axis >= rank || !(a.shape() == b.shape())) return std::nullopt;
   int64_t inner = 1, outer = 1;

@@ -12,6 +12,7 @@
 #include "inspector/diff/tolerance/noise_table.h"
 #include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
+#include "inspector/model/stored_int.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -99,19 +100,13 @@ bool is_near_quantization(const ExplanationEvidence& evidence) {
                              [&](const NodeGroup::Member& member) { return is_near(member.instance); });
 }
 
-int64_t integer_attribute(const Node& node, std::string_view name) {
-  const Attribute* attribute = find_attribute(node, name);
-  const auto* number = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
-  return number == nullptr ? 0 : *number;
-}
-
 // The length of the blocks of a product's quantized weights; 0 where it has none.
 int64_t block_size_of(const NodeInstance& instance) {
   const Node& node = instance.definition();
-  if (is_quantized_product(node)) return integer_attribute(node, "block_size");
+  if (is_quantized_product(node)) return stored_int(node, "block_size", 0);
   if ((node.op_type != "MatMul" && node.op_type != "Gemm") || node.inputs.size() < 2) return 0;
   const Node* const dequantize = dequantizer_of(*instance.location->graph, node.inputs[1]);
-  return dequantize == nullptr ? 0 : integer_attribute(*dequantize, "block_size");
+  return dequantize == nullptr ? 0 : stored_int(*dequantize, "block_size", 0);
 }
 
 // The rows in int8 without zero point, each block of the last axis by its own scale.
@@ -146,7 +141,7 @@ std::optional<std::string> explain_quantized_activations(const ExplanationEviden
   values.front() = *rounded;
   const auto candidate = evidence.rerun(evidence.node(), values);
   if (!candidate.has_value() || !evidence.is_reproduced_by(*candidate)) return std::nullopt;
-  const int64_t level = integer_attribute(evidence.node(), kLevel);
+  const int64_t level = stored_int(evidence.node(), kLevel, 0);
   const std::string allowed =
       level > 0 ? fmt::format("which its {}={} lets a kernel do", kLevel, level)
                 : fmt::format("as a MatMulNBits of {}=4 may compute; the node computes with floats", kLevel);

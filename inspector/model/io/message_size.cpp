@@ -11,6 +11,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include "inspector/model/io/varint.h"
 #include "inspector/model/onnx.pb.h"
 
 namespace parallax {
@@ -87,19 +88,19 @@ class Walk {
 
   // False where the bytes break off.
   bool step() {
-    const auto tag = read_varint();
+    const auto tag = next_varint();
     if (!tag) return false;
     const Type& type = *levels_.back().type;
     const auto* field = *tag >> 32 == 0 ? type.descriptor->FindFieldByNumber(static_cast<int>(*tag >> 3)) : nullptr;
     switch (*tag & 7) {
       case 0:
         count_numbers(type, field, 1, kGrowth);
-        return read_varint().has_value();
+        return next_varint().has_value();
       case 1:
         count_numbers(type, field, 1, kGrowth);
         return skip(8);
       case 2: {
-        const auto length = read_varint();
+        const auto length = next_varint();
         return length && *length <= levels_.back().end - at_ && take(type, field, static_cast<size_t>(*length));
       }
       case 5:
@@ -156,15 +157,7 @@ class Walk {
     return true;
   }
 
-  std::optional<uint64_t> read_varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 70 && at_ < levels_.back().end; shift += 7) {
-      const auto byte = static_cast<uint64_t>(bytes_[at_++]);
-      if (shift < 64) value |= (byte & 0x7F) << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-    return std::nullopt;
-  }
+  std::optional<uint64_t> next_varint() { return read_varint(bytes_, at_, levels_.back().end); }
 
   std::span<const std::byte> bytes_;
   size_t max_depth_;

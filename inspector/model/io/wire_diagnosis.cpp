@@ -8,6 +8,8 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include "inspector/model/io/varint.h"
+
 namespace parallax {
 namespace {
 
@@ -44,7 +46,7 @@ class WireWalk {
  private:
   void step() {
     const size_t begin = at_;
-    const auto tag = read_varint();
+    const auto tag = next_varint();
     if (!tag) return report(begin, "", "ends inside a field's tag");
     const auto number = static_cast<int>(*tag >> 3);
     const pb::Descriptor* type = levels_.back().type;
@@ -53,7 +55,7 @@ class WireWalk {
     if (*tag >> 3 == 0) return report(begin, "", "holds a field number 0");
     switch (*tag & 7) {
       case varint:
-        if (!read_varint()) report(begin, name, "holds an integer without end");
+        if (!next_varint()) report(begin, name, "holds an integer without end");
         return;
       case fixed64:
         return skip(8, begin, name);
@@ -67,7 +69,7 @@ class WireWalk {
   }
 
   void length_field(size_t begin, const std::string& name, const pb::FieldDescriptor* field) {
-    const auto length = read_varint();
+    const auto length = next_varint();
     if (!length) return report(begin, name, "has no complete length");
     const size_t left = levels_.back().end - at_;
     if (*length > left) {
@@ -91,15 +93,7 @@ class WireWalk {
     at_ += count;
   }
 
-  std::optional<uint64_t> read_varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 70 && at_ < levels_.back().end; shift += 7) {
-      const auto byte = static_cast<uint64_t>(bytes_[at_++]);
-      if (shift < 64) value |= (byte & 0x7F) << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-    return std::nullopt;
-  }
+  std::optional<uint64_t> next_varint() { return read_varint(bytes_, at_, levels_.back().end); }
 
   void report(size_t offset, const std::string& name, const std::string& what) {
     std::string path;

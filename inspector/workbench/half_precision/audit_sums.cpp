@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "inspector/model/stored_int.h"
 #include "inspector/workbench/half_precision/audit_classes.h"
 
 namespace parallax::audit {
@@ -39,19 +40,13 @@ SumKind kind_of(const Node& node) {
   return found == kSumRules.end() ? SumKind::none : found->kind;
 }
 
-int64_t int_of(const Node& node, std::string_view name, int64_t otherwise) {
-  const Attribute* attribute = find_attribute(node, name);
-  const auto* number = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
-  return number == nullptr ? otherwise : *number;
-}
-
 double product_bound(const ValueRange& a, bool a_by_columns, const ValueRange& b, bool b_by_rows) {
   return (a_by_columns ? a.column_norm : a.row_norm) * (b_by_rows ? b.row_norm : b.column_norm);
 }
 
 // The attribute stash_type says in which type a normalization adds; 1, float32, is its default.
 bool adds_in_half(const Node& node) {
-  const auto stash = static_cast<DType>(int_of(node, "stash_type", static_cast<int64_t>(DType::float32)));
+  const auto stash = static_cast<DType>(stored_int(node, "stash_type", static_cast<int64_t>(DType::float32)));
   return stash == DType::float16 || stash == DType::bfloat16;
 }
 
@@ -93,8 +88,8 @@ uint8_t wanted_for_sums(const Node& node, size_t index) {
     case SumKind::product:
       return index == 0 ? kRows : kColumns;
     case SumKind::gemm:
-      if (index == 0) return int_of(node, "transA", 0) != 0 ? kColumns : kRows;
-      return index > 1 ? kNothingElse : int_of(node, "transB", 0) != 0 ? kRows : kColumns;
+      if (index == 0) return stored_int(node, "transA", 0) != 0 ? kColumns : kRows;
+      return index > 1 ? kNothingElse : stored_int(node, "transB", 0) != 0 ? kRows : kColumns;
     case SumKind::window:
       return index < 2 ? kRows : kNothingElse;
     case SumKind::sum:
@@ -117,7 +112,7 @@ std::optional<double> accumulated_bound(const Node& node, const Graph& graph,
       return known(1) ? std::optional(product_bound(first, false, *inputs[1], false)) : std::nullopt;
     case SumKind::gemm:
       if (!known(1)) return std::nullopt;
-      return product_bound(first, int_of(node, "transA", 0) != 0, *inputs[1], int_of(node, "transB", 0) != 0);
+      return product_bound(first, stored_int(node, "transA", 0) != 0, *inputs[1], stored_int(node, "transB", 0) != 0);
     case SumKind::window:
       return known(1) ? std::optional(window_bound(first, *inputs[1], filters_of(node, graph))) : std::nullopt;
     case SumKind::sum: {

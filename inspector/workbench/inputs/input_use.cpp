@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/text.h"
+#include "inspector/model/stored_int.h"
 
 namespace parallax {
 namespace {
@@ -20,12 +21,6 @@ constexpr int kMaxSteps = 12;
 constexpr std::array<std::string_view, 12> kTransparentOps = {"Identity",  "Cast",    "Reshape", "Unsqueeze",
                                                               "Squeeze",   "Flatten", "Expand",  "Concat",
                                                               "Transpose", "Slice",   "Tile",    "Clip"};
-
-int64_t int_attribute(const Node& node, std::string_view name, int64_t fallback) {
-  const Attribute* attribute = find_attribute(node, name);
-  const auto* value = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
-  return value == nullptr ? fallback : *value;
-}
 
 std::optional<int64_t> known_dim(const Graph& graph, ValueId id, int64_t axis) {
   if (id == kNoValue) return std::nullopt;
@@ -62,7 +57,7 @@ int64_t known_rank(const Graph& graph, ValueId id) {  // -1: not known
 
 // Rows of GatherND and ScatterND index several axes at once: what is within the shortest is within all of them.
 InputUse tuples_of(const Graph& graph, const Node& node, InputUse::Kind kind) {
-  const int64_t first = int_attribute(node, "batch_dims", 0);
+  const int64_t first = stored_int(node, "batch_dims", 0);
   const int64_t count = std::min<int64_t>(known_dim(graph, input_of(node, 1), -1).value_or(1), 16);
   InputUse use = indices_of(graph, node.inputs[0], first);
   for (int64_t axis = first + 1; axis < first + count; ++axis)
@@ -85,14 +80,14 @@ InputUse squeezed_axes_of(const Graph& graph, const Node& node) {
 }
 
 InputUse locations_of(const Graph& graph, const Node& node) {
-  InputUse use = indices_of(graph, node.inputs[0], int_attribute(node, "axis", 0));
+  InputUse use = indices_of(graph, node.inputs[0], stored_int(node, "axis", 0));
   use.kind = InputUse::Kind::locations;
-  use.axis = int_attribute(node, "axis", 0);
+  use.axis = stored_int(node, "axis", 0);
   return use;
 }
 
 InputUse parts_of(const Graph& graph, const Node& node) {
-  const auto total = known_dim(graph, node.inputs[0], int_attribute(node, "axis", 0));
+  const auto total = known_dim(graph, node.inputs[0], stored_int(node, "axis", 0));
   return {InputUse::Kind::parts, total.value_or(-1), "sizes of parts"};
 }
 
@@ -115,7 +110,7 @@ InputUse items_of(const Graph& graph, const Node& node) {
 }
 
 InputUse indices_along_axis(const Graph& graph, const Node& node) {
-  return indices_of(graph, node.inputs[0], int_attribute(node, "axis", 0));
+  return indices_of(graph, node.inputs[0], stored_int(node, "axis", 0));
 }
 InputUse classes_of(const Graph& graph, const Node& node) { return indices_of(graph, node.inputs[0], 1); }
 InputUse gathered_tuples_of(const Graph& graph, const Node& node) {
@@ -135,7 +130,7 @@ InputUse segments_of(const Graph& graph, const Node& node) {
 InputUse features_of(const Graph& graph, const Node& node) { return indices_of(graph, node.inputs[0], -1); }
 // A write into a cache must end within it.
 InputUse steps_of(const Graph& graph, const Node& node) {
-  const int64_t axis = int_attribute(node, "axis", -2);
+  const int64_t axis = stored_int(node, "axis", -2);
   InputUse use = indices_of(graph, node.inputs[0], axis);
   const auto written = known_dim(graph, input_of(node, 1), axis);
   use.is_limit_known = use.is_limit_known && written.has_value();
@@ -143,7 +138,7 @@ InputUse steps_of(const Graph& graph, const Node& node) {
   return use;
 }
 InputUse lengths_of(const Graph& graph, const Node& node) {
-  const auto longest = known_dim(graph, node.inputs[0], int_attribute(node, "time_axis", 0));
+  const auto longest = known_dim(graph, node.inputs[0], stored_int(node, "time_axis", 0));
   return {InputUse::Kind::lengths, longest.value_or(-1), "sequence lengths"};
 }
 InputUse scales_of(const Graph&, const Node&) { return {InputUse::Kind::scales, -1, "scales"}; }
@@ -250,7 +245,7 @@ std::optional<InputUse> meaning_at(const Graph& graph, const Node& node, size_t 
 namespace {
 
 bool casts_to_bool(const Node& node) {
-  return node.op_type == "Cast" && int_attribute(node, "to", 0) == static_cast<int>(DType::bool_);
+  return node.op_type == "Cast" && stored_int(node, "to", 0) == static_cast<int>(DType::bool_);
 }
 
 std::optional<InputUse> follow(const Graph& graph, ValueId value, int steps, std::set<ValueId>& seen) {
