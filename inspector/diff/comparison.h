@@ -101,6 +101,7 @@ struct Cause {
   // The nodes that were judged as one because values between them were not captured, in execution order; `node` is the
   // one that explains the result, or the last. Empty for a node that was judged on captured inputs.
   std::vector<std::string> group;
+  bool is_of_stored_values = false;  // quantized ones are wrong that the node reads, and not their scale
 
   // B's node has another name, so that a report has to tell both.
   bool is_renamed_in_b() const { return !node_b.empty() && node_b != node; }

@@ -118,7 +118,7 @@ class GraphLowering {
  private:
   void add(Node node, const Node* origin) {
     graph_.nodes.push_back(std::move(node));
-    origins_.push_back(origin == nullptr ? LoweredNode{} : LoweredNode{origin->display_name, origin->op_type});
+    origins_.push_back(origin == nullptr ? LoweredNode{} : LoweredNode{origin->display_name, origin->op_type, "", ""});
   }
 
   // Drops the parts of products of integers that are left without readers.
@@ -163,7 +163,7 @@ class GraphLowering {
 
   bool may_dequantize(const Node& node, const Operand& operand) const {
     if (operand.scale < 0) return true;
-    if (operand.scale == kProduct) return product_of_scales(node).defined() && find_attribute(node, "alpha") == nullptr;
+    if (operand.scale == kProduct) return product_of_scales(node).defined();
     const ValueId scale = input_of(node, operand.scale);
     if (input_of(node, operand.data) == kNoValue || scale == kNoValue) return false;
     const int64_t count = count_of_scales(graph_, scale);
@@ -177,7 +177,7 @@ class GraphLowering {
     return has_type && count_of_scales(graph_, input_of(node, row.y_scale)) == 1;
   }
 
-  // The scales of the first two operands, multiplied; undefined where the graph does not hold both.
+  // The scales of the first two operands and a QGemm's alpha, multiplied; undefined where the graph does not hold both.
   Tensor product_of_scales(const Node& node) const {
     const Tensor* first = diff::constant_tensor(graph_, input_of(node, 1));
     const Tensor* second = diff::constant_tensor(graph_, input_of(node, 4));
@@ -185,7 +185,9 @@ class GraphLowering {
     if (!is_float(first) || !is_float(second) || first->element_count() != 1) return {};
     auto product = Tensor::allocate(DType::float32, second->shape());
     if (!product.ok()) return {};
-    const float of_first = first->as<float>().front();
+    const Attribute* const alpha = find_attribute(node, "alpha");
+    const auto* factor = alpha == nullptr ? nullptr : std::get_if<float>(&alpha->value);
+    const float of_first = first->as<float>().front() * (factor == nullptr ? 1 : *factor);
     std::ranges::transform(second->as<float>(), product->mutable_as<float>().begin(),
                            [&](float scale) { return of_first * scale; });
     return product.take();
@@ -244,8 +246,13 @@ class GraphLowering {
     if (zero_point != kNoValue && count_of_scales(graph_, zero_point) != count) return false;
     Node on_floats = integers;
     on_floats.op_type = is_conv ? "Conv" : "MatMul";
-    on_floats.inputs = {dequantized(integers, input_of(integers, 0), product.scale, input_of(integers, 2), -1),
-                        dequantized(scales, input_of(integers, 1), product.weight_scale, zero_point, -1)};
+    const ValueId floats = dequantized(integers, input_of(integers, 0), product.scale, input_of(integers, 2), -1);
+    const size_t added = origins_.size();
+    on_floats.inputs = {floats, dequantized(scales, input_of(integers, 1), product.weight_scale, zero_point, -1)};
+    if (origins_.size() > added) {
+      origins_.back().reader = integers.display_name;
+      origins_.back().reader_op = integers.op_type;
+    }
     on_floats.outputs = node.outputs;
     on_floats.name = on_floats.display_name;
     for (const NodeId id : {value_at(graph_, node.inputs[0]).producer, value_at(graph_, node.inputs[1]).producer})

@@ -16,6 +16,7 @@ namespace parallax::transform {
 struct LoweredNode {
   std::string name;  // of the node in the given model
   std::string op_type;
+  std::string reader, reader_op;  // another node that reads the stored values, where this one has their scale alone
 };
 
 // By display name: the nodes that were put in around an operator, and where they come from.

@@ -239,11 +239,16 @@ void restore_origin(const transform::NodeOrigins& origins, Cause& cause) {
   for (std::string& member : cause.group) {
     if (const auto found = origins.find(member); found != origins.end()) member = found->second.name;
   }
-  if (const auto in_b = origins.find(cause.node_b); in_b != origins.end()) cause.node_b = in_b->second.name;
+  const auto reads_stored = [&](const transform::LoweredNode& origin) {
+    return cause.is_of_stored_values && !origin.reader.empty();
+  };
+  if (const auto in_b = origins.find(cause.node_b); in_b != origins.end())
+    cause.node_b = reads_stored(in_b->second) ? in_b->second.reader : in_b->second.name;
   const auto found = origins.find(cause.node);
   if (found == origins.end()) return;
-  cause.node = found->second.name;
-  cause.op = found->second.op_type;
+  const transform::LoweredNode& origin = found->second;
+  cause.node = reads_stored(origin) ? origin.reader : origin.name;
+  cause.op = reads_stored(origin) ? origin.reader_op : origin.op_type;
 }
 
 BlameSide side_of(const RunSide& side, Dump dump) { return {std::move(dump), side.model, side.executor, side.options}; }

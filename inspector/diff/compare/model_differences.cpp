@@ -20,7 +20,7 @@ namespace {
 
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
-// The half type that the elements of a constant have been rounded to before they were cast and moved, else undefined.
+// The half type that the elements of a value have been rounded to before they were cast and moved, else undefined.
 DType narrowest_on_the_way(const Graph& graph, ValueId value) {
   constexpr std::array kKeepElements = {"Cast",    "Identity",  "Reshape", "Squeeze", "Unsqueeze",
                                         "Flatten", "Transpose", "Slice",   "Gather",  "Expand"};
@@ -88,7 +88,7 @@ void ModelDifferences::add(bool is_a, const ValueInfo& value_info) {
   precision.is_dynamic = precision.is_dynamic || value_info.op == "DynamicQuantizeLinear";
   if (value_info.role == ValueInfo::Role::node_output && is_floating(definition.type.dtype))
     add_quantized(is_a, value_info);
-  if (value_info.follows_from_constants && is_floating(definition.type.dtype)) {
+  if (is_floating(definition.type.dtype)) {
     const DType narrowest = narrowest_on_the_way(*value_info.graph, value_info.value);
     if (narrowest != DType::undefined) (is_a ? narrowed_in_a_ : narrowed_in_b_).emplace(path, narrowest);
   }
@@ -152,10 +152,13 @@ Limit ModelDifferences::with_storing(const Limit& limit, const Held& in_a, const
 Value ModelDifferences::as_held_in_half(const Value& a, const Value& b) const {
   if (!a.is_tensor() || !b.is_tensor()) return a;
   const Tensor &wide = a.tensor(), &half = b.tensor();
-  if (wide.dtype() != DType::float32 || !is_half(half.dtype()) || !(wide.shape() == half.shape())) return a;
-  if (type_that_rounds(half.dtype()) != half.dtype()) return a;
+  if (wide.dtype() != DType::float32 || !(wide.shape() == half.shape())) return a;
+  // What B computes in floats may still have been made of a mask in float16.
+  const bool is_mixed = half.dtype() == DType::float32 && are_of_two_types() && b_.rounds_to_half();
+  const DType narrow = is_mixed ? DType::float16 : half.dtype();
+  if (!is_half(narrow) || type_that_rounds(narrow) != narrow) return a;
   // Beyond what attention scores reach, within what converters write for minus infinity (-10000 in float16).
-  const double far = float_limits(half.dtype()).max_finite / 8;
+  const double far = float_limits(narrow).max_finite / 8;
   const std::span<const float> elements = wide.as<float>();
   Tensor held;
   for (size_t index = 0; index < elements.size(); ++index) {

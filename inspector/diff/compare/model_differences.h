@@ -42,7 +42,7 @@ class ModelDifferences {
   bool is_one_quantized() const { return a_.is_quantized() != b_.is_quantized(); }
 
   // `limit`, but no less than what storing a value in half precision does to it, where one side has it so and rounds to
-  // it: constants and what is taken out of them carry no other error. A constant that was stored in half and is cast to
+  // it: constants and what is taken out of them carry no other error. A value that was stored in half and is cast to
   // more counts as half. So it is with floats where one model is in doubles and the other in floats. `dtype`: what the
   // value is carried in.
   struct Held {
@@ -99,7 +99,7 @@ class ModelDifferences {
 
   std::unordered_map<std::string, QuantizedRange> quantized_in_a_,
       quantized_in_b_;                   // by static path: what floats were taken from
-  Types narrowed_in_a_, narrowed_in_b_;  // by static path: constants that are wider than they were stored
+  Types narrowed_in_a_, narrowed_in_b_;  // by static path: values that are wider than they were stored
   EquivalentConstants equivalent_constants_;
 };
 

@@ -93,7 +93,8 @@ class ModelBlame {
     if (roots_.empty()) PX_TRY(look_at_unseen());
     if (roots_.empty() && unjudged_.empty()) {
       std::vector<Cause> unobservable = diff::unobservable_constants(*a_, *b_, matching_, effects_, values_);
-      if (unobservable.empty()) PX_TRY(diff::judge_same_models(request_, *a_, *b_, matching_, view_, diagnosis_));
+      if (unobservable.empty())
+        PX_TRY(diff::judge_same_models(request_, *a_, *b_, matching_, effects_, view_, diagnosis_));
       std::vector<Cause> causes = unobservable.empty() ? std::move(diagnosis_.causes) : std::move(unobservable);
       diff::name_nodes_in_b(*a_, *b_, matching_, causes);
       return causes;
@@ -131,8 +132,6 @@ class ModelBlame {
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
   void unmatch_compensated(const ValueMatch& match, const Instance& instance);
-  bool may_be_no_pair(const ValueMatch& match, const Region& region) const;
-  bool agrees_past(const ValueMatch& match, const Instance& instance) const;
   void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
                  const diff::RegionRunner& runner);
   void add_roots_of_quantized(const ValueMatch& match, const std::string& path,
@@ -141,6 +140,7 @@ class ModelBlame {
                     ModelRoot root);
   bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
   std::optional<Limit> known_limit(const std::string& path) const;
+  std::optional<Limit> limit_of_steps(const std::string& path) const;
   Limit limit_at(const std::string& path) const {
     return known_limit(path).value_or(Limit{1e-5, 1e-7, LimitSource::table});
   }
@@ -276,6 +276,13 @@ std::optional<Limit> ModelBlame::known_limit(const std::string& path) const {
   return request_.policy.limit_of(path);
 }
 
+// The limit of a quantized value; nothing where a side has lost its numbers, and its magnitude with them.
+std::optional<Limit> ModelBlame::limit_of_steps(const std::string& path) const {
+  const ValueComparison* const found = values_.find(path);
+  const bool is_lost = found != nullptr && std::isinf(found->severity) && found->limit.from == LimitSource::table;
+  return is_lost ? std::nullopt : known_limit(path);
+}
+
 // Another comparison gives the same answer half of the time.
 bool ModelBlame::may_agree_by_chance(const ValueMatch& match, const Value& value) const {
   const LocatedNode a = a_->producer(match.a), b = b_->producer(match.b);
@@ -316,7 +323,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   Region region = PX_TRY(regions_.run(match.a, match.b, instance));
   const std::optional<diff::WithoutQuantization> plain =
       is_one_quantized_
-          ? diff::without_quantization(*a_, *b_, matching_, regions_, match, instance, region, known_limit(path))
+          ? diff::without_quantization(*a_, *b_, matching_, regions_, match, instance, region, limit_of_steps(path))
           : std::nullopt;
   if (plain.has_value() && !plain->culprits.empty()) return add_roots_of_quantized(match, path, *plain), true;
   if (plain.has_value()) region = plain->region;
@@ -325,10 +332,11 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
     introduced.relative_rms = diff::diverged_in_some_elements(regions_, match, instance, region, limit);
   same_.erase(match.a);
   // The steps that such a region rounds to are in the limit; a value that was not compared has none.
-  const bool is_within = known_limit(path).has_value()
+  const bool is_within = limit_of_steps(path).has_value()
                              ? introduced.severity <= 1
                              : introduced.relative_rms <= thresholds::kLargestQuantizationShare;
-  const bool is_rounded = is_one_quantized_ && !plain.has_value() && diff::quantizes(*a_, *b_, region);
+  const bool is_rounded =
+      is_one_quantized_ && (plain.has_value() ? plain->keeps_steps : diff::quantizes(*a_, *b_, region));
   if (is_within && (is_rounded || (is_one_dynamic_ && diff::quantizes_dynamically(region)))) return false;
   if (!(introduced.relative_rms > thresholds::kSameDefinition)) {
     same_.insert(match.a);
@@ -336,8 +344,11 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
     return false;
   }
   if (diff::quantize_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
-  if (std::isinf(introduced.severity) && may_be_no_pair(match, region) && agrees_past(match, instance)) {
+  const bool is_rewired = unmatching_.reads_other_operands(match);
+  if ((is_rewired || (std::isinf(introduced.severity) && unmatching_.may_be_no_pair(match, region))) &&
+      unmatching_.agrees_past(regions_, match, instance)) {
     regions_.part(match.a);
+    if (is_rewired) values_.unmatch(match.a, kPairedWrongly);
     return false;
   }
   // B's counterpart compensates it: it was paired wrongly.
@@ -362,44 +373,6 @@ void ModelBlame::unmatch_compensated(const ValueMatch& match, const Instance& in
   if (a.id == kNoNode || !suspects_.reads_another_constant(a)) return;
   const auto region = regions_.run(match.a, match.b, instance);
   if (region.ok()) unmatching_.unmatch_compensated(regions_, match, instance, *region);
-}
-
-// True where the two may be no pair, since elements are moved at once here and in two steps there: exact values of one
-// shape are a pair where neither side only moves them. Agreement of later values is no evidence: a comparison, a bound
-// or a shape hides any difference.
-bool ModelBlame::may_be_no_pair(const ValueMatch& match, const Region& region) const {
-  if (effects_.is_handed_out(match.a)) return false;
-  if (!region.expected.is_tensor() || !region.found.is_tensor()) return true;
-  const Tensor &a = region.expected.tensor(), &b = region.found.tensor();
-  if (is_floating(a.dtype()) || a.dtype() != b.dtype() || !(a.shape() == b.shape())) return true;
-  const auto moves = [](const LocatedNode& node) { return node.id != kNoNode && diff::only_moves(node); };
-  return moves(a_->producer(match.a)) || moves(b_->producer(match.b));
-}
-
-// Then what both sides make of them is the same, whatever the two are.
-bool ModelBlame::agrees_past(const ValueMatch& match, const Instance& instance) const {
-  constexpr size_t kMostFollowed = 64;
-  std::vector<int32_t> made = {match.a};
-  bool is_any_same = false;
-  for (size_t index = 0; index < made.size(); ++index) {
-    const int32_t id = made[index], other = matching_.b_of_a[static_cast<size_t>(id)];
-    if (index > 0 && other >= 0) {
-      const auto region = regions_.run_past(id, other, instance, match);
-      if (!region.ok()) return false;
-      const auto distance = diff::relative_distance(region->expected, region->found, limit_at(a_->static_path(id)));
-      if (!(distance.relative_rms <= thresholds::kSameDefinition)) return false;
-      is_any_same = true;
-      continue;
-    }
-    for (const LocatedNode& reader : effects_.readers(id)) {
-      for (const ValueId output : reader.node().outputs) {
-        const int32_t next = ModelSide::value_info_read(*reader.location, output);
-        if (next >= 0 && std::ranges::find(made, next) == made.end()) made.push_back(next);
-      }
-    }
-    if (made.size() > kMostFollowed) return false;
-  }
-  return is_any_same;
 }
 
 void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
@@ -431,6 +404,7 @@ void ModelBlame::add_culprits(const ValueMatch& match, const std::string& path, 
     root.is_draw = culprits.is_draw;
     root.node_b = culprits.node_b;
     root.is_missing_in_b = culprits.is_missing_in_b;
+    root.is_of_stored_values = culprits.is_of_stored_values;
     root.order = static_cast<int64_t>(roots_.size());
     // Another output of the same node, or the same node seen from another value.
     const auto known = std::ranges::find(roots_, root.node, &ModelRoot::node);

@@ -74,11 +74,22 @@ class ConstantWalk {
   bool look_at(int32_t x, int32_t y, const LocatedNode& reader, int depth) {
     if (depth > kDeepest) return false;
     if (look_for_inserted(x, y, reader) || look_for_removed(x, y)) return true;
+    if (a_.is_constant(x) && accuse_maker(x, y)) return true;
     if (a_.is_constant(x) || b_.is_constant(y) || is_another(x, y)) return false;
     const LocatedNode from_a = a_.producer(x), from_b = b_.producer(y);
     if (!is_same_operation(from_a, from_b) || from_a.node().inputs.size() != from_b.node().inputs.size())
       return look_after_other_form(x, y, depth) || accuse_pair(from_a, from_b);
     look_after(from_a, from_b, depth + 1);
+    return true;
+  }
+
+  // B computes from constants what A stores. False for what is stored and moved, or dequantized.
+  bool accuse_maker(int32_t x, int32_t y) {
+    const LocatedNode maker = b_.producer(y);
+    if (b_.is_constant(y) || is_another(x, y) || maker.id == kNoNode) return false;
+    if (only_moves(maker) || is_dequantize(maker.node())) return false;
+    accuse(maker, fmt::format("B computes the constant here that A stores as '{}'{}", a_.value_info(x).name,
+                              difference_text(a_.constant(x), b_.constant(y))));
     return true;
   }
 

@@ -35,6 +35,8 @@ class Interventions {
   bool agrees_without(const LocatedNode& node, bool in_a) const;
   // True where the node's own model computes the same when the node returns its input.
   bool changes_nothing(const LocatedNode& node, bool in_a) const;
+  // True where both compute the same when this DequantizeLinear returns what was quantized.
+  bool agrees_without_quantization(const LocatedNode& dequantize) const;
   // True where B computes A's results on A's values when its node is defined as A's is, by A's constants or by its own.
   bool agrees_as_in_a(const LocatedNode& node_a, const LocatedNode& node_b, bool keeps_constants = false) const;
   // True where the choice between the two definitions is relevant in either model; true where neither can be run

@@ -21,6 +21,7 @@
 #include "inspector/diff/localize_models/blame_models_wiring.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
+#include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/opset/opset_registry.h"
 #include "inspector/model/random_operators.h"
@@ -128,6 +129,7 @@ class Explanation {
   std::vector<Culprit> find() {
     const LocatedNode made_a = a_.producer(target_.a), made_b = b_.producer(target_.b);
     if (made_a.id == kNoNode || made_b.id == kNoNode) return {held_instead(made_a, made_b)};
+    if (auto inserted = find_inserted_quantization(); inserted.has_value()) return {*std::move(inserted)};
     Parts parts = take_apart(a_, b_, matching_, target_, region_);
     find_rewired(parts);
     if (std::vector<Culprit> folded = folded_differently(parts); !folded.empty()) return folded;
@@ -157,6 +159,21 @@ class Explanation {
   }
 
  private:
+  // The one QuantizeLinear of B's part that makes all of the difference.
+  std::optional<Culprit> find_inserted_quantization() const {
+    for (const LocatedNode& node : region_.nodes_b) {
+      if (!is_dequantize(node.node())) continue;
+      const NodeId quantize = quantize_just_before(*node.location->graph, node.node());
+      if (quantize == kNoNode || !interventions_.agrees_without_quantization(node)) continue;
+      const std::optional<QuantizedRange> range = quantized_range_of(*node.location->graph, node.node());
+      const std::string steps = range.has_value() ? fmt::format(" to steps of {:.6g}", range->step) : "";
+      return Culprit{
+          {node.location, quantize},
+          fmt::format("B quantizes its values here{}, and A does not: without that both make the same", steps)};
+    }
+    return std::nullopt;
+  }
+
   // The pairs whose operands are other values. What A's read and B's does not is gone from B as a consequence.
   void find_rewired(Parts& parts) {
     const Wiring wiring(a_, b_, matching_, parts);

@@ -25,6 +25,7 @@ struct Culprit {
   // B's node that stands for it, where the region tells more than the matching; or that B has none.
   LocatedNode node_b = {};
   bool is_missing_in_b = false;
+  bool is_of_stored_values = false;  // as in Cause
 };
 
 inline Culprit missing_in_b(const LocatedNode& node, std::string_view evidence = {}) {

@@ -70,6 +70,24 @@ int32_t made_by(const LocatedNode& node) {
   return ModelSide::value_info_read(*node.location, node.node().outputs.front());
 }
 
+// True where one factor takes the one to the other, but for a quantization step: then the scale is wrong.
+bool is_rescaled(const Value& a, const Value& b, double step) {
+  if (!a.is_tensor() || !b.is_tensor() || !(a.tensor().shape() == b.tensor().shape())) return false;
+  double products = 0, squares = 0, largest = 0;
+  const int64_t count = a.tensor().element_count();
+  for (int64_t index = 0; index < count; ++index) {
+    const double x = element_as_double(a.tensor(), index), y = element_as_double(b.tensor(), index);
+    products += x * y;
+    squares += x * x;
+  }
+  const double factor = squares > 0 ? products / squares : 0;
+  for (int64_t index = 0; index < count; ++index) {
+    const double x = element_as_double(a.tensor(), index), y = element_as_double(b.tensor(), index);
+    largest = std::max(largest, std::abs(y - factor * x));
+  }
+  return factor != 0 && largest <= step * std::max(1.0, std::abs(factor));
+}
+
 // The quantized values that a value is dequantized from, moved since or not.
 std::optional<QuantizedRange> quantized_held(const ModelSide& side, int32_t id) {
   const LocatedNode made_by = side.producer(before_moves(side, id));
@@ -103,6 +121,10 @@ class QuantizedBlame {
     const std::string saturation = saturation_text(quantize, floats);
     if (!saturation.empty()) return {quantize, saturation};
     const std::string there = quantized_text(side_, quantize), here = quantized_text(side_, dequantize);
+    if (there != here && fits_worse(quantize, dequantize, floats)) {
+      return {quantize, fmt::format("it quantizes by {}, but '{}' dequantizes by {}, whose range fits the values",
+                                    there, dequantize.node().display_name, here)};
+    }
     if (there != here) {
       return {dequantize, fmt::format("it dequantizes by {}, but '{}' has quantized by {}", here,
                                       quantize.node().display_name, there)};
@@ -114,9 +136,13 @@ class QuantizedBlame {
     const int32_t other = &side_ == &a_ ? in_b : in_a;
     const std::string difference = difference_text(a_.constant(in_a), b_.constant(in_b));
     const std::string by = quantized_text(side_, dequantize);
-    return {dequantize,
-            fmt::format("its result{} is not the numbers that its quantized values represent, constant '{}'{}",
-                        by.empty() ? "" : " by " + by, (&side_ == &a_ ? b_ : a_).value_info(other).name, difference)};
+    Culprit culprit{
+        dequantize,
+        fmt::format("its result{} is not the numbers that its quantized values represent, constant '{}'{}",
+                    by.empty() ? "" : " by " + by, (&side_ == &a_ ? b_ : a_).value_info(other).name, difference)};
+    const std::optional<QuantizedRange> range = quantized_range_of(*dequantize.location->graph, dequantize.node());
+    culprit.is_of_stored_values = range.has_value() && !is_rescaled(a_.constant(in_a), b_.constant(in_b), range->step);
+    return culprit;
   }
 
  private:
@@ -126,6 +152,20 @@ class QuantizedBlame {
     const int32_t made = made_by(dequantize);
     const int32_t other = (&side_ == &a_ ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(made)];
     return &side_ == &a_ ? of_constant(dequantize, made, other) : of_constant(dequantize, other, made);
+  }
+
+  // True where the range of `node` is further from that of the floats than the range of `other` is.
+  static bool fits_worse(const LocatedNode& node, const LocatedNode& other, const Value& floats) {
+    const std::optional<QuantizedRange> own = quantized_range_of(*node.location->graph, node.node());
+    const std::optional<QuantizedRange> others = quantized_range_of(*other.location->graph, other.node());
+    if (!own.has_value() || !others.has_value() || !floats.is_tensor()) return false;
+    double largest = 0;
+    for (int64_t index = 0; index < floats.tensor().element_count(); ++index)
+      largest = std::max(largest, std::abs(element_as_double(floats.tensor(), index)));
+    const auto misfit = [&](const QuantizedRange& range) {
+      return std::abs(std::log(std::max(std::abs(range.lowest), std::abs(range.highest)) / largest));
+    };
+    return largest > 0 && misfit(*own) > misfit(*others);
   }
 
   std::string saturation_text(const LocatedNode& quantize, const Value& floats) const {
@@ -191,7 +231,12 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
   const bool clamps_a = std::ranges::any_of(region.nodes_a, is_clamp);
   const bool clamps_b = std::ranges::any_of(region.nodes_b, is_clamp);
   const bool clamps = is_in_a ? clamps_b && !clamps_a : clamps_a && !clamps_b;
-  WithoutQuantization result{runner, {}, 0, {}};
+  const auto& counterparts = is_in_a ? matching.b_of_a : matching.a_of_b;
+  const bool keeps_steps = std::ranges::any_of(dequantizers, [&](const LocatedNode& node) {
+    return quantize_just_before(*node.location->graph, node.node()) == kNoNode &&
+           (counterparts[static_cast<size_t>(made_by(node))] < 0 || !side.follows_from_constants(made_by(node)));
+  });
+  WithoutQuantization result{runner, {}, 0, {}, keeps_steps};
   result.runner.drop_quantization(dequantizers, clamps);
   auto plain = result.runner.run(match.a, match.b, instance);
   if (!plain.ok()) return std::nullopt;

@@ -15,9 +15,10 @@ struct WithoutQuantization {
   Region region;                  // without quantization
   double severity = 0;            // of the difference that it has with them
   std::vector<Culprit> culprits;  // quantizing nodes that suffice to take it beyond the limit
+  bool keeps_steps = false;       // of quantized values whose floats are not to be had
 };
 
-// Nothing where neither side of a region is quantized, or what was quantized is not to be had. Without a limit, since
+// Nothing where neither side of a region is quantized. Without a limit, since
 // nobody compared the value, quantization may do a good part of its size.
 std::optional<WithoutQuantization> without_quantization(const ModelSide& a, const ModelSide& b,
                                                         const ModelMatching& matching, const RegionRunner& runner,

@@ -150,6 +150,7 @@ Cause cause_of(const ModelRoot& root, std::string node_b) {
   cause.inherited = root.inherited;
   cause.side = root.is_draw ? Side::unknown : Side::b;
   cause.why = root.why;
+  cause.is_of_stored_values = root.is_of_stored_values;
   if (root.first_iteration >= 0) cause.why += fmt::format(" (from iteration {} on)", root.first_iteration);
   set_source(node, cause);
   return cause;

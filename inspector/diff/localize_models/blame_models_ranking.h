@@ -24,6 +24,7 @@ struct ModelRoot {
   std::string b_reads;
   LocatedNode node_b = {};  // these two as in diff::Culprit
   bool is_missing_in_b = false;
+  bool is_of_stored_values = false;  // as in Cause
   int64_t first_iteration = -1;
   int64_t order = 0;
   bool is_users_limit = false;   // that `introduced` is in units of

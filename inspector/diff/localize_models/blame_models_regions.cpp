@@ -52,17 +52,18 @@ Value clamped_at_zero(const Value& value) {
   return clamped.take();
 }
 
-// True where `narrow` is `wide` rounded to a type of less precision; numbers beyond its range may be anything large.
-bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
+// True where `narrow` is `wide` rounded to `type`, which is less precise; numbers beyond its range may be anything
+// large.
+bool is_rounded_to(const Tensor& wide, const Tensor& narrow, DType type) {
   if (!is_floating(wide.dtype()) || !is_floating(narrow.dtype()) || wide.element_count() != narrow.element_count())
     return false;
-  if (!(float_limits(narrow.dtype()).epsilon > float_limits(wide.dtype()).epsilon)) return false;
-  auto rounded = Tensor::allocate(narrow.dtype(), wide.shape());
+  if (!(float_limits(type).epsilon > float_limits(wide.dtype()).epsilon)) return false;
+  auto rounded = Tensor::allocate(type, wide.shape());
   if (!rounded.ok()) return false;
   std::vector<double> elements(static_cast<size_t>(wide.element_count()));
   load_doubles(wide, 0, elements);
   store_doubles(*rounded, 0, elements);
-  const double largest = float_limits(narrow.dtype()).max_finite;
+  const double largest = float_limits(type).max_finite;
   for (int64_t index = 0; index < narrow.element_count(); ++index) {
     const double held = element_as_double(narrow, index), wanted = elements[static_cast<size_t>(index)];
     if (held == element_as_double(*rounded, index) || (std::isnan(held) && std::isnan(wanted))) continue;
@@ -207,7 +208,7 @@ Result<Value> RegionRunner::pass_on(const LocatedNode& placed, Walk& walk) const
   return usage_error("a node without such an input cannot be left out");
 }
 
-// The output of a DequantizeLinear before it was quantized.
+// The output of a DequantizeLinear before it was quantized; absent where that is not available.
 Result<Value> RegionRunner::before_quantization(int32_t id, const LocatedNode& placed, Walk& walk) const {
   const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
   const Graph& graph = *placed.location->graph;
@@ -219,9 +220,7 @@ Result<Value> RegionRunner::before_quantization(int32_t id, const LocatedNode& p
     return clamps_ && range.has_value() && range->lowest == 0 ? clamped_at_zero(value) : value;
   }
   const int32_t counterpart = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
-  const Value held = side.follows_from_constants(id) && counterpart >= 0 ? other.constant(counterpart) : Value();
-  if (held.is_absent()) return usage_error("the input of the quantization is not available");
-  return held;
+  return side.follows_from_constants(id) && counterpart >= 0 ? other.constant(counterpart) : Value();
 }
 
 std::vector<Value> RegionRunner::given(int32_t target, const Walk& walk) const {
@@ -294,8 +293,15 @@ Result<Value> RegionRunner::known(int32_t id, Walk& walk) const {
 // A constant of A, but as B has it where B's is the same in a narrower type: that is no other definition.
 Value RegionRunner::as_b_holds_it(int32_t id, const Value& stored) const {
   const int32_t other = matching_.b_of_a[static_cast<size_t>(id)];
-  const Value narrow = other >= 0 && b_.is_constant(other) ? b_.constant(other) : Value();
-  if (!stored.is_tensor() || !narrow.is_tensor() || !is_rounded_to(stored.tensor(), narrow.tensor())) return stored;
+  const Value narrow = other >= 0 && b_.follows_from_constants(other) ? b_.constant(other) : Value();
+  if (!stored.is_tensor() || !narrow.is_tensor()) return stored;
+  const DType type = narrow.tensor().dtype();
+  const LocatedNode made_by = b_.producer(other);
+  const bool is_cast = made_by.id != kNoNode && moves_elements(made_by.node()) && type == stored.tensor().dtype();
+  const bool is_same = is_cast ? is_rounded_to(stored.tensor(), narrow.tensor(), DType::float16) ||
+                                     is_rounded_to(stored.tensor(), narrow.tensor(), DType::bfloat16)
+                               : is_rounded_to(stored.tensor(), narrow.tensor(), type);
+  if (!is_same) return stored;
   auto held = Tensor::allocate(stored.tensor().dtype(), stored.tensor().shape());
   if (!held.ok()) return stored;
   std::vector<double> elements(static_cast<size_t>(held->element_count()));
@@ -335,8 +341,10 @@ Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   if (placed.id == kNoNode && side.is_constant(id)) return side.constant(id);
   if (placed.id == kNoNode) return usage_error(fmt::format("value '{}' was not captured", side.value_info(id).name));
   if (placed == walk.left_out) return pass_on(placed, walk);
-  if (std::ranges::find(without_quantization_, placed) != without_quantization_.end())
-    return before_quantization(id, placed, walk);
+  if (std::ranges::find(without_quantization_, placed) != without_quantization_.end()) {
+    Value before = PX_TRY(before_quantization(id, placed, walk));
+    if (!before.is_absent()) return before;
+  }
   if (++walk.depth > thresholds::kLargestRegion) return usage_error("too many nodes are between two values that match");
   auto outputs = placed == walk.replaced ? run_replacement(placed, walk)
                                          : side.replay(placed, [&](int32_t read) { return value_of(read, walk); });

@@ -82,8 +82,8 @@ class RegionRunner {
   }
 
   // From here on these DequantizeLinear nodes, of either model, hand on the float that their input was quantized from,
-  // or the constant that stands for theirs in the other model. With `clamps`, a quantized range that begins at zero
-  // stands for a Relu.
+  // or the constant that stands for theirs in the other model, where there is one. With `clamps`, a quantized range
+  // that begins at zero stands for a Relu.
   void drop_quantization(std::vector<LocatedNode> dequantizers, bool clamps) {
     without_quantization_ = std::move(dequantizers);
     clamps_ = clamps;

@@ -133,6 +133,91 @@ void add_movement(const Region& region, const Region& moved, std::vector<double>
   }
 }
 
+bool is_exact(const ValueComparison& value) {
+  const auto dtype = dtype_from_name(value.dtype);
+  return dtype.has_value() && !is_floating(*dtype) && !is_complex(*dtype);
+}
+
+// The reasons of values that diverged where one model quantizes, and every node is right on its own inputs.
+class QuantizedAcceptance {
+ public:
+  QuantizedAcceptance(const ModelSide& a, const Effects& effects, const Comparison& comparison) : a_(a) {
+    for (const ValueInfo& value_info : a.value_infos().value_infos())
+      ids_.emplace(value_info.scope + value_info.escaped_name, value_info.id);
+    for (const ValueComparison& value : comparison.values)
+      if (!value.a.empty()) by_path_.emplace(value.a, &value);
+    for (const ValueComparison& value : comparison.values) {
+      if (value.verdict != Verdict::diverged || !is_choice(value)) continue;
+      choices_.insert(value.a);
+      effects.is_any_made_of(id_of(value.a), [&](int32_t made) { return after_choices_.insert(made), false; });
+    }
+  }
+
+  // Nothing where it has none.
+  std::optional<Acceptance> reason_of(const ValueComparison& value) const {
+    if (!value.shape_a.empty()) return std::nullopt;
+    if (choices_.contains(value.a))
+      return Acceptance{"near tie", "the numbers that decide differ by less than their quantization explains"};
+    if (after_choices_.contains(id_of(value.a)))
+      return Acceptance{"near tie upstream", "every node is right on its own inputs"};
+    if (is_exact(value) || !(value.severity <= thresholds::kNearQuantization)) return std::nullopt;
+    return Acceptance{
+        "quantization steps",
+        fmt::format("each is within its limit, and together they exceed it {:.3g} times", value.severity)};
+  }
+
+ private:
+  int32_t id_of(const std::string& path) const {
+    const auto found = ids_.find(static_path(path));
+    return found == ids_.end() ? -1 : found->second;
+  }
+
+  // An exact value that is decided by floats, all of which are within their limits.
+  bool is_choice(const ValueComparison& value) const {
+    const int32_t id = id_of(value.a);
+    const LocatedNode made_by = id < 0 ? LocatedNode{} : a_.producer(id);
+    if (!is_exact(value) || made_by.id == kNoNode) return false;
+    bool is_any_different = false;
+    for (const ValueId input : made_by.node().inputs) {
+      const int32_t read = ModelSide::value_info_read(*made_by.location, input);
+      if (read < 0) continue;
+      const auto found = by_path_.find(std::string(prefix_of(value.a)) + a_.value_info(read).escaped_name);
+      if (found == by_path_.end()) continue;
+      if (found->second->verdict == Verdict::diverged) return false;
+      is_any_different = is_any_different || (!is_exact(*found->second) && found->second->severity > 0);
+    }
+    return is_any_different;
+  }
+
+  const ModelSide& a_;
+  std::unordered_map<std::string, int32_t> ids_;  // of A's values, by static path
+  std::unordered_map<std::string, const ValueComparison*> by_path_;
+  std::unordered_set<std::string> choices_;
+  std::unordered_set<int32_t> after_choices_;
+};
+
+// One of the two quantizes: accepts what its steps explain, and reports the first value that they do not.
+void accept_quantized(const ModelSide& a, const Effects& effects, const Comparison& comparison, Diagnosis& diagnosis) {
+  const QuantizedAcceptance acceptance(a, effects, comparison);
+  std::vector<AcceptedRounding> accepted;
+  for (const ValueComparison& value : comparison.values) {
+    if (value.verdict != Verdict::diverged) continue;
+    auto reason = acceptance.reason_of(value);
+    if (reason.has_value()) {
+      accepted.push_back({value.path, *std::move(reason)});
+      continue;
+    }
+    Cause cause = cause_at(
+        value,
+        "the first value that differs by more than its quantization explains, though each step alone is within its "
+        "limit");
+    cause.inherited = value.severity;
+    diagnosis.causes.push_back(std::move(cause));
+    return;
+  }
+  diagnosis.accepted_as_rounding = std::move(accepted);
+}
+
 }  // namespace
 
 double diverged_in_some_elements(const RegionRunner& regions, const ValueMatch& match, const Instance& instance,
@@ -160,7 +245,8 @@ double diverged_in_some_elements(const RegionRunner& regions, const ValueMatch& 
 }
 
 Status judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
-                         const ModelMatching& matching, const Comparison& comparison, Diagnosis& diagnosis) {
+                         const ModelMatching& matching, const Effects& effects, const Comparison& comparison,
+                         Diagnosis& diagnosis) {
   std::vector<Cause>& causes = diagnosis.causes;
   if (first_diverged(comparison) == nullptr) return {};
   if (causes = other_inputs(a, comparison); !causes.empty()) return {};
@@ -185,12 +271,9 @@ Status judge_same_models(const BlameRequest& request, const ModelSide& a, const 
     causes.push_back(*std::move(left));
     return {};
   }
-  // Quantized values leave limits so wide that nothing beyond them is rounding.
+  // Quantized values leave limits so wide that nothing far beyond them is rounding.
   if (is_quantized(a.value_infos()) != is_quantized(b.value_infos())) {
-    Cause& cause = causes.emplace_back(first_divergence(comparison, unjudged));
-    cause.why =
-        "the first value that differs by more than its quantization explains, though each step alone is within its "
-        "limit";
+    accept_quantized(a, effects, comparison, diagnosis);
     return {};
   }
   accept_diverged(comparison,

@@ -2,6 +2,7 @@
 // Two models that define the same: what differs nevertheless is an executor's doing, or rounding.
 #pragma once
 
+#include "inspector/diff/localize_models/blame_models_effects.h"
 #include "inspector/diff/localize_models/blame_models_regions.h"
 #include "inspector/diff/localize_models/blame_models_side.h"
 
@@ -15,8 +16,9 @@ double diverged_in_some_elements(const RegionRunner& regions, const ValueMatch& 
 
 // To be called where no difference of definition was found and all could be looked at. Judges the nodes of all diverged
 // values, each on its own side's inputs. The causes are those that are wrong; where all are right, the values are
-// accepted as accumulated rounding. Errors: cancelled, corrupt_file.
+// accepted as accumulated rounding, or as far as their quantization explains them. Errors: cancelled, corrupt_file.
 Status judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
-                         const ModelMatching& matching, const Comparison& comparison, Diagnosis& diagnosis);
+                         const ModelMatching& matching, const Effects& effects, const Comparison& comparison,
+                         Diagnosis& diagnosis);
 
 }  // namespace parallax::diff

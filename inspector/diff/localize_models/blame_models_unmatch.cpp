@@ -15,6 +15,7 @@
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/unmatch.h"
 #include "inspector/diff/tolerance/thresholds.h"
+#include "inspector/model/link.h"
 #include "inspector/model/placing_inputs.h"
 #include "inspector/tensor/elements.h"
 
@@ -234,6 +235,51 @@ void Unmatching::unmatch_compensated(const RegionRunner& regions, const ValueMat
       if (is_compensated(regions, target, instance, region, read)) values_.unmatch(read, kEquivalentConstant);
     }
   }
+}
+
+// True where the two may be no pair, since elements are moved at once here and in two steps there: exact values of one
+// shape are a pair where neither side only moves them. Agreement of later values is no evidence: a comparison, a bound
+// or a shape hides any difference.
+bool Unmatching::may_be_no_pair(const ValueMatch& match, const Region& region) const {
+  if (effects_.is_handed_out(match.a)) return false;
+  if (!region.expected.is_tensor() || !region.found.is_tensor()) return true;
+  const Tensor &a = region.expected.tensor(), &b = region.found.tensor();
+  if (is_floating(a.dtype()) || a.dtype() != b.dtype() || !(a.shape() == b.shape())) return true;
+  const auto moves = [](const LocatedNode& node) { return node.id != kNoNode && only_moves(node); };
+  return moves(a_.producer(match.a)) || moves(b_.producer(match.b));
+}
+
+// True where the two compute with other operands, as factors taken in another order: then they may be no pair.
+bool Unmatching::reads_other_operands(const ValueMatch& match) const {
+  const LocatedNode a = a_.producer(match.a), b = b_.producer(match.b);
+  const auto is_plain = [](const LocatedNode& node) { return node.id != kNoNode && bodies_of(node.node()).empty(); };
+  return is_plain(a) && is_plain(b) && !effects_.is_handed_out(match.a) && !reads_the_same(a_, a, b_, b, matching_);
+}
+
+// Then what both sides make of them is the same, whatever the two are.
+bool Unmatching::agrees_past(const RegionRunner& regions, const ValueMatch& match, const Instance& instance) const {
+  constexpr size_t kMostFollowed = 64;
+  std::vector<int32_t> made = {match.a};
+  bool is_any_same = false;
+  for (size_t index = 0; index < made.size(); ++index) {
+    const int32_t id = made[index], other = matching_.b_of_a[static_cast<size_t>(id)];
+    if (index > 0 && other >= 0) {
+      const auto region = regions.run_past(id, other, instance, match);
+      if (!region.ok()) return false;
+      const auto distance = relative_distance(region->expected, region->found, {});
+      if (!(distance.relative_rms <= thresholds::kSameDefinition)) return false;
+      is_any_same = true;
+      continue;
+    }
+    for (const LocatedNode& reader : effects_.readers(id)) {
+      for (const ValueId output : reader.node().outputs) {
+        const int32_t next = ModelSide::value_info_read(*reader.location, output);
+        if (next >= 0 && std::ranges::find(made, next) == made.end()) made.push_back(next);
+      }
+    }
+    if (made.size() > kMostFollowed) return false;
+  }
+  return is_any_same;
 }
 
 bool Unmatching::is_compensated(const RegionRunner& regions, const ValueMatch& target, const Instance& instance,

@@ -64,6 +64,13 @@ class Unmatching {
   // n - 1, at each node that reads them.
   void unmatch_counted_from_end(const PathLinks& links);
 
+  // True where the two may be no pair, since elements are moved at once here and in two steps there.
+  bool may_be_no_pair(const ValueMatch& match, const Region& region) const;
+  // True where the two compute with other operands, as factors taken in another order: then they may be no pair.
+  bool reads_other_operands(const ValueMatch& match) const;
+  // Then what both sides make of them is the same, whatever the two are.
+  bool agrees_past(const RegionRunner& regions, const ValueMatch& match, const Instance& instance) const;
+
   // Unmatches constants that other nodes of the region compensate: both definitions compute the same, and B's no longer
   // does with A's constant. The region is that of `target`, and all consumers of such a constant are in it.
   void unmatch_compensated(const RegionRunner& regions, const ValueMatch& target, const Instance& instance,

@@ -42,7 +42,8 @@ bool are_of_one_kind(const FlatValue& a, const FlatValue& b) {
   return same_dtype(a, b) || (are_known && is_floating(a.type->dtype) == is_floating(b.type->dtype));
 }
 
-// Pairs the members of two groups of aliases: of equal path, of equal operator, of equal type; the rest is paired with
+// Pairs the members of two groups of aliases: of equal path, of equal operator, without
+// numbers below zero, of equal type; the rest is paired with
 // the first of its type.
 void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int32_t>& group_a,
                   const std::vector<int32_t>& group_b, const ValueMatch& like, ModelMatching& result) {
@@ -81,6 +82,7 @@ void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int3
     }
   };
   pair_where(same_op);
+  pair_where([&](int32_t x, int32_t y) { return a.value(x).clamps && b.value(y).clamps; });
   pair_where([](int32_t, int32_t) { return true; });
   const auto first_like = [&](const std::vector<int32_t>& group, int32_t x) {  // of another type, but of its kind
     return std::ranges::find_if(group, [&](int32_t y) { return are_of_one_kind(a.value(x), b.value(y)); });

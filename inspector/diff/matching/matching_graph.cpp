@@ -125,12 +125,22 @@ class Flattener {
     return true;
   }
 
+  static bool begins_at_zero(const Graph& graph, const Node& node) {
+    if (!is_dequantize(node)) return clamps_at_zero(graph, node);
+    const std::optional<QuantizedRange> range = quantized_range_of(graph, node);
+    return range.has_value() && range->lowest == 0;
+  }
+
   // The value that a node hands on as it is, or with another element type; -1 where it computes.
   int32_t passes_on(const GraphValues& location, const Node& node) {
     if (node.inputs.empty() || node.outputs.empty() || node.inputs[0] == kNoValue) return -1;
     const int32_t source = value_info_of(location, node.inputs[0]);
     if (source < 0) return -1;
-    if (passes_quantized(*location.graph, node, source)) return source;
+    if (passes_quantized(*location.graph, node, source)) {
+      if (const int32_t made = value_info_of(location, node.outputs[0]); made >= 0)
+        at(made).clamps = begins_at_zero(*location.graph, node);
+      return source;
+    }
     if (!is_standard(node)) return -1;
     const TypeInfo& output = location.graph->values[static_cast<size_t>(node.outputs[0])].type;
     if (node.op_type == "Identity") return source;

@@ -36,6 +36,7 @@ struct FlatValue {
   std::vector<FlatUse> uses;  // of roots, alias nodes passed through
   bool is_constant = false;   // follows from constants alone
   bool is_static = false;     // or from shapes
+  bool clamps = false;        // passed on without its numbers below zero
   HashKey signature = 0;      // of graph inputs and of what holds data
   HashKey output = 0;         // of graph outputs
   HashKey made_of = 0;        // operators and attributes down to inputs and to constants' content

@@ -203,9 +203,11 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   const auto expected = expected_.find(value.prefix + value.escaped_name);
   const double inherited = expected == expected_.end() ? 0 : expected->second;
   if (value.kind == Kind::data) {
-    if (inherited == 0) return state;
+    const bool is_narrowed = counts_casts_ && epsilon > epsilon_of(DType::float32);
+    const double stored = is_narrowed ? thresholds::kStoringError * epsilon * rms : 0;
+    if (inherited == 0 && stored == 0) return state;
     state.coarsest = own_type;
-    state.carried = state.error = inherited;
+    state.carried = state.error = std::max(inherited, stored);
     return state;
   }
   const double unknown_history = noise_margin_of(own_type).unknown_history * epsilon * rms;
