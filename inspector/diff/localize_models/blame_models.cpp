@@ -76,6 +76,10 @@ class ModelBlame {
     unmatching_.unmatch_counted_from_end(links_);
     if (values_.is_any_unmatched() && values_.outcome() == OverallVerdict::pass) return std::vector<Cause>{};
     if (!is_any_output_diverged(view_) && unmatching_.unmatch_wrong_pairs()) return std::vector<Cause>{};
+    for (const ValueMatch& match : matching_.values) {
+      const bool is_pair = !values_.is_unmatched(match.a) && !values_.was_unmatched(match.a);
+      if (!is_pair && !a_->follows_from_constants(match.a)) regions_.part(match.a);
+    }
     find_swapped_branches();
     if (is_one_quantized_) find_wrong_held();
     for (const ValueMatch& match : matching_.values) {
@@ -276,11 +280,13 @@ std::optional<Limit> ModelBlame::known_limit(const std::string& path) const {
   return request_.policy.limit_of(path);
 }
 
-// The limit of a quantized value; nothing where a side has lost its numbers, and its magnitude with them.
+// The limit of a quantized value; nothing where a side has lost its numbers, and its magnitude with them: then it is
+// narrower than that of any steps.
 std::optional<Limit> ModelBlame::limit_of_steps(const std::string& path) const {
-  const ValueComparison* const found = values_.find(path);
-  const bool is_lost = found != nullptr && std::isinf(found->severity) && found->limit.from == LimitSource::table;
-  return is_lost ? std::nullopt : known_limit(path);
+  const std::optional<Limit> limit = known_limit(path);
+  const bool is_lost =
+      limit.has_value() && limit->from == LimitSource::table && limit->rtol < float_limits(DType::float16).epsilon;
+  return is_lost ? std::nullopt : limit;
 }
 
 // Another comparison gives the same answer half of the time.

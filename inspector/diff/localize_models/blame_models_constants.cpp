@@ -12,6 +12,7 @@
 
 #include "inspector/diff/localize/blame_roots.h"
 #include "inspector/diff/localize_models/blame_models_explain.h"
+#include "inspector/diff/localize_models/blame_models_quantized.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
 #include "inspector/diff/tolerance/quantization.h"
@@ -182,7 +183,7 @@ class ConstantWalk {
 
   bool differ(int32_t x, int32_t y) const {
     if (x < 0 || y < 0 || !a_.follows_from_constants(x) || !b_.follows_from_constants(y)) return false;
-    return !same_content(a_.constant(x), b_.constant(y));
+    return !same_content(a_.constant(x), b_.constant(y)) && !are_within_steps(a_, x, b_, y);
   }
 
   // Up to dimensions of 1 and other ways to lay out the same list.

@@ -111,15 +111,20 @@ std::vector<Culprit> after_few(const ModelSide& a, const ModelSide& b, const Mod
 
 }  // namespace
 
+// The relative difference. Rows of a product that one side keeps in two axes and the other in one are laid out alike.
+double Interventions::distance(const Value& expected, const Value& found) const {
+  Value other = found;
+  if (expected.is_tensor() && found.is_tensor()) {
+    const Shape &wanted = expected.tensor().shape(), &own = found.tensor().shape();
+    const bool is_laid_out_anew =
+        wanted.rank() != own.rank() && expected.tensor().element_count() == found.tensor().element_count();
+    if (is_laid_out_anew) other = found.tensor().reshaped(wanted);
+  }
+  return relative_distance(expected, other, limit_).relative_rms;
+}
+
 bool Interventions::is_same(const Value& expected, const Result<Value>& found) const {
-  if (!found.ok()) return false;
-  const bool are_tensors = expected.is_tensor() && found->is_tensor();
-  Value other = *found;
-  // Rows of a product that one side keeps in two axes, and the other in one.
-  if (are_tensors && expected.tensor().shape().rank() != other.tensor().shape().rank() &&
-      expected.tensor().element_count() == other.tensor().element_count())
-    other = other.tensor().reshaped(expected.tensor().shape());
-  return relative_distance(expected, other, limit_).relative_rms <= thresholds::kSameDefinition;
+  return found.ok() && distance(expected, *found) <= thresholds::kSameDefinition;
 }
 
 bool Interventions::agrees_with(const RegionRunner::Constants& constants) const {
@@ -133,9 +138,8 @@ bool Interventions::agrees_with_node(const LocatedNode& node, const Node& change
 bool Interventions::brings_near(const RegionRunner::Constants& constants) const {
   const auto found = runner_.run_with(target_.a, target_.b, instance_, constants);
   if (!found.ok()) return false;
-  const double distance = relative_distance(region_.expected, region_.found, limit_).relative_rms;
-  return std::isfinite(distance) && relative_distance(region_.expected, *found, limit_).relative_rms <=
-                                        thresholds::kCounterfactualShare * distance;
+  const double before = distance(region_.expected, region_.found);
+  return std::isfinite(before) && distance(region_.expected, *found) <= thresholds::kCounterfactualShare * before;
 }
 
 Value Interventions::made_in_a(int32_t in_a, int32_t in_b) const {

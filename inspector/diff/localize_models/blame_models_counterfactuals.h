@@ -47,6 +47,7 @@ class Interventions {
 
  private:
   bool is_relevant(const LocatedNode& node_a, const LocatedNode& node_b, bool keeps_constants) const;
+  double distance(const Value& expected, const Value& found) const;
   bool is_same(const Value& expected, const Result<Value>& found) const;
 
   const RegionRunner& runner_;

@@ -200,6 +200,9 @@ class Explanation {
 
   Culprit reads_differently(const LocatedNode& node_a, const LocatedNode& node_b) const {
     const OperandDifference difference = operand_difference(a_, node_a, b_, node_b, matching_);
+    if (difference.handed_by.id != kNoNode)
+      return {difference.handed_by, difference.text, difference.wanted,   difference.instead,
+              difference.b_reads,   false,           difference.handed_by};
     return {node_a, difference.text, difference.wanted, difference.instead, difference.b_reads, false, node_b};
   }
 

@@ -10,8 +10,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "inspector/diff/localize_models/blame_models_parts.h"
+#include "inspector/diff/localize_models/blame_models_quantized.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
+#include "inspector/diff/tolerance/quantization.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/opset/op_schema.h"
 #include "inspector/tensor/elements.h"
 
@@ -178,6 +182,7 @@ ConstantDifference constant_difference(const ModelSide& a, int32_t in_a, const M
   if (in_a < 0 || in_b < 0 || !a.follows_from_constants(in_a) || !b.follows_from_constants(in_b)) return {};
   const Value value_a = a.constant(in_a), value_b = b.constant(in_b);
   if (!value_a.is_tensor() || !value_b.is_tensor() || differ_by_rounding(value_a.tensor(), value_b.tensor())) return {};
+  if (are_within_steps(a, in_a, b, in_b)) return {};
   const std::string text = difference_of_constants(value_a.tensor(), value_b.tensor());
   if (text.empty()) return {};
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -230,6 +235,32 @@ bool has_crossed_constant(const ModelSide& a, const LocatedNode& node_a, const M
     is_moved_here = is_moved_here || (in_b && !in_a);
   }
   return is_moved_away && is_moved_here;
+}
+
+// The values that casts and quantization hand on to a value, itself included, nearest first, up to `wanted`.
+std::vector<int32_t> handed_on(const ModelSide& side, int32_t id, int32_t wanted) {
+  std::vector<int32_t> chain = {id};
+  while (chain.back() >= 0 && chain.back() != wanted &&
+         chain.size() < static_cast<size_t>(thresholds::kLongestFusedChain)) {
+    const LocatedNode made_by = side.producer(chain.back());
+    if (made_by.id == kNoNode || side.follows_from_constants(chain.back())) break;
+    const Node& node = made_by.node();
+    const bool passes_on = node.op_type == "Cast" || is_quantize(node) || is_dequantize(node) || is_identity(made_by);
+    if (!passes_on || node.inputs.empty()) break;
+    chain.push_back(ModelSide::value_info_read(*made_by.location, node.inputs.front()));
+  }
+  return chain;
+}
+
+size_t count_of_readers(const ModelSide& side, int32_t id) {
+  const ValueInfo& value_info = side.value_info(id);
+  return value_at(*value_info.graph, value_info.value).readers.size();
+}
+
+// B's name of a value, and A's where it has another.
+std::string named_in_both(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
+  const std::string_view own = a.value_info(in_a).name, other = b.value_info(in_b).name;
+  return own == other ? fmt::format("'{}'", other) : fmt::format("'{}', which stands for A's '{}',", other, own);
 }
 
 }  // namespace
@@ -322,7 +353,8 @@ OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node
   for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
     const int32_t x = ModelSide::value_info_read(*node_a.location, in_a[port]),
                   y = ModelSide::value_info_read(*node_b.location, in_b[port]);
-    if (x < 0 || y < 0 || matching.b_of_a[static_cast<size_t>(x)] == y) continue;
+    const int32_t of_x = x < 0 ? -1 : matching.b_of_a[static_cast<size_t>(x)];
+    if (x < 0 || y < 0 || of_x == y || (of_x >= 0 && handed_on(b, y, of_x).back() == of_x)) continue;
     moved.push_back(port);
   }
   if (moved.empty() ||
@@ -348,13 +380,19 @@ OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node
                        : of_second == read && matching.a_of_b[static_cast<size_t>(other)] < 0)
       return {"the operands are swapped in B", wanted, in_a_too, std::string(b.value_info(read).name)};
   }
-  if (in_a_too < 0) return {};
-  const std::string stands_for = b.value_info(read).name == a.value_info(in_a_too).name
-                                     ? ""
-                                     : fmt::format(", which stands for A's '{}',", a.value_info(in_a_too).name);
-  return {
-      fmt::format("B reads {}{} where A reads {}", name(b, node_b, moved[0]), stands_for, name(a, node_a, moved[0])),
-      wanted, in_a_too, std::string(b.value_info(read).name)};
+  const std::vector<int32_t> chain = handed_on(b, read, wanted < 0 ? -1 : matching.b_of_a[static_cast<size_t>(wanted)]);
+  const int32_t source = chain.back(), of_source = source < 0 ? -1 : matching.a_of_b[static_cast<size_t>(source)];
+  // Where B reads the source no more often than A does, these nodes are those of the source itself.
+  const bool is_read_anew = of_source >= 0 && count_of_readers(b, source) > count_of_readers(a, of_source);
+  if (chain.size() > 1 && is_read_anew && of_source != wanted) {
+    return {fmt::format("it reads {} where A's '{}' reads {}", named_in_both(a, of_source, b, source),
+                        node_a.node().display_name, name(a, node_a, moved[0])),
+            wanted, of_source, std::string(b.value_info(source).name), b.producer(chain[chain.size() - 2])};
+  }
+  const int32_t given = in_a_too < 0 ? source : read, of_given = in_a_too < 0 ? of_source : in_a_too;
+  if (of_given < 0 || of_given == wanted) return {};
+  return {fmt::format("B reads {} where A reads {}", named_in_both(a, of_given, b, given), name(a, node_a, moved[0])),
+          wanted, of_given, std::string(b.value_info(given).name)};
 }
 
 bool reads_the_same(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b,

@@ -209,6 +209,21 @@ std::optional<Culprit> explain_held(const ModelSide& a, const ModelSide& b, cons
   return QuantizedBlame(a, b, is_in_a ? a : b, matching).of_constant(is_in_a ? in_a : in_b, match.a, match.b);
 }
 
+bool are_within_steps(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
+  const LocatedNode held_a = dequantizer_of_held(a, in_a), held_b = dequantizer_of_held(b, in_b);
+  const LocatedNode& held = held_a.id != kNoNode ? held_a : held_b;
+  if ((held_a.id == kNoNode) == (held_b.id == kNoNode)) return false;
+  const std::optional<QuantizedRange> range = quantized_range_of(*held.location->graph, held.node());
+  const Value x = a.constant(in_a), y = b.constant(in_b);
+  if (!range.has_value() || !x.is_tensor() || !y.is_tensor() || !(x.tensor().shape() == y.tensor().shape()))
+    return false;
+  for (int64_t index = 0; index < x.tensor().element_count(); ++index) {
+    const double distance = std::abs(element_as_double(x.tensor(), index) - element_as_double(y.tensor(), index));
+    if (!(distance <= thresholds::kHeldSteps * range->step)) return false;
+  }
+  return true;
+}
+
 bool quantizes(const ModelSide& a, const ModelSide& b, const Region& region) {
   return std::ranges::any_of(region.nodes_a, is_of_quantized) || std::ranges::any_of(region.nodes_b, is_of_quantized) ||
          !dequantizers_of(a, region.nodes_a).empty() || !dequantizers_of(b, region.nodes_b).empty();
@@ -267,8 +282,13 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
     std::erase(others, dequantize);
     alone.drop_quantization(std::move(others), clamps);
     const auto made = alone.run(match.a, match.b, instance);
-    if (made.ok() && severity(*made) > 1) beyond.emplace_back(dequantize, severity(*made));
+    if (made.ok()) beyond.emplace_back(dequantize, severity(*made));
   }
+  // Together they are beyond the limit: where none is so alone, the one that does most.
+  const auto by_severity = [](const auto& x, const auto& y) { return x.second < y.second; };
+  const auto most = std::ranges::max_element(beyond, by_severity);
+  if (most != beyond.end() && !(most->second > 1)) beyond = {*most};
+  std::erase_if(beyond, [&](const auto& one) { return beyond.size() > 1 && !(one.second > 1); });
   // The limit is that of the rest where quantization cuts off most of a value.
   double largest = 0;
   for (const auto& [dequantize, alone] : beyond) largest = std::max(largest, alone);

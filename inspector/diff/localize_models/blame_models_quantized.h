@@ -25,6 +25,9 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
                                                         const ValueMatch& match, const Instance& instance,
                                                         const Region& region, const std::optional<Limit>& known_limit);
 
+// True where one side stores a constant quantized that the other has as floats, and no element is a step off.
+bool are_within_steps(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b);
+
 // The DequantizeLinear of a constant that one side holds quantized and the other as floats, where the two diverged;
 // nothing where the pair is none such.
 std::optional<Culprit> explain_held(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,

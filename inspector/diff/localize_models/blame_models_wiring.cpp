@@ -46,6 +46,26 @@ bool share_weight(const ModelSide& a, const LocatedNode& in_a, const LocatedNode
   });
 }
 
+// True where each of the two is the only product that its side has more: they stand for each other.
+bool are_only_products(const Parts& parts, const LocatedNode& in_a, const LocatedNode& in_b) {
+  const auto is_product = [](const LocatedNode& node) {
+    return node.node().op_type == "MatMul" || node.node().op_type == "Gemm";
+  };
+  return is_product(in_a) && is_product(in_b) && std::ranges::count_if(parts.only_a, is_product) == 1 &&
+         std::ranges::count_if(parts.only_b, is_product) == 1;
+}
+
+// The node that reads `source`, from which nodes that only move elements lead to `id`; none where they are the same.
+LocatedNode reader_of_source(const ModelSide& side, int32_t id, int32_t source) {
+  LocatedNode reader;
+  while (id != source && id >= 0) {
+    reader = side.producer(id);
+    if (reader.id == kNoNode) break;
+    id = ModelSide::value_info_read(*reader.location, reader.node().inputs.front());
+  }
+  return reader;
+}
+
 }  // namespace
 
 // The values from which a value is computed by way of `nodes`, itself included.
@@ -106,7 +126,7 @@ std::optional<Culprit> reads_another_value(const ModelSide& a, const ModelSide& 
                                            const Interventions& interventions) {
   for (const LocatedNode& in_a : parts.only_a) {
     for (const LocatedNode& in_b : parts.only_b) {
-      if (!share_weight(a, in_a, in_b, matching)) continue;
+      if (!share_weight(a, in_a, in_b, matching) && !are_only_products(parts, in_a, in_b)) continue;
       for (const int32_t wanted : operands_of(a, in_a, region.made_a)) {
         const Value value = as_double(region.made_a.at(wanted));
         for (const int32_t read : operands_of(b, in_b, region.made_b)) {
@@ -119,10 +139,15 @@ std::optional<Culprit> reads_another_value(const ModelSide& a, const ModelSide& 
           const int32_t instead = matching.a_of_b[static_cast<size_t>(source)];
           const std::string named = instead < 0 ? fmt::format("'{}'", b.value_info(source).name)
                                                 : fmt::format("what stands for A's '{}'", a.value_info(instead).name);
-          return Culprit{in_a,
-                         fmt::format("B reads {} where A reads '{}': with this both make the same", named,
-                                     a.value_info(wanted).name),
-                         wanted, instead, std::string(b.value_info(source).name)};
+          const LocatedNode moved_by = reader_of_source(b, read, source);
+          const bool is_in_b = moved_by.id != kNoNode && has(parts.only_b, moved_by);
+          return Culprit{.node = is_in_b ? moved_by : in_a,
+                         .why = fmt::format("B reads {} where A reads '{}': with this both make the same", named,
+                                            a.value_info(wanted).name),
+                         .wanted = wanted,
+                         .instead = instead,
+                         .b_reads = std::string(b.value_info(source).name),
+                         .node_b = is_in_b ? moved_by : LocatedNode{}};
         }
       }
     }

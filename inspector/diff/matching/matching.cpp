@@ -67,7 +67,7 @@ void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int3
   for (const int32_t x : group_a) {
     const auto found = is_free_a(x) ? by_path.find(a.path(x)) : by_path.end();
     if (found == by_path.end() || !is_free_b(found->second) || !same_op(x, found->second)) continue;
-    if (same_dtype(a.value(x), b.value(found->second))) add(x, found->second, false);
+    if (are_of_one_kind(a.value(x), b.value(found->second))) add(x, found->second, false);
   }
   std::list<int32_t> free_b(group_b.begin(), group_b.end());  // what is paired is not looked at again
   free_b.remove_if([&](int32_t y) { return !is_free_b(y); });

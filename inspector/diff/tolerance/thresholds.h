@@ -200,7 +200,7 @@ inline constexpr size_t kMostModelInstances = 24;
 // Values that were fused away and are computed.
 inline constexpr size_t kMostUncaptured = 1024;
 // Nodes of a region in which single differences are tried.
-inline constexpr size_t kMostTriedNodes = 48;
+inline constexpr size_t kMostTriedNodes = 96;
 // Nodes that compute in half precision within a model of floats: fewer are a fault and no mixed precision.
 inline constexpr int64_t kFewestOfMixed = 4;
 // QuantizeLinear nodes of a model without stored quantized values: fewer are a fault and no quantization.
