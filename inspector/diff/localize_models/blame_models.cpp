@@ -110,6 +110,8 @@ class ModelBlame {
     const size_t ranked = causes.size();
     diff::add_unexplained_constants(*a_, *b_, matching_, effects_, values_, causes);
     diff::name_nodes_in_b(*a_, *b_, matching_, std::span(causes).subspan(ranked));  // no root names theirs
+    if (const ValueComparison* first = first_diverged(view_); causes.empty() && first != nullptr)
+      causes.push_back(cause_at(*first, "the first value that differs; not every node could be judged: " + unjudged_));
     return causes;
   }
 
@@ -146,7 +148,9 @@ class ModelBlame {
   std::optional<Limit> known_limit(const std::string& path) const;
   std::optional<Limit> limit_of_steps(const std::string& path) const;
   Limit limit_at(const std::string& path) const {
-    return known_limit(path).value_or(Limit{1e-5, 1e-7, LimitSource::table});
+    constexpr thresholds::ExpectedTolerance kHalf = thresholds::kExpectedFloat16;
+    return known_limit(path).value_or(are_of_two_types_ ? Limit{kHalf.rtol, kHalf.rtol, LimitSource::table}
+                                                        : Limit{1e-5, 1e-7, LimitSource::table});
   }
   void find_swapped_branches();
   void find_wrong_held();

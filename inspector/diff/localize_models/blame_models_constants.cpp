@@ -13,6 +13,7 @@
 #include "inspector/diff/localize/blame_roots.h"
 #include "inspector/diff/localize_models/blame_models_explain.h"
 #include "inspector/diff/localize_models/blame_models_quantized.h"
+#include "inspector/diff/localize_models/blame_models_wiring.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
 #include "inspector/diff/tolerance/quantization.h"

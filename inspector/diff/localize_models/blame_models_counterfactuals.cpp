@@ -58,11 +58,11 @@ std::vector<ConstantPair> constants_of(const ModelSide& a, const ModelSide& b, c
     const DType x_type = held.tensor().dtype(), y_type = own.tensor().dtype();
     return x_type == y_type || (is_floating(x_type) && is_floating(y_type));
   };
-  const auto has_none = [&](int32_t x) { return matching.b_of_a[static_cast<size_t>(x)] < 0; };
   const auto has_its_name = [&](int32_t x, int32_t y) { return a.static_path(x) == b.static_path(y); };
   pair_where([&](int32_t x, int32_t y) { return matching.b_of_a[static_cast<size_t>(x)] == y; });
-  pair_where([&](int32_t x, int32_t y) { return has_none(x) && has_its_name(x, y) && is_of_one_shape(x, y); });
-  pair_where([&](int32_t x, int32_t y) { return has_none(x) && is_of_one_shape(x, y); });
+  // Of the others, the counterpart is read elsewhere in B, or there is none.
+  pair_where([&](int32_t x, int32_t y) { return has_its_name(x, y) && is_of_one_shape(x, y); });
+  pair_where(is_of_one_shape);
   // A constant that is only stored in another type is no different constant.
   const auto is_stored_differently = [&](int32_t x, int32_t y) {
     const Tensor held = a.constant(x).tensor(), own = b.constant(y).tensor();

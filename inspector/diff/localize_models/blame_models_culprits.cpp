@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -287,6 +288,9 @@ class Explanation {
     const bool is_explained = !culprits.empty() && !differs_besides_constants(a_, b_, parts, interventions_);
     for (const auto& [node_a, node_b] : rewired_) culprits.push_back(reads_differently(node_a, node_b));
     add_unpaired(parts, is_explained, culprits);
+    // Pairs of which nothing can be told are defined alike, as far as one sees.
+    const auto is_told = [](const Culprit& culprit) { return !culprit.why.empty(); };
+    if (std::ranges::any_of(culprits, is_told)) std::erase_if(culprits, std::not_fn(is_told));
     return culprits;
   }
 

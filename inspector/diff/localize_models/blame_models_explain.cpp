@@ -10,12 +10,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "inspector/diff/localize_models/blame_models_parts.h"
 #include "inspector/diff/localize_models/blame_models_quantized.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
-#include "inspector/diff/tolerance/quantization.h"
-#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/opset/op_schema.h"
 #include "inspector/tensor/elements.h"
 
@@ -237,32 +234,6 @@ bool has_crossed_constant(const ModelSide& a, const LocatedNode& node_a, const M
   return is_moved_away && is_moved_here;
 }
 
-// The values that casts and quantization hand on to a value, itself included, nearest first, up to `wanted`.
-std::vector<int32_t> handed_on(const ModelSide& side, int32_t id, int32_t wanted) {
-  std::vector<int32_t> chain = {id};
-  while (chain.back() >= 0 && chain.back() != wanted &&
-         chain.size() < static_cast<size_t>(thresholds::kLongestFusedChain)) {
-    const LocatedNode made_by = side.producer(chain.back());
-    if (made_by.id == kNoNode || side.follows_from_constants(chain.back())) break;
-    const Node& node = made_by.node();
-    const bool passes_on = node.op_type == "Cast" || is_quantize(node) || is_dequantize(node) || is_identity(made_by);
-    if (!passes_on || node.inputs.empty()) break;
-    chain.push_back(ModelSide::value_info_read(*made_by.location, node.inputs.front()));
-  }
-  return chain;
-}
-
-size_t count_of_readers(const ModelSide& side, int32_t id) {
-  const ValueInfo& value_info = side.value_info(id);
-  return value_at(*value_info.graph, value_info.value).readers.size();
-}
-
-// B's name of a value, and A's where it has another.
-std::string named_in_both(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
-  const std::string_view own = a.value_info(in_a).name, other = b.value_info(in_b).name;
-  return own == other ? fmt::format("'{}'", other) : fmt::format("'{}', which stands for A's '{}',", other, own);
-}
-
 }  // namespace
 
 std::string difference_of_constants(const Tensor& a, const Tensor& b) {
@@ -344,72 +315,6 @@ std::string version_difference(const Node& node_a, const Node& node_b) {
   if (!is_one_operator || !are_of_two_versions(node_a, node_b)) return {};
   return fmt::format("the node is {} in B and {} in A, which define it differently", version_of(node_b),
                      version_of(node_a));
-}
-
-OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
-                                     const LocatedNode& node_b, const ModelMatching& matching) {
-  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
-  std::vector<size_t> moved;
-  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
-    const int32_t x = ModelSide::value_info_read(*node_a.location, in_a[port]),
-                  y = ModelSide::value_info_read(*node_b.location, in_b[port]);
-    const int32_t of_x = x < 0 ? -1 : matching.b_of_a[static_cast<size_t>(x)];
-    if (x < 0 || y < 0 || of_x == y || (of_x >= 0 && handed_on(b, y, of_x).back() == of_x)) continue;
-    moved.push_back(port);
-  }
-  if (moved.empty() ||
-      (moved.size() > 1 && commutes(node_a.node()) && moved.size() == in_a.size() && in_a.size() == 2 &&
-       matching.b_of_a[static_cast<size_t>(ModelSide::value_info_read(*node_a.location, in_a[0]))] ==
-           ModelSide::value_info_read(*node_b.location, in_b[1])))
-    return {};
-  const auto name = [](const ModelSide& side, const LocatedNode& node, size_t port) {
-    const int32_t id = ModelSide::value_info_read(*node.location, node.node().inputs[port]);
-    return id < 0 ? std::string("nothing") : fmt::format("'{}'", side.value_info(id).name);
-  };
-  const int32_t read = ModelSide::value_info_read(*node_b.location, in_b[moved[0]]);
-  const int32_t in_a_too = read < 0 ? -1 : matching.a_of_b[static_cast<size_t>(read)];
-  const int32_t wanted = ModelSide::value_info_read(*node_a.location, in_a[moved[0]]);
-  if (moved.size() == 2) {
-    const int32_t second = ModelSide::value_info_read(*node_a.location, in_a[moved[1]]);
-    const int32_t other = ModelSide::value_info_read(*node_b.location, in_b[moved[1]]);
-    const bool is_first_there = matching.b_of_a[static_cast<size_t>(wanted)] == other;
-    // The other one may be made by other nodes in B: it stands for none of A's.
-    const int32_t of_second = matching.b_of_a[static_cast<size_t>(second)];
-    const bool is_second_there = of_second == read || (of_second < 0 && in_a_too < 0);
-    if (is_first_there ? is_second_there || in_a_too >= 0
-                       : of_second == read && matching.a_of_b[static_cast<size_t>(other)] < 0)
-      return {"the operands are swapped in B", wanted, in_a_too, std::string(b.value_info(read).name)};
-  }
-  const std::vector<int32_t> chain = handed_on(b, read, wanted < 0 ? -1 : matching.b_of_a[static_cast<size_t>(wanted)]);
-  const int32_t source = chain.back(), of_source = source < 0 ? -1 : matching.a_of_b[static_cast<size_t>(source)];
-  // Where B reads the source no more often than A does, these nodes are those of the source itself.
-  const bool is_read_anew = of_source >= 0 && count_of_readers(b, source) > count_of_readers(a, of_source);
-  if (chain.size() > 1 && is_read_anew && of_source != wanted) {
-    return {fmt::format("it reads {} where A's '{}' reads {}", named_in_both(a, of_source, b, source),
-                        node_a.node().display_name, name(a, node_a, moved[0])),
-            wanted, of_source, std::string(b.value_info(source).name), b.producer(chain[chain.size() - 2])};
-  }
-  const int32_t given = in_a_too < 0 ? source : read, of_given = in_a_too < 0 ? of_source : in_a_too;
-  if (of_given < 0 || of_given == wanted) return {};
-  return {fmt::format("B reads {} where A reads {}", named_in_both(a, of_given, b, given), name(a, node_a, moved[0])),
-          wanted, of_given, std::string(b.value_info(given).name)};
-}
-
-bool reads_the_same(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b,
-                    const ModelMatching& matching) {
-  const std::vector<ValueId>& in_a = node_a.node().inputs;
-  std::vector<ValueId> in_b = node_b.node().inputs;
-  if (in_a.size() != in_b.size()) return false;
-  const auto is_counterpart = [&](ValueId of_a, ValueId of_b) {
-    const int32_t x = ModelSide::value_info_read(*node_a.location, of_a),
-                  y = ModelSide::value_info_read(*node_b.location, of_b);
-    if (x < 0 || y < 0) return x == y;
-    // The content of constants is part of the definition, which has been compared.
-    return matching.b_of_a[static_cast<size_t>(x)] == y || (a.follows_from_constants(x) && b.follows_from_constants(y));
-  };
-  if (std::ranges::equal(in_a, in_b, is_counterpart)) return true;
-  std::ranges::reverse(in_b);
-  return commutes(node_a.node()) && in_a.size() == 2 && std::ranges::equal(in_a, in_b, is_counterpart);
 }
 
 }  // namespace parallax::diff

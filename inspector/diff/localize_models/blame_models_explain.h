@@ -22,24 +22,6 @@ std::string version_difference(const Node& node_a, const Node& node_b);
 std::string constants_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
                                  const LocatedNode& node_b);
 
-// Which values the two read.
-struct OperandDifference {
-  std::string text;  // empty where these stand for each other
-  // The first different operand: B reads the counterpart of `instead`, where A reads `wanted`; -1 where it has no
-  // counterpart.
-  int32_t wanted = -1, instead = -1;
-  std::string b_reads = {};  // its name in B
-  // Where B hands it on by casts or quantization: the first of these nodes, which reads the other value.
-  LocatedNode handed_by = {};
-};
-OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
-                                     const LocatedNode& node_b, const ModelMatching& matching);
-
-// True where the inputs of one are the counterparts of the other's, with nothing between; constants are part of the
-// definition.
-bool reads_the_same(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b,
-                    const ModelMatching& matching);
-
 // The first element of two constants that differs and how many do; whether one is the other transposed, scaled or
 // empty. Empty for equal ones.
 std::string difference_of_constants(const Tensor& a, const Tensor& b);

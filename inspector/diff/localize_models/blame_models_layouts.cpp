@@ -91,13 +91,22 @@ std::optional<Layout> layout_between(const Value& in_a, const Value& in_b) {
   return layout.permutation.empty() ? std::nullopt : std::optional(std::move(layout));
 }
 
+std::optional<Layout> rows_between(const Value& in_a, const Value& in_b) {
+  if (!holds_floats(in_a) || !holds_floats(in_b)) return std::nullopt;
+  const Tensor &a = in_a.tensor(), &b = in_b.tensor();
+  if (a.element_count() != b.element_count() || a.shape().rank() == b.shape().rank()) return std::nullopt;
+  return Layout{a.shape(), b.shape(), {}};
+}
+
 Value as_b_lays_it_out(const Layout& layout, const Value& value) {
   if (!value.is_tensor() || !(value.tensor().shape() == layout.shape_a)) return value;
+  if (layout.permutation.empty()) return value.tensor().reshaped(layout.shape_b);
   return transposed(value, layout.permutation);
 }
 
 Value as_a_lays_it_out(const Layout& layout, const Value& value) {
   if (!value.is_tensor() || !(value.tensor().shape() == layout.shape_b)) return value;
+  if (layout.permutation.empty()) return value.tensor().reshaped(layout.shape_a);
   return transposed(value, inverse(layout.permutation));
 }
 

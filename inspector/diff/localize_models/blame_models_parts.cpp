@@ -8,6 +8,7 @@
 
 #include "inspector/diff/localize_models/blame_models_explain.h"
 #include "inspector/diff/localize_models/blame_models_ties.h"
+#include "inspector/diff/localize_models/blame_models_wiring.h"
 #include "inspector/diff/matching/matching_attributes.h"
 
 namespace parallax::diff {

@@ -12,6 +12,7 @@
 #include "inspector/diff/localize_models/blame_models_explain.h"
 #include "inspector/diff/localize_models/blame_models_parts.h"
 #include "inspector/diff/localize_models/blame_models_ties.h"
+#include "inspector/diff/localize_models/blame_models_wiring.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/unmatch.h"
 #include "inspector/diff/tolerance/thresholds.h"

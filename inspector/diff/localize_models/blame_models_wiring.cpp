@@ -12,6 +12,7 @@
 #include "inspector/diff/localize_models/blame_models_explain.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
+#include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
 
 namespace parallax::diff {
@@ -46,13 +47,15 @@ bool share_weight(const ModelSide& a, const LocatedNode& in_a, const LocatedNode
   });
 }
 
+bool is_product_of_rows(const LocatedNode& node) {
+  return node.node().op_type == "MatMul" || node.node().op_type == "Gemm";
+}
+
 // True where each of the two is the only product that its side has more: they stand for each other.
 bool are_only_products(const Parts& parts, const LocatedNode& in_a, const LocatedNode& in_b) {
-  const auto is_product = [](const LocatedNode& node) {
-    return node.node().op_type == "MatMul" || node.node().op_type == "Gemm";
-  };
-  return is_product(in_a) && is_product(in_b) && std::ranges::count_if(parts.only_a, is_product) == 1 &&
-         std::ranges::count_if(parts.only_b, is_product) == 1;
+  return is_product_of_rows(in_a) && is_product_of_rows(in_b) &&
+         std::ranges::count_if(parts.only_a, is_product_of_rows) == 1 &&
+         std::ranges::count_if(parts.only_b, is_product_of_rows) == 1;
 }
 
 // The node that reads `source`, from which nodes that only move elements lead to `id`; none where they are the same.
@@ -64,6 +67,42 @@ LocatedNode reader_of_source(const ModelSide& side, int32_t id, int32_t source) 
     id = ModelSide::value_info_read(*reader.location, reader.node().inputs.front());
   }
   return reader;
+}
+
+// The values that casts and quantization hand on to a value, itself included, nearest first, up to `wanted`.
+std::vector<int32_t> handed_on(const ModelSide& side, int32_t id, int32_t wanted) {
+  std::vector<int32_t> chain = {id};
+  while (chain.back() >= 0 && chain.back() != wanted &&
+         chain.size() < static_cast<size_t>(thresholds::kLongestFusedChain)) {
+    const LocatedNode made_by = side.producer(chain.back());
+    if (made_by.id == kNoNode || side.follows_from_constants(chain.back())) break;
+    const Node& node = made_by.node();
+    const bool passes_on = node.op_type == "Cast" || is_quantize(node) || is_dequantize(node) || is_identity(made_by);
+    if (!passes_on || node.inputs.empty()) break;
+    chain.push_back(ModelSide::value_info_read(*made_by.location, node.inputs.front()));
+  }
+  return chain;
+}
+
+size_t count_of_readers(const ModelSide& side, int32_t id) {
+  const ValueInfo& value_info = side.value_info(id);
+  return value_at(*value_info.graph, value_info.value).readers.size();
+}
+
+// B's name of a value, and A's where it has another.
+std::string named_in_both(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
+  const std::string_view own = a.value_info(in_a).name, other = b.value_info(in_b).name;
+  return own == other ? fmt::format("'{}'", other) : fmt::format("'{}', which stands for A's '{}',", other, own);
+}
+
+// True where the moves from `source` to `id` make `wanted` on the way.
+bool leads_through(const ModelSide& side, int32_t id, int32_t source, int32_t wanted) {
+  while (id != source && id >= 0 && id != wanted) {
+    const LocatedNode made_by = side.producer(id);
+    if (made_by.id == kNoNode) return false;
+    id = ModelSide::value_info_read(*made_by.location, made_by.node().inputs.front());
+  }
+  return id == wanted && id != source;
 }
 
 }  // namespace
@@ -133,26 +172,98 @@ std::optional<Culprit> reads_another_value(const ModelSide& a, const ModelSide& 
           const Tensor& own = region.made_b.at(read).tensor();
           if (!value.is_tensor() || value.tensor().element_count() != own.element_count()) continue;
           const Value given = value.tensor().reshaped(own.shape());
-          const bool is_same = relative_distance(given, as_double(own), {}).relative_rms <= thresholds::kSameDefinition;
-          if (is_same || !interventions.agrees_with({{read, given}})) continue;
+          const bool is_near =
+              relative_distance(given, as_double(own), {}).relative_rms <= thresholds::kGrossDifference;
+          if (is_near || !interventions.agrees_with({{read, given}})) continue;
           const int32_t source = before_moves(b, read);
           const int32_t instead = matching.a_of_b[static_cast<size_t>(source)];
           const std::string named = instead < 0 ? fmt::format("'{}'", b.value_info(source).name)
                                                 : fmt::format("what stands for A's '{}'", a.value_info(instead).name);
           const LocatedNode moved_by = reader_of_source(b, read, source);
-          const bool is_in_b = moved_by.id != kNoNode && has(parts.only_b, moved_by);
-          return Culprit{.node = is_in_b ? moved_by : in_a,
+          const int32_t of_wanted = matching.b_of_a[static_cast<size_t>(wanted)];
+          const bool is_on_the_way = of_wanted >= 0 && leads_through(b, read, source, of_wanted);
+          return Culprit{.node = is_on_the_way ? a.producer(wanted) : in_a,
                          .why = fmt::format("B reads {} where A reads '{}': with this both make the same", named,
                                             a.value_info(wanted).name),
                          .wanted = wanted,
                          .instead = instead,
                          .b_reads = std::string(b.value_info(source).name),
-                         .node_b = is_in_b ? moved_by : LocatedNode{}};
+                         .node_b = is_on_the_way ? b.producer(of_wanted) : moved_by};
         }
       }
     }
   }
   return std::nullopt;
+}
+
+OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
+                                     const LocatedNode& node_b, const ModelMatching& matching) {
+  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  std::vector<size_t> moved;
+  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+    const int32_t x = ModelSide::value_info_read(*node_a.location, in_a[port]),
+                  y = ModelSide::value_info_read(*node_b.location, in_b[port]);
+    const int32_t of_x = x < 0 ? -1 : matching.b_of_a[static_cast<size_t>(x)];
+    if (x < 0 || y < 0 || of_x == y || (of_x >= 0 && handed_on(b, y, of_x).back() == of_x)) continue;
+    moved.push_back(port);
+  }
+  if (moved.empty() ||
+      (moved.size() > 1 && commutes(node_a.node()) && moved.size() == in_a.size() && in_a.size() == 2 &&
+       matching.b_of_a[static_cast<size_t>(ModelSide::value_info_read(*node_a.location, in_a[0]))] ==
+           ModelSide::value_info_read(*node_b.location, in_b[1])))
+    return {};
+  const auto name = [](const ModelSide& side, const LocatedNode& node, size_t port) {
+    const int32_t id = ModelSide::value_info_read(*node.location, node.node().inputs[port]);
+    return id < 0 ? std::string("nothing") : fmt::format("'{}'", side.value_info(id).name);
+  };
+  const int32_t read = ModelSide::value_info_read(*node_b.location, in_b[moved[0]]);
+  const int32_t in_a_too = read < 0 ? -1 : matching.a_of_b[static_cast<size_t>(read)];
+  const int32_t wanted = ModelSide::value_info_read(*node_a.location, in_a[moved[0]]);
+  if (moved.size() == 2) {
+    const int32_t second = ModelSide::value_info_read(*node_a.location, in_a[moved[1]]);
+    const int32_t other = ModelSide::value_info_read(*node_b.location, in_b[moved[1]]);
+    const bool is_first_there = matching.b_of_a[static_cast<size_t>(wanted)] == other;
+    // The other one may be made by other nodes in B: it stands for none of A's.
+    const int32_t of_second = matching.b_of_a[static_cast<size_t>(second)];
+    const bool is_second_there = of_second == read || (of_second < 0 && in_a_too < 0);
+    if (is_first_there ? is_second_there || in_a_too >= 0
+                       : of_second == read && matching.a_of_b[static_cast<size_t>(other)] < 0)
+      return {"the operands are swapped in B", wanted, in_a_too, std::string(b.value_info(read).name)};
+  }
+  const std::vector<int32_t> chain = handed_on(b, read, wanted < 0 ? -1 : matching.b_of_a[static_cast<size_t>(wanted)]);
+  const auto counterpart = [&](int32_t id) { return id < 0 ? -1 : matching.a_of_b[static_cast<size_t>(id)]; };
+  size_t own = chain.size() - 1;
+  while (own > 0 && counterpart(chain[own]) < 0) --own;
+  const int32_t source = chain[own], of_source = counterpart(source);
+  // The nodes that hand on the source are its own up to where B reads it more often than A does.
+  const size_t readers = of_source < 0 ? 0 : count_of_readers(a, of_source);
+  while (own > 0 && of_source >= 0 && count_of_readers(b, chain[own]) <= readers) --own;
+  if (own > 0 && of_source >= 0 && of_source != wanted) {
+    return {fmt::format("it reads {} where A's '{}' reads {}", named_in_both(a, of_source, b, source),
+                        node_a.node().display_name, name(a, node_a, moved[0])),
+            wanted, of_source, std::string(b.value_info(source).name), b.producer(chain[own - 1])};
+  }
+  const int32_t given = in_a_too < 0 ? source : read, of_given = in_a_too < 0 ? of_source : in_a_too;
+  if (of_given < 0 || of_given == wanted) return {};
+  return {fmt::format("B reads {} where A reads {}", named_in_both(a, of_given, b, given), name(a, node_a, moved[0])),
+          wanted, of_given, std::string(b.value_info(given).name)};
+}
+
+bool reads_the_same(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b,
+                    const ModelMatching& matching) {
+  const std::vector<ValueId>& in_a = node_a.node().inputs;
+  std::vector<ValueId> in_b = node_b.node().inputs;
+  if (in_a.size() != in_b.size()) return false;
+  const auto is_counterpart = [&](ValueId of_a, ValueId of_b) {
+    const int32_t x = ModelSide::value_info_read(*node_a.location, of_a),
+                  y = ModelSide::value_info_read(*node_b.location, of_b);
+    if (x < 0 || y < 0) return x == y;
+    // The content of constants is part of the definition, which has been compared.
+    return matching.b_of_a[static_cast<size_t>(x)] == y || (a.follows_from_constants(x) && b.follows_from_constants(y));
+  };
+  if (std::ranges::equal(in_a, in_b, is_counterpart)) return true;
+  std::ranges::reverse(in_b);
+  return commutes(node_a.node()) && in_a.size() == 2 && std::ranges::equal(in_a, in_b, is_counterpart);
 }
 
 }  // namespace parallax::diff

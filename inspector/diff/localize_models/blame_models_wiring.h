@@ -10,6 +10,24 @@
 
 namespace parallax::diff {
 
+// Which values the two read.
+struct OperandDifference {
+  std::string text;  // empty where these stand for each other
+  // The first different operand: B reads the counterpart of `instead`, where A reads `wanted`; -1 where it has no
+  // counterpart.
+  int32_t wanted = -1, instead = -1;
+  std::string b_reads = {};  // its name in B
+  // Where B hands it on by casts or quantization: the first of these nodes, which reads the other value.
+  LocatedNode handed_by = {};
+};
+OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
+                                     const LocatedNode& node_b, const ModelMatching& matching);
+
+// True where the inputs of one are the counterparts of the other's, with nothing between; constants are part of the
+// definition.
+bool reads_the_same(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b,
+                    const ModelMatching& matching);
+
 // The values from which a value is computed by way of `nodes`, itself included.
 std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::vector<LocatedNode>& nodes);
 

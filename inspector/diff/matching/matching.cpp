@@ -42,6 +42,27 @@ bool are_of_one_kind(const FlatValue& a, const FlatValue& b) {
   return same_dtype(a, b) || (are_known && is_floating(a.type->dtype) == is_floating(b.type->dtype));
 }
 
+// The member of a group that stands for a float which nothing reads but a QuantizeLinear: what that is dequantized to.
+// -1 where there is none.
+int32_t dequantized_of(const MatchSide& side, int32_t id, const std::vector<int32_t>& group) {
+  const ValueInfo& info = *side.value(id).value_info;
+  const auto only_reader = [&](ValueId value) -> const Node* {
+    const std::vector<NodeId>& readers = value_at(*info.graph, value).readers;
+    return readers.size() == 1 ? &info.graph->nodes[static_cast<size_t>(readers.front())] : nullptr;
+  };
+  const bool is_made = info.graph != nullptr && info.role == ValueInfo::Role::node_output && !info.is_graph_output;
+  if (!is_made || !is_floating(side.value(id).type->dtype)) return -1;
+  const Node* const quantize = only_reader(info.value);
+  if (quantize == nullptr || !diff::is_quantize(*quantize) || quantize->outputs.size() != 1) return -1;
+  const Node* const dequantize = only_reader(quantize->outputs.front());
+  if (dequantize == nullptr || !diff::is_dequantize(*dequantize)) return -1;
+  const auto found = std::ranges::find_if(group, [&](int32_t other) {
+    const ValueInfo& its = *side.value(other).value_info;
+    return its.graph == info.graph && its.value == dequantize->outputs.front();
+  });
+  return found == group.end() ? -1 : *found;
+}
+
 // Pairs the members of two groups of aliases: of equal path, of equal operator, without
 // numbers below zero, of equal type; the rest is paired with
 // the first of its type.
@@ -62,6 +83,17 @@ void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int3
   const auto is_free_a = [&](int32_t x) { return result.b_of_a[static_cast<size_t>(x)] < 0; };
   const auto is_free_b = [&](int32_t y) { return result.a_of_b[static_cast<size_t>(y)] < 0; };
   const auto same_op = [&](int32_t x, int32_t y) { return a.value(x).value_info->op == b.value(y).value_info->op; };
+  // A float alone in its group is what the other model makes of it in the end.
+  const auto pair_alone = [&](const MatchSide& side, const std::vector<int32_t>& alone, const MatchSide& other,
+                              const std::vector<int32_t>& group, auto&& pair) {
+    if (alone.size() != 1 || !is_floating(side.value(alone.front()).type->dtype)) return;
+    for (const int32_t id : group) {
+      const int32_t in_the_end = dequantized_of(other, id, group);
+      if (in_the_end >= 0) return pair(in_the_end);
+    }
+  };
+  pair_alone(a, group_a, b, group_b, [&](int32_t y) { add(group_a.front(), y, false); });
+  pair_alone(b, group_b, a, group_a, [&](int32_t x) { add(x, group_b.front(), false); });
   std::unordered_map<std::string, int32_t> by_path;
   for (const int32_t y : group_b) by_path.emplace(b.path(y), y);
   for (const int32_t x : group_a) {

@@ -44,8 +44,8 @@ inline constexpr double kOrdinaryQuantized = 32;
 // Steps that a constant stored quantized may differ from the float that it stands for: rounding to the nearest one
 // leaves half a step, rounding that is learned (Nagel et al., Up or Down? Adaptive Rounding) less than a whole one.
 inline constexpr double kHeldSteps = 1;
-// Severity up to which a quantized value may exceed its limit where every step before it is within its own: the limit is
-// made of estimates of magnitudes and of the shares of many steps. Set on the pairs of real tools, seeds 1 to 9.
+// Severity up to which a quantized value may exceed its limit where every step before it is within its own: the limit
+// is made of estimates of magnitudes and of the shares of many steps. Set on the pairs of real tools, seeds 1 to 9.
 inline constexpr double kNearQuantization = 3;
 // As a share of a quantization step: the rounding of the two numbers that are one step from each other.
 inline constexpr double kStepRounding = 1e-3;
