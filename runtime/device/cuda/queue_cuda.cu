@@ -32,6 +32,18 @@ Error cuda_error(const char* what, cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? out_of_memory(message) : execution_error(message);
 }
 
+// By a stream that is waited for: cudaMemcpy may return while pageable memory is still on its way, on the default
+// stream, for which the kernels' stream does not wait.
+cudaError_t copy_to_device_now(void* target, const TensorView& source) {
+  cudaStream_t stream = nullptr;
+  cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  if (error != cudaSuccess) return error;
+  error = cudaMemcpyAsync(target, source.data, source.size_bytes(), cudaMemcpyHostToDevice, stream);
+  if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
+  cudaStreamDestroy(stream);
+  return error;
+}
+
 // A pool that gives nothing back to the driver before it ends: with the default one every wait would.
 cudaError_t make_pool(int device_index, cudaMemPool_t* pool) {
   cudaMemPoolProps properties{};
@@ -163,7 +175,7 @@ Result<Tensor> Queue<Cuda>::upload_alongside(const Tensor& host) {
   const std::shared_ptr<const std::byte> owner(static_cast<const std::byte*>(memory), [](const std::byte* pointer) {
     cudaFree(const_cast<std::byte*>(pointer));
   });
-  error = cudaMemcpy(memory, host.view().data, host.size_bytes(), cudaMemcpyHostToDevice);
+  error = copy_to_device_now(memory, host.view());
   if (error != cudaSuccess) return cuda_error("cannot copy to the device", error);
   return keep_upload(
       Tensor::wrap(host.dtype(), host.shape(), owner, {parallax::Device::Kind::cuda, options_.device_index}));
