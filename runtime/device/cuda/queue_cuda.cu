@@ -9,6 +9,7 @@
 #include "runtime/device/cuda/cudnn.h"
 #include "runtime/device/cuda/launch_cuda.cuh"
 #include "runtime/device/cuda/library_cuda.h"
+#include "runtime/device/cuda/value_regions.h"
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/statistics_kernel.h"
 
@@ -93,7 +94,7 @@ CudaDescription describe_cuda(int device_index) {
 
 Queue<Cuda>::Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> stream,
                    std::unique_ptr<CudaLibrary> library)
-    : options_(options), stream_(std::move(stream)), library_(std::move(library)) {}
+    : GpuQueueBase(announcing_watch()), options_(options), stream_(std::move(stream)), library_(std::move(library)) {}
 
 Result<std::unique_ptr<Queue<Cuda>>> Queue<Cuda>::create(const CudaQueueOptions& options) {
   const CudaDevices devices = cuda_devices();
@@ -155,7 +156,11 @@ Result<Tensor> Queue<Cuda>::allocate(DType dtype, const Shape& shape) {
 std::shared_ptr<std::byte> Queue<Cuda>::make_block(int64_t bytes) {
   auto memory = take(bytes);
   if (!memory.ok()) return nullptr;
-  return {*memory, [stream = stream_, bytes](std::byte* pointer) { release(*stream, pointer, bytes); }};
+  announce_block(*memory, bytes);
+  return {*memory, [stream = stream_, bytes](std::byte* pointer) {
+            retract_block(pointer);
+            release(*stream, pointer, bytes);
+          }};
 }
 
 Result<Tensor> Queue<Cuda>::to_device(const Tensor& host) {
