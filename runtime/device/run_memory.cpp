@@ -6,8 +6,8 @@
 
 namespace parallax::runtime {
 
-std::shared_ptr<RunMemory> RunMemory::create(Fill poison) {
-  return std::shared_ptr<RunMemory>(new RunMemory(std::move(poison)));
+std::shared_ptr<RunMemory> RunMemory::create(BufferWatch watch) {
+  return std::shared_ptr<RunMemory>(new RunMemory(std::move(watch)));
 }
 
 void RunMemory::begin_run(std::shared_ptr<const MemoryPlan> plan, const MakeBlock& make_block) {
@@ -52,7 +52,7 @@ std::shared_ptr<std::byte> RunMemory::location(size_t bytes) {
   if (plan_ == nullptr || arena_ == nullptr) return nullptr;
   const size_t index = plan_->first[static_cast<size_t>(step_)] + requests_++;
   const bool foreseen = index < plan_->first[static_cast<size_t>(step_) + 1];
-  if (!foreseen || plan_->buffers[index].bytes < bytes) {
+  if (!foreseen || plan_->buffers[index].bytes < bytes + watch_.gap_bytes) {
     ++run_.requests_outgrown;
     return nullptr;
   }
@@ -60,13 +60,13 @@ std::shared_ptr<std::byte> RunMemory::location(size_t bytes) {
   std::byte* memory =
       location.is_inside() ? arena_->claim(location.offset, static_cast<int64_t>(location.bytes)) : nullptr;
   if (memory == nullptr) return nullptr;
-  if (poison_) poison_(memory, location.bytes);
+  if (watch_.claimed) watch_.claimed(memory, bytes);
   return std::shared_ptr<std::byte>(memory, [self = shared_from_this(), arena = arena_, room = location.bytes](
                                                 std::byte* pointer) { self->release(*arena, pointer, room); });
 }
 
 void RunMemory::release(Arena& arena, std::byte* memory, size_t bytes) {
-  if (poison_) poison_(memory, bytes);
+  if (watch_.released) watch_.released(memory, bytes);
   const std::lock_guard lock(mutex_);
   arena.release(memory);
 }
@@ -75,7 +75,7 @@ RunMemory::Request RunMemory::note_request(size_t bytes) {
   if (step_ < 0) return {};
   const std::lock_guard lock(mutex_);
   if (!is_running_ || plan_ != nullptr) return {};
-  run_.trace.lives.push_back({step_, bytes, run_.trace.events++, BufferLife::kNever});
+  run_.trace.lives.push_back({step_, bytes + watch_.gap_bytes, run_.trace.events++, BufferLife::kNever});
   return {run_number_, static_cast<int64_t>(run_.trace.lives.size()) - 1};
 }
 

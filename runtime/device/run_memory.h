@@ -15,6 +15,14 @@
 
 namespace parallax::runtime {
 
+// A tool or a test that follows the buffers of the block.
+struct BufferWatch {
+  using Call = std::function<void(std::byte* memory, size_t bytes)>;
+  Call claimed;          // a buffer is handed out; `bytes` were asked for. May be null
+  Call released;         // it comes back; `bytes` are all that it had room for. May be null
+  size_t gap_bytes = 0;  // between two buffers, at least
+};
+
 class RunMemory : public std::enable_shared_from_this<RunMemory> {
  public:
   static constexpr int32_t kOtherStep = -1;
@@ -25,10 +33,8 @@ class RunMemory : public std::enable_shared_from_this<RunMemory> {
   };
   // A block of so many bytes; null where there is none, or where it would break a limit: then nothing is placed.
   using MakeBlock = std::function<std::shared_ptr<std::byte>(int64_t bytes)>;
-  using Fill = std::function<void(std::byte* memory, size_t bytes)>;
 
-  // `poison`: tests fill buffers when they are handed out and when they come back. May be null.
-  static std::shared_ptr<RunMemory> create(Fill poison = nullptr);
+  static std::shared_ptr<RunMemory> create(BufferWatch watch = {});
 
   // Requests between begin_run and end_run are traced, or served by `plan` (null: none). A plan that needs a larger
   // block than the last one frees that and allocates its own.
@@ -66,10 +72,10 @@ class RunMemory : public std::enable_shared_from_this<RunMemory> {
   void note_return(const Request& request);
 
  private:
-  explicit RunMemory(Fill poison) : poison_(std::move(poison)) {}
+  explicit RunMemory(BufferWatch watch) : watch_(std::move(watch)) {}
   void release(Arena& arena, std::byte* memory, size_t bytes);
 
-  const Fill poison_;
+  const BufferWatch watch_;
   mutable std::mutex mutex_;
   std::shared_ptr<Arena> arena_;
   std::shared_ptr<const MemoryPlan> plan_;

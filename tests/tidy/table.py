@@ -94,7 +94,7 @@ LIBRARIES = [
     (r"(turbojpeg|tiffio|openjpeg)\.h|webp/", ["reference/images"]),
     (r"CLI/", ["inspector/cli"]),
     (r"(oneapi/|dnnl|omp\.h|cblas|openblas|lapacke|sleef)", ["runtime/device"]),
-    (r"(cuda|cublas|cudnn|cub/|nvrtc|nvml|nvtx|cooperative_groups|thrust/)", ["runtime/device"]),
+    (r"(cuda|cublas|cudnn|cub/|nvrtc|nvml|nvtx|cooperative_groups|thrust/)", ["runtime/device", "tests/runtime/ptx"]),
     (r"(dlpack/)", ["inspector/tensor", "runtime/device", "inspector/python"]),
     (r"(GLFW/|GL/|EGL/|imgui|backends/imgui|implot)", ["gui", "tests/gui"]),
     (r"(nanobind/|Python\.h)", ["inspector/python"]),

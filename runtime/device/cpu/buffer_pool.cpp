@@ -26,6 +26,12 @@ size_t size_class(size_t bytes) {
   return (lines + step - 1) / step * step;
 }
 
+BufferWatch watch_of(const BufferPoolOptions& options) {
+  if (!options.poison) return {};
+  const auto fill = [](std::byte* memory, size_t bytes) { std::memset(memory, kPoison, bytes); };
+  return {fill, fill};
+}
+
 }  // namespace
 
 std::shared_ptr<BufferPool> BufferPool::create(const BufferPoolOptions& options) {
@@ -33,10 +39,7 @@ std::shared_ptr<BufferPool> BufferPool::create(const BufferPoolOptions& options)
 }
 
 BufferPool::BufferPool(const BufferPoolOptions& options)
-    : options_(options),
-      runs_(RunMemory::create(options.poison
-                                  ? [](std::byte* memory, size_t bytes) { std::memset(memory, kPoison, bytes); }
-                                  : RunMemory::Fill())) {}
+    : options_(options), runs_(RunMemory::create(watch_of(options))) {}
 
 BufferPool::~BufferPool() {
   for (auto& [bytes, buffers] : idle_) {

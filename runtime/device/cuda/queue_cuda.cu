@@ -9,6 +9,7 @@
 #include "runtime/device/cuda/cudnn.h"
 #include "runtime/device/cuda/launch_cuda.cuh"
 #include "runtime/device/cuda/library_cuda.h"
+#include "runtime/device/cuda/value_regions.h"
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/statistics_kernel.h"
 
@@ -30,6 +31,18 @@ namespace {
 Error cuda_error(const char* what, cudaError_t error) {
   const std::string message = std::string("cuda: ") + what + ": " + cudaGetErrorString(error);
   return error == cudaErrorMemoryAllocation ? out_of_memory(message) : execution_error(message);
+}
+
+// By a stream that is waited for: cudaMemcpy may return while pageable memory is still on its way, on the default
+// stream, for which the kernels' stream does not wait.
+cudaError_t copy_to_device_now(void* target, const TensorView& source) {
+  cudaStream_t stream = nullptr;
+  cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  if (error != cudaSuccess) return error;
+  error = cudaMemcpyAsync(target, source.data, source.size_bytes(), cudaMemcpyHostToDevice, stream);
+  if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
+  cudaStreamDestroy(stream);
+  return error;
 }
 
 // A pool that gives nothing back to the driver before it ends: with the default one every wait would.
@@ -81,7 +94,7 @@ CudaDescription describe_cuda(int device_index) {
 
 Queue<Cuda>::Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> stream,
                    std::unique_ptr<CudaLibrary> library)
-    : options_(options), stream_(std::move(stream)), library_(std::move(library)) {}
+    : GpuQueueBase(announcing_watch()), options_(options), stream_(std::move(stream)), library_(std::move(library)) {}
 
 Result<std::unique_ptr<Queue<Cuda>>> Queue<Cuda>::create(const CudaQueueOptions& options) {
   const CudaDevices devices = cuda_devices();
@@ -143,7 +156,11 @@ Result<Tensor> Queue<Cuda>::allocate(DType dtype, const Shape& shape) {
 std::shared_ptr<std::byte> Queue<Cuda>::make_block(int64_t bytes) {
   auto memory = take(bytes);
   if (!memory.ok()) return nullptr;
-  return {*memory, [stream = stream_, bytes](std::byte* pointer) { release(*stream, pointer, bytes); }};
+  announce_block(*memory, bytes);
+  return {*memory, [stream = stream_, bytes](std::byte* pointer) {
+            retract_block(pointer);
+            release(*stream, pointer, bytes);
+          }};
 }
 
 Result<Tensor> Queue<Cuda>::to_device(const Tensor& host) {
@@ -163,7 +180,7 @@ Result<Tensor> Queue<Cuda>::upload_alongside(const Tensor& host) {
   const std::shared_ptr<const std::byte> owner(static_cast<const std::byte*>(memory), [](const std::byte* pointer) {
     cudaFree(const_cast<std::byte*>(pointer));
   });
-  error = cudaMemcpy(memory, host.view().data, host.size_bytes(), cudaMemcpyHostToDevice);
+  error = copy_to_device_now(memory, host.view());
   if (error != cudaSuccess) return cuda_error("cannot copy to the device", error);
   return keep_upload(
       Tensor::wrap(host.dtype(), host.shape(), owner, {parallax::Device::Kind::cuda, options_.device_index}));

@@ -35,7 +35,7 @@ struct RecordedNeeds {
 // that is not planned, is refused with an error then: such a run cannot be replayed.
 class GpuQueueBase {
  public:
-  explicit GpuQueueBase(RunMemory::Fill poison = nullptr) : memory_(RunMemory::create(std::move(poison))) {}
+  explicit GpuQueueBase(BufferWatch watch = {}) : memory_(RunMemory::create(std::move(watch))) {}
 
   RunMemory& memory() { return *memory_; }
 

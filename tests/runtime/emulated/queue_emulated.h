@@ -21,7 +21,7 @@ class Queue<Emulated> : public GpuQueueBase {
   static constexpr int kThreads = 64;
   static constexpr int64_t kMaxBlocks = 3;
 
-  Queue() : GpuQueueBase(emulation::poison) {}
+  Queue() : GpuQueueBase({emulation::poison, emulation::poison}) {}
 
   Result<Tensor> allocate(DType dtype, const Shape& shape);
   std::shared_ptr<std::byte> make_block(int64_t bytes);
