@@ -53,7 +53,7 @@ def write_data_set(folder: pathlib.Path, model: onnx.ModelProto, inputs: Arrays)
 
 
 def answer_of(parallax: str, way: str, folder: pathlib.Path) -> tuple[str, str]:
-    """What is wrong, empty for a pass, and the command."""
+    """The mistake in words, empty for a pass, and the command."""
     inputs = folder / ("test_data_set_0" if way == "expected" else "inputs.npz")
     command = [parallax, "run", str(folder / "model.onnx"), *WAYS[way], "--inputs", str(inputs), "--json"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)

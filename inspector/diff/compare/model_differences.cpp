@@ -153,7 +153,7 @@ Value ModelDifferences::as_held_in_half(const Value& a, const Value& b) const {
   if (!a.is_tensor() || !b.is_tensor()) return a;
   const Tensor &wide = a.tensor(), &half = b.tensor();
   if (wide.dtype() != DType::float32 || !(wide.shape() == half.shape())) return a;
-  // What B computes in floats may still have been made of a mask in float16.
+  // B may compute in floats on a mask that was in float16.
   const bool is_mixed = half.dtype() == DType::float32 && are_of_two_types() && b_.rounds_to_half();
   const DType narrow = is_mixed ? DType::float16 : half.dtype();
   if (!is_half(narrow) || type_that_rounds(narrow) != narrow) return a;

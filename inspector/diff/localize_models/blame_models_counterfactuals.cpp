@@ -60,7 +60,7 @@ std::vector<ConstantPair> constants_of(const ModelSide& a, const ModelSide& b, c
   };
   const auto has_its_name = [&](int32_t x, int32_t y) { return a.static_path(x) == b.static_path(y); };
   pair_where([&](int32_t x, int32_t y) { return matching.b_of_a[static_cast<size_t>(x)] == y; });
-  // Of the others, the counterpart is read elsewhere in B, or there is none.
+  // The others have a counterpart that is read elsewhere in B, or none.
   pair_where([&](int32_t x, int32_t y) { return has_its_name(x, y) && is_of_one_shape(x, y); });
   pair_where(is_of_one_shape);
   // A constant that is only stored in another type is no different constant.

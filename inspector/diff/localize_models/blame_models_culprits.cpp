@@ -18,11 +18,11 @@
 #include "inspector/diff/localize_models/blame_models_numbers.h"
 #include "inspector/diff/localize_models/blame_models_packed.h"
 #include "inspector/diff/localize_models/blame_models_parts.h"
+#include "inspector/diff/localize_models/blame_models_quantized.h"
 #include "inspector/diff/localize_models/blame_models_shrink.h"
 #include "inspector/diff/localize_models/blame_models_wiring.h"
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/matching/matching_attributes.h"
-#include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/opset/opset_registry.h"
 #include "inspector/model/random_operators.h"
@@ -130,7 +130,8 @@ class Explanation {
   std::vector<Culprit> find() {
     const LocatedNode made_a = a_.producer(target_.a), made_b = b_.producer(target_.b);
     if (made_a.id == kNoNode || made_b.id == kNoNode) return {held_instead(made_a, made_b)};
-    if (auto inserted = find_inserted_quantization(); inserted.has_value()) return {*std::move(inserted)};
+    if (auto inserted = find_inserted_quantization(region_, interventions_); inserted.has_value())
+      return {*std::move(inserted)};
     Parts parts = take_apart(a_, b_, matching_, target_, region_);
     find_rewired(parts);
     if (std::vector<Culprit> folded = folded_differently(parts); !folded.empty()) return folded;
@@ -160,21 +161,6 @@ class Explanation {
   }
 
  private:
-  // The one QuantizeLinear of B's part that makes all of the difference.
-  std::optional<Culprit> find_inserted_quantization() const {
-    for (const LocatedNode& node : region_.nodes_b) {
-      if (!is_dequantize(node.node())) continue;
-      const NodeId quantize = quantize_just_before(*node.location->graph, node.node());
-      if (quantize == kNoNode || !interventions_.agrees_without_quantization(node)) continue;
-      const std::optional<QuantizedRange> range = quantized_range_of(*node.location->graph, node.node());
-      const std::string steps = range.has_value() ? fmt::format(" to steps of {:.6g}", range->step) : "";
-      return Culprit{
-          {node.location, quantize},
-          fmt::format("B quantizes its values here{}, and A does not: without that both make the same", steps)};
-    }
-    return std::nullopt;
-  }
-
   // The pairs whose operands are other values. What A's read and B's does not is gone from B as a consequence.
   void find_rewired(Parts& parts) {
     const Wiring wiring(a_, b_, matching_, parts);
@@ -288,9 +274,9 @@ class Explanation {
     const bool is_explained = !culprits.empty() && !differs_besides_constants(a_, b_, parts, interventions_);
     for (const auto& [node_a, node_b] : rewired_) culprits.push_back(reads_differently(node_a, node_b));
     add_unpaired(parts, is_explained, culprits);
-    // Pairs of which nothing can be told are defined alike, as far as one sees.
-    const auto is_told = [](const Culprit& culprit) { return !culprit.why.empty(); };
-    if (std::ranges::any_of(culprits, is_told)) std::erase_if(culprits, std::not_fn(is_told));
+    // A pair without any difference in words is defined alike, as far as one sees.
+    const auto is_explained_pair = [](const Culprit& culprit) { return !culprit.why.empty(); };
+    if (std::ranges::any_of(culprits, is_explained_pair)) std::erase_if(culprits, std::not_fn(is_explained_pair));
     return culprits;
   }
 

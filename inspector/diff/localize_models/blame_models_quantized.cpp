@@ -209,6 +209,20 @@ std::optional<Culprit> explain_held(const ModelSide& a, const ModelSide& b, cons
   return QuantizedBlame(a, b, is_in_a ? a : b, matching).of_constant(is_in_a ? in_a : in_b, match.a, match.b);
 }
 
+std::optional<Culprit> find_inserted_quantization(const Region& region, const Interventions& interventions) {
+  for (const LocatedNode& node : region.nodes_b) {
+    if (!is_dequantize(node.node())) continue;
+    const NodeId quantize = quantize_just_before(*node.location->graph, node.node());
+    if (quantize == kNoNode || !interventions.agrees_without_quantization(node)) continue;
+    const std::optional<QuantizedRange> range = quantized_range_of(*node.location->graph, node.node());
+    const std::string steps = range.has_value() ? fmt::format(" to steps of {:.6g}", range->step) : "";
+    return Culprit{
+        {node.location, quantize},
+        fmt::format("B quantizes its values here{}, and A does not: without that both make the same", steps)};
+  }
+  return std::nullopt;
+}
+
 bool are_within_steps(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
   const LocatedNode held_a = dequantizer_of_held(a, in_a), held_b = dequantizer_of_held(b, in_b);
   const LocatedNode& held = held_a.id != kNoNode ? held_a : held_b;

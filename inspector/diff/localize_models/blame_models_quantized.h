@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "inspector/diff/localize_models/blame_models_counterfactuals.h"
 #include "inspector/diff/localize_models/blame_models_culprits.h"
 
 namespace parallax::diff {
@@ -27,6 +28,9 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
 
 // True where one side stores a constant quantized that the other has as floats, and no element is a step off.
 bool are_within_steps(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b);
+
+// The one QuantizeLinear of B's part of a region that makes all of the difference; nothing where there is none.
+std::optional<Culprit> find_inserted_quantization(const Region& region, const Interventions& interventions);
 
 // The DequantizeLinear of a constant that one side holds quantized and the other as floats, where the two diverged;
 // nothing where the pair is none such.

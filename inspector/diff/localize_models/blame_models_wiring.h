@@ -17,7 +17,7 @@ struct OperandDifference {
   // counterpart.
   int32_t wanted = -1, instead = -1;
   std::string b_reads = {};  // its name in B
-  // Where B hands it on by casts or quantization: the first of these nodes, which reads the other value.
+  // The first of the casts or quantizing nodes by which B hands it on, which reads the other value.
   LocatedNode handed_by = {};
 };
 OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
