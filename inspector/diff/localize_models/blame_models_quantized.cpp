@@ -115,7 +115,7 @@ class QuantizedBlame {
 
   // `floats` are the input of the quantization.
   Culprit of(const LocatedNode& dequantize, const Value& floats) const {
-    const NodeId before = quantize_just_before(*dequantize.location->graph, dequantize.node());
+    const NodeId before = quantize_before(*dequantize.location->graph, dequantize.node());
     if (before == kNoNode) return of_constant(dequantize);
     const LocatedNode quantize{dequantize.location, before};
     const std::string saturation = saturation_text(quantize, floats);
@@ -212,7 +212,7 @@ std::optional<Culprit> explain_held(const ModelSide& a, const ModelSide& b, cons
 std::optional<Culprit> find_inserted_quantization(const Region& region, const Interventions& interventions) {
   for (const LocatedNode& node : region.nodes_b) {
     if (!is_dequantize(node.node())) continue;
-    const NodeId quantize = quantize_just_before(*node.location->graph, node.node());
+    const NodeId quantize = quantize_before(*node.location->graph, node.node());
     if (quantize == kNoNode || !interventions.agrees_without_quantization(node)) continue;
     const std::optional<QuantizedRange> range = quantized_range_of(*node.location->graph, node.node());
     const std::string steps = range.has_value() ? fmt::format(" to steps of {:.6g}", range->step) : "";
@@ -262,7 +262,7 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
   const bool clamps = is_in_a ? clamps_b && !clamps_a : clamps_a && !clamps_b;
   const auto& counterparts = is_in_a ? matching.b_of_a : matching.a_of_b;
   const bool keeps_steps = std::ranges::any_of(dequantizers, [&](const LocatedNode& node) {
-    return quantize_just_before(*node.location->graph, node.node()) == kNoNode &&
+    return quantize_before(*node.location->graph, node.node()) == kNoNode &&
            (counterparts[static_cast<size_t>(made_by(node))] < 0 || !side.follows_from_constants(made_by(node)));
   });
   WithoutQuantization result{runner, {}, 0, {}, keeps_steps};

@@ -208,16 +208,29 @@ Result<Value> RegionRunner::pass_on(const LocatedNode& placed, Walk& walk) const
   return usage_error("a node without such an input cannot be left out");
 }
 
+// The floats that `quantize` reads, moved as its quantized values are up to this one.
+Result<Value> RegionRunner::floats_moved_to(int32_t id, const LocatedNode& quantize, Walk& walk) const {
+  const ModelSide& side = walk.in_a ? a_ : b_;
+  const LocatedNode made_by = side.producer(id);
+  const int32_t first = ModelSide::value_info_read(*made_by.location, made_by.node().inputs.front());
+  if (first < 0) return usage_error("the input of the quantization is not available");
+  if (made_by == quantize) return value_of(first, walk);
+  const auto outputs = PX_TRY(side.replay(made_by, [&](int32_t read) {
+    return read == first ? floats_moved_to(read, quantize, walk) : value_of(read, walk);
+  }));
+  return outputs[static_cast<size_t>(side.value_info(id).output_index)];
+}
+
 // The output of a DequantizeLinear before it was quantized; absent where that is not available.
 Result<Value> RegionRunner::before_quantization(int32_t id, const LocatedNode& placed, Walk& walk) const {
   const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
   const Graph& graph = *placed.location->graph;
-  if (const ValueId before = float_just_before_quantization(graph, placed.node()); before != kNoValue) {
-    const int32_t read = ModelSide::value_info_read(*placed.location, before);
-    Value value = read < 0 ? Value() : PX_TRY(value_of(read, walk));
-    const auto quantize = static_cast<size_t>(quantize_just_before(graph, placed.node()));
-    const std::optional<QuantizedRange> range = quantized_range_of(graph, graph.nodes[quantize]);
-    return clamps_ && range.has_value() && range->lowest == 0 ? clamped_at_zero(value) : value;
+  if (const NodeId quantize = quantize_before(graph, placed.node()); quantize != kNoNode) {
+    const int32_t read = ModelSide::value_info_read(*placed.location, placed.node().inputs.front());
+    auto moved = floats_moved_to(read, {placed.location, quantize}, walk);
+    if (!moved.ok()) return Value();  // a move that takes no floats
+    const std::optional<QuantizedRange> range = quantized_range_of(graph, graph.nodes[static_cast<size_t>(quantize)]);
+    return clamps_ && range.has_value() && range->lowest == 0 ? clamped_at_zero(*moved) : moved.take();
   }
   const int32_t counterpart = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
   return side.follows_from_constants(id) && counterpart >= 0 ? other.constant(counterpart) : Value();

@@ -119,6 +119,7 @@ class RegionRunner {
   Result<Value> compute_target(Walk& walk) const;
   Result<Value> pass_on(const LocatedNode& placed, Walk& walk) const;
   Result<Value> before_quantization(int32_t id, const LocatedNode& placed, Walk& walk) const;
+  Result<Value> floats_moved_to(int32_t id, const LocatedNode& quantize, Walk& walk) const;
   Result<std::vector<Value>> run_replacement(const LocatedNode& placed, Walk& walk) const;
   std::vector<Value> given(int32_t target, const Walk& walk) const;
   Value as_b_holds_it(int32_t id, const Value& stored) const;

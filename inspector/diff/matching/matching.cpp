@@ -267,6 +267,43 @@ bool fits_together(const TypeInfo& a, const TypeInfo& b) {
   });
 }
 
+// The name of the float that stored quantized values stand for, as quantizers name them; empty for any other value.
+std::string name_of_stored(const FlatValue& value) {
+  constexpr std::string_view kSuffix = "_quantized";
+  const ValueInfo& info = *value.value_info;
+  if (info.op != "DequantizeLinear" || info.graph == nullptr) return {};
+  const NodeId producer = value_at(*info.graph, info.value).producer;
+  const ValueDef& held = value_at(*info.graph, info.graph->nodes[static_cast<size_t>(producer)].inputs.front());
+  if (held.producer != kNoNode || !held.name.ends_with(kSuffix)) return {};
+  return held.name.substr(0, held.name.size() - kSuffix.size());
+}
+
+// Pairs stored quantized values with the floats of the other model that they are named after, which no node shows.
+void pair_stored_by_name(const MatchSide& floats, const MatchSide& quantized, bool are_floats_in_a,
+                         ModelMatching& result) {
+  std::vector<int32_t>& of_floats = are_floats_in_a ? result.b_of_a : result.a_of_b;
+  std::vector<int32_t>& of_quantized = are_floats_in_a ? result.a_of_b : result.b_of_a;
+  std::unordered_map<std::string, int32_t> free;
+  for (size_t id = 0; id < floats.flat.values.size(); ++id) {
+    const FlatValue& value = floats.flat.values[id];
+    if (of_floats[id] < 0 && value.is_constant && is_floating(value.type->dtype))
+      free.emplace(value.value_info->name, static_cast<int32_t>(id));
+  }
+  for (size_t id = 0; id < quantized.flat.values.size(); ++id) {
+    const auto found = of_quantized[id] < 0 ? free.find(name_of_stored(quantized.flat.values[id])) : free.end();
+    if (found == free.end()) continue;
+    TypeInfo type = *quantized.flat.values[id].type;
+    if (type.dtype == DType::undefined) type.dtype = floats.value(found->second).type->dtype;
+    if (!fits_together(*floats.value(found->second).type, type)) continue;
+    const auto other = static_cast<int32_t>(id);
+    result.values.push_back(
+        {are_floats_in_a ? found->second : other, are_floats_in_a ? other : found->second, MatchedBy::name, 1, false});
+    of_floats[static_cast<size_t>(found->second)] = other;
+    of_quantized[id] = found->second;
+    free.erase(found);
+  }
+}
+
 // The one index in `free` that holds true; -1 where there are none or several.
 int32_t only_one(const std::vector<bool>& free) {
   if (std::ranges::count(free, true) != 1) return -1;
@@ -347,6 +384,10 @@ ModelMatching match_models(const ValueTable& a, const ValueTable& b) {
   }
   pair_outputs(a, b, result);
   if (result.names_agree) pair_with_constants(side_a, side_b, result);
+  if (passes_quantized) {
+    pair_stored_by_name(side_a, side_b, true, result);
+    pair_stored_by_name(side_b, side_a, false, result);
+  }
   list_nodes(side_a, side_b, result);
   diff::pair_read_alike(result);
   pair_body_outputs(result);

@@ -120,27 +120,21 @@ bool is_quantized(const ValueTable& table) {
   return count.is_quantized();
 }
 
-ValueId float_before_quantization(const Graph& graph, const Node& dequantize) {
+NodeId quantize_before(const Graph& graph, const Node& dequantize) {
   ValueId value = input_of(dequantize, 0);
   for (size_t steps = 0; value != kNoValue && steps < graph.nodes.size(); ++steps) {
     const NodeId producer = value_at(graph, value).producer;
-    if (producer == kNoNode) return kNoValue;
+    if (producer == kNoNode) return kNoNode;
     const Node& node = graph.nodes[static_cast<size_t>(producer)];
+    if (is_quantize(node)) return producer;
+    if (noise_row_of(node.op_type, node.domain).propagation != ErrorPropagation::copy) return kNoNode;
     value = input_of(node, 0);
-    if (is_quantize(node)) return value;
-    if (noise_row_of(node.op_type, node.domain).propagation != ErrorPropagation::copy) return kNoValue;
   }
-  return kNoValue;
+  return kNoNode;
 }
 
-NodeId quantize_just_before(const Graph& graph, const Node& dequantize) {
-  const ValueId value = input_of(dequantize, 0);
-  const NodeId producer = value == kNoValue ? kNoNode : value_at(graph, value).producer;
-  return producer != kNoNode && is_quantize(graph.nodes[static_cast<size_t>(producer)]) ? producer : kNoNode;
-}
-
-ValueId float_just_before_quantization(const Graph& graph, const Node& dequantize) {
-  const NodeId quantize = quantize_just_before(graph, dequantize);
+ValueId float_before_quantization(const Graph& graph, const Node& dequantize) {
+  const NodeId quantize = quantize_before(graph, dequantize);
   return quantize == kNoNode ? kNoValue : input_of(graph.nodes[static_cast<size_t>(quantize)], 0);
 }
 

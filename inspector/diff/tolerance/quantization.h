@@ -39,9 +39,8 @@ bool is_quantized(const ValueTable& table);
 // The float that a DequantizeLinear's input was made of by a QuantizeLinear, and moved since; no value where they were
 // not.
 ValueId float_before_quantization(const Graph& graph, const Node& dequantize);
-// The QuantizeLinear right before a DequantizeLinear, and what it quantizes; none where anything is between.
-NodeId quantize_just_before(const Graph& graph, const Node& dequantize);
-ValueId float_just_before_quantization(const Graph& graph, const Node& dequantize);
+// The QuantizeLinear that made a DequantizeLinear's input, which may have been moved since.
+NodeId quantize_before(const Graph& graph, const Node& dequantize);
 
 // The resolution of a node that quantizes or dequantizes. With several scales the largest step; then the ends are not
 // known, and infinite.
