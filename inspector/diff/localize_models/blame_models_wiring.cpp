@@ -84,6 +84,12 @@ std::vector<int32_t> handed_on(const ModelSide& side, int32_t id, int32_t wanted
   return chain;
 }
 
+// True where one value is handed on to both, as by two DequantizeLinear of the same quantized values.
+bool are_handed_from_one(const ModelSide& side, int32_t x, int32_t y) {
+  const std::vector<int32_t> to_x = handed_on(side, x, -1), to_y = handed_on(side, y, -1);
+  return std::ranges::any_of(to_x, [&](int32_t id) { return id >= 0 && std::ranges::find(to_y, id) != to_y.end(); });
+}
+
 size_t count_of_readers(const ModelSide& side, int32_t id) {
   const ValueInfo& value_info = side.value_info(id);
   return value_at(*value_info.graph, value_info.value).readers.size();
@@ -204,7 +210,7 @@ OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node
     const int32_t x = ModelSide::value_info_read(*node_a.location, in_a[port]),
                   y = ModelSide::value_info_read(*node_b.location, in_b[port]);
     const int32_t of_x = x < 0 ? -1 : matching.b_of_a[static_cast<size_t>(x)];
-    if (x < 0 || y < 0 || of_x == y || (of_x >= 0 && handed_on(b, y, of_x).back() == of_x)) continue;
+    if (x < 0 || y < 0 || of_x == y || (of_x >= 0 && are_handed_from_one(b, y, of_x))) continue;
     moved.push_back(port);
   }
   if (moved.empty() ||
