@@ -95,7 +95,6 @@ class ModelBlame {
         PX_TRY(look_at(match));
     }
     if (roots_.empty()) PX_TRY(look_at_unseen());
-    if (roots_.empty()) PX_TRY(look_at_exact_constants());
     if (roots_.empty() && unjudged_.empty()) {
       std::vector<Cause> unobservable = diff::unobservable_constants(*a_, *b_, matching_, effects_, values_);
       if (unobservable.empty())
@@ -133,7 +132,6 @@ class ModelBlame {
   void add_held(const ValueMatch& match);
   bool may_look_at(const ValueMatch& match);
   Status look_at_unseen();
-  Status look_at_exact_constants();
   bool is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const;
   bool holds_root(const LocatedNode& node) const;
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
@@ -226,16 +224,6 @@ Status ModelBlame::look_at_unseen() {
     }
     PX_TRY(look_at(match));
   }
-  return {};
-}
-
-// Integers that follow from constants differ by no rounding: where such values diverged and no node was found, the
-// constants that they are made of are looked at, which B may hand to a function.
-Status ModelBlame::look_at_exact_constants() {
-  const auto differs = [&](const ValueMatch& match) { return suspects_.differs_exactly(match); };
-  if (std::ranges::none_of(matching_.values, differs)) return {};
-  for (const ValueMatch& match : matching_.values)
-    if (roots_.empty() && suspects_.are_other_constants(match)) PX_TRY(look_at(match));
   return {};
 }
 

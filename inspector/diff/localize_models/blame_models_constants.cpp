@@ -85,11 +85,18 @@ class ConstantWalk {
     return true;
   }
 
-  // B computes from constants what A stores. False for what is stored and moved, or dequantized.
+  static bool holds_mask(const Value& value) {
+    if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return false;
+    for (int64_t index = 0; index < value.tensor().element_count(); ++index)
+      if (element_as_double(value.tensor(), index) <= thresholds::kMaskedScore) return true;
+    return false;
+  }
+
+  // B computes from constants a mask that A stores. False for what is stored and moved, or dequantized.
   bool accuse_maker(int32_t x, int32_t y) {
     const LocatedNode maker = b_.producer(y);
     if (b_.is_constant(y) || is_another(x, y) || maker.id == kNoNode) return false;
-    if (only_moves(maker) || is_dequantize(maker.node())) return false;
+    if (only_moves(maker) || is_dequantize(maker.node()) || !holds_mask(a_.constant(x))) return false;
     accuse(maker, fmt::format("B computes the constant here that A stores as '{}'{}", a_.value_info(x).name,
                               difference_text(a_.constant(x), b_.constant(y))));
     return true;

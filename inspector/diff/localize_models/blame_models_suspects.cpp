@@ -3,7 +3,6 @@
 #include "inspector/diff/localize_models/blame_models_suspects.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <unordered_set>
 #include <variant>
@@ -56,25 +55,6 @@ bool Suspects::is_suspect(const ValueMatch& match) const {
     return std::holds_alternative<std::shared_ptr<Graph>>(attribute.value);
   };
   return a.node().function != nullptr || std::ranges::any_of(a.node().attributes, holds_graph);
-}
-
-template <class Holds>
-bool Suspects::is_any_instance(const ValueMatch& match, const Holds& holds) const {
-  return !match.is_extra && std::ranges::any_of(a_.captured_paths(match.a), [&](const std::string& path) {
-    const ValueComparison* const value = values_.find(path);
-    return value != nullptr && holds(*value);
-  });
-}
-
-bool Suspects::differs_exactly(const ValueMatch& match) const {
-  return a_.follows_from_constants(match.a) && is_any_instance(match, [](const ValueComparison& value) {
-           return value.verdict == Verdict::diverged && std::isinf(value.severity);
-         });
-}
-
-bool Suspects::are_other_constants(const ValueMatch& match) const {
-  return a_.follows_from_constants(match.a) && b_.follows_from_constants(match.b) &&
-         is_any_instance(match, [](const ValueComparison& value) { return are_mismatched(value); });
 }
 
 bool Suspects::has_diverged(const ValueMatch& match) const {

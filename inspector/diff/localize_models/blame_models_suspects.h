@@ -23,10 +23,6 @@ class Suspects {
   bool is_suspect(const ValueMatch& match) const;
   // False for what both were given.
   bool has_diverged(const ValueMatch& match) const;
-  // True for a value of constants that differs by infinitely much, as integers do: by no rounding.
-  bool differs_exactly(const ValueMatch& match) const;
-  // True where both follow from constants, and differ in numbers, shape or type.
-  bool are_other_constants(const ValueMatch& match) const;
   // Both are data: where these differ, their consumers show whether it is relevant.
   bool are_held(const ValueMatch& match) const { return a_.is_constant(match.a) && b_.is_constant(match.b); }
   // True for an output of the model, or of the body or function that has it.
@@ -36,8 +32,6 @@ class Suspects {
   bool reads_another_constant(const LocatedNode& node) const;
 
  private:
-  template <class Holds>
-  bool is_any_instance(const ValueMatch& match, const Holds& holds) const;
   bool reads_parted(const LocatedNode& node) const;
 
   const ModelSide &a_, &b_;
