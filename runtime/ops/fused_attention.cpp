@@ -320,7 +320,9 @@ Result<bool> attend_as_stored(OpContext<Device>& op, const Layout& layout, const
       attention.added_locations = layout.changes[static_cast<size_t>(input - kAdded)].locations;
     }
     if (!PX_TRY(is_left_to_library(op.queue(), attention))) return false;
-    return library_attention(op.queue(), attention);
+    if (!PX_TRY(library_attention(op.queue(), attention))) return false;
+    PX_TRY(store_hidden_queries(op.queue(), attention));
+    return true;
   } else {
     return false;
   }

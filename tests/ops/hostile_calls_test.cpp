@@ -97,7 +97,7 @@ const NamedExecutor kExecutors[] = {
 };
 
 const std::vector<OpCase>& all_cases() {
-  static const Result<std::vector<OpCase>> cases = read_op_cases(PX_OP_CASES);
+  static const Result<std::vector<OpCase>> cases = read_op_cases();
   if (!cases.ok()) {
     std::fprintf(stderr, "hostile_calls_test: %s\n", cases.error().message.c_str());
     std::exit(1);

@@ -3,6 +3,7 @@
 #include "tests/ops/op_case.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -80,9 +81,13 @@ Result<OpCase> case_from_json(const Json& json, const std::string& family) {
 
 }  // namespace
 
-Result<std::vector<OpCase>> read_op_cases(const std::string& folder) {
+Result<std::vector<OpCase>> read_op_cases() {
+  const char* given = std::getenv("PX_OP_CASES");  // NOLINT(concurrency-mt-unsafe): read once, never written
+  const std::filesystem::path folder = given != nullptr ? given : PX_OP_CASES;
+  std::error_code problem;
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(folder, problem)) paths.push_back(entry.path());
+  if (problem) return io_error(fmt::format("'{}' cannot be read: {}", folder.string(), problem.message()));
   std::sort(paths.begin(), paths.end());
   std::vector<OpCase> cases;
   for (const auto& path : paths) {

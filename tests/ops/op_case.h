@@ -24,8 +24,9 @@ struct OpCase {
   std::vector<Value> expected;
 };
 
-// Every case of every file in `folder`, families and cases in order. Errors name file and case.
-Result<std::vector<OpCase>> read_op_cases(const std::string& folder);
+// Every case of every file in the folder that the environment variable PX_OP_CASES names, else in the source tree's
+// tests/ops/cases; families and cases in order. Errors name file and case.
+Result<std::vector<OpCase>> read_op_cases();
 
 // The expected values are empty, or one value throughout: so would wrong results be that are nothing but zeros.
 bool is_constant(const OpCase& op_case);

@@ -130,7 +130,7 @@ class OpCaseTest : public testing::Test {
 
 // The cases live as long as the program: tests are registered before they run, and refer to them.
 const std::vector<OpCase>& all_cases() {
-  static const Result<std::vector<OpCase>> cases = read_op_cases(PX_OP_CASES);
+  static const Result<std::vector<OpCase>> cases = read_op_cases();
   if (!cases.ok()) {
     std::fprintf(stderr, "ops_test: %s\n", cases.error().message.c_str());
     std::exit(1);

@@ -2,6 +2,7 @@
 // Models of attention in float16 that a GPU's library takes, for executors of GPU devices against the host's.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,33 @@ inline void expect_what_the_host_gives(Executor& executor, const AttentionModel&
   against_host::expect_what_the_host_gives(
       executor, model_of(given, dtype), dtype == DType::float16 ? 2e-3 : 1.6e-2,
       [&](int64_t turn) { return inputs_of(given, dtype, turn); }, given.name);
+}
+
+// Keys hidden by minus infinity weigh nothing; a query all of whose keys are hidden gives no numbers, as on the host.
+inline void expect_minus_infinity_to_hide(Executor& executor) {
+  const auto host = make_cpu_executor();
+  for (const AttentionModel& given : attention_models(DType::float16)) {
+    if (given.name != std::string("in_parts")) continue;
+    const auto model = model_of(given, DType::float16);
+    const auto session = executor.prepare(model, {}), expecting = host->prepare(model, {});
+    ASSERT_TRUE(session.ok() && expecting.ok());
+    auto inputs = inputs_of(given, DType::float16, 0);
+    std::vector<double> mask(2 * 5 * 8, 0.0);
+    for (size_t i = 0; i < mask.size(); ++i) {
+      if (i % 8 > i / 8 % 5 || i / 8 == 3) mask[i] = -std::numeric_limits<double>::infinity();
+    }
+    Tensor hidden = Tensor::allocate(DType::float16, Shape{2, 1, 5, 8}).take();
+    store_doubles(hidden, 0, mask);
+    inputs[3] = hidden;
+    const auto found = against_host::numbers_of_run(**session, inputs);
+    const auto expected = against_host::numbers_of_run(**expecting, inputs);
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      ASSERT_EQ(std::isnan(found[i]), std::isnan(expected[i])) << "element " << i;
+      if (std::isnan(expected[i])) continue;
+      ASSERT_NEAR(found[i], expected[i], 4e-3) << "element " << i;
+    }
+  }
 }
 
 }  // namespace parallax::attention_models

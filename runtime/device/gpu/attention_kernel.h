@@ -5,6 +5,7 @@
 
 #include "runtime/device/cpu/products/attention.h"
 #include "runtime/device/gpu/gemm_kernel.h"
+#include "runtime/device/gpu/library_attention.h"
 #include "runtime/device/gpu/map_kernel.h"
 #include "runtime/device/gpu/rows_kernel.h"
 
@@ -34,6 +35,34 @@ struct StoreStridedKernel {
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
     for_each_item(launch, count, [&](int64_t i) { out[from_dense.offset(i)] = from_dense.data[i]; });
+  }
+};
+
+// Queries all of whose keys are hidden by minus infinity give NaN, by our softmax; cuDNN gives them zeros.
+template <class Device>
+struct HiddenQueriesKernel {
+  static constexpr const char* kName = "hidden_queries";
+  Source added;
+  Elements<Device, const int64_t> added_offsets;
+  int64_t added_row, added_column;
+  Target y;
+  Elements<Device, const int64_t> y_offsets;
+  int64_t y_row, y_column;
+  int64_t count, queries, keys, value_size;
+
+  template <class Launch>
+  PX_HD void operator()(Launch& launch) const {
+    for_each_item(launch, count, [&](int64_t item) {
+      const int64_t matrix = item / queries, query = item % queries;
+      const int64_t first = added_offsets[matrix] + query * added_row;
+      for (int64_t key = 0; key < keys; ++key) {
+        if (load<Device, float>(added, first + key * added_column) != -std::numeric_limits<float>::infinity()) return;
+      }
+      const int64_t result = y_offsets[matrix] + query * y_row;
+      for (int64_t i = 0; i < value_size; ++i) {
+        store<Device, float>(y, result + i * y_column, std::numeric_limits<float>::quiet_NaN());
+      }
+    });
   }
 };
 
@@ -90,6 +119,29 @@ Result<DenseMatrices> dense_matrices(Queue<Gpu>& queue, const MatrixOffsets& loc
 }
 
 }  // namespace gpu
+
+// After library_attention: NaN for queries all of whose keys are hidden.
+template <GpuDevice Gpu>
+Status store_hidden_queries(Queue<Gpu>& queue, const LibraryAttention& attention) {
+  if (attention.added == nullptr) return {};
+  const AttentionProblem& problem = attention.problem;
+  const Tensor added_offsets = PX_TRY(queue.to_device(Tensor::vector<int64_t>(attention.added_locations.offsets)));
+  const Tensor y_offsets = PX_TRY(queue.to_device(Tensor::vector<int64_t>(problem.y.offsets)));
+  const gpu::HiddenQueriesKernel<Gpu> kernel{{attention.added, attention.added_dtype},
+                                             {reinterpret_cast<const int64_t*>(added_offsets.view().data)},
+                                             attention.added_locations.row,
+                                             attention.added_locations.column,
+                                             {attention.y, attention.dtype},
+                                             {reinterpret_cast<const int64_t*>(y_offsets.view().data)},
+                                             problem.y.row,
+                                             problem.y.column,
+                                             problem.batch() * problem.queries,
+                                             problem.queries,
+                                             problem.keys,
+                                             problem.value_size};
+  launch(queue, kernel, gpu::size_for_items(queue, kernel.count));
+  return {};
+}
 
 template <class Rule, GpuDevice Gpu>
 Status attention(Queue<Gpu>& queue, const AttentionProblem& problem, const Rule& rule, const float* q, const float* k,

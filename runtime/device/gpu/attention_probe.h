@@ -42,7 +42,8 @@ struct AttentionProbe {
 AttentionProbe attention_probe(const AttentionKind& kind);
 
 // True where the library's results, a tensor [kHeads, queries, value_size] of the kind's type on the host, are what our
-// kernels would have stored: NaN where all weights are zero, and the means of the values to the bit.
+// kernels would have stored: NaN for scores that are no finite numbers, and the means of the values to the bit. A query
+// all of whose keys are hidden by what is added may give zeros: store_hidden_queries (attention_kernel.h) mends those.
 bool is_attended_as_ours(const AttentionKind& kind, const Tensor& results);
 
 }  // namespace parallax::runtime

@@ -3,6 +3,8 @@
 // used.
 #pragma once
 
+#include <cmath>
+
 #include "runtime/device/gpu/block.h"
 #include "runtime/device/gpu/memory.h"
 
@@ -53,7 +55,7 @@ struct BlockWeightsProductKernel {
       for (int64_t row = 0; row < m; ++row) {
         float sum = 0;
         for (int64_t i = launch.thread(); i < weights.k; i += launch.threads()) {
-          sum += a[row * weights.k + i] * weights.at(column, i);
+          sum = std::fma(a[row * weights.k + i], weights.at(column, i), sum);
         }
         sum = merge_block(launch, slots, sum, [](float left, float right) { return left + right; });
         if (launch.thread() == 0) store<Device, float>(y, row * n + column, bias ? sum + bias[column] : sum);

@@ -13,15 +13,6 @@
 namespace parallax::runtime {
 namespace gpu {
 
-// A product that is rounded before it is added to anything: nvcc would fuse the two.
-PX_HD inline double rounded_product(double a, double b) {
-#ifdef __CUDA_ARCH__
-  return __dmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
-
 PX_HD inline bool is_finite(double x) { return x - x == 0.0; }
 
 // The positions of elements that are counted one after another: in order, or [N, C, spatial...] counted with C last.
@@ -157,7 +148,7 @@ struct ChunkStatisticsKernel {
       if (thread / kWarp == 3) {
         compare(x, partial);
       } else if (is_finite(x)) {
-        (row % 2 == 0 ? partial.sum : partial.other_sum) += rounded_product(x, x);
+        (row % 2 == 0 ? partial.sum : partial.other_sum) += x * x;
       }
     }
   }
@@ -256,7 +247,7 @@ struct ChunkStatisticsKernel {
     compare(x, total);
     if (!is_finite(x)) return;
     total.sum += x;
-    total.sum_of_squares += rounded_product(x, x);
+    total.sum_of_squares += x * x;
     const int location = statistics::row_index(group, position / kLanes);
     const double signed_x = statistics::group_sign(group) * x;
     for (int k = 0; k < kProjections; ++k) {
@@ -273,7 +264,7 @@ struct ChunkStatisticsKernel {
     bool needs_pass = false;
     if (total.count > 0) {
       const double mean = total.sum / static_cast<double>(total.count);
-      total.centered_squares = total.sum_of_squares - rounded_product(total.sum, mean);
+      total.centered_squares = total.sum_of_squares - total.sum * mean;
       needs_pass = total.centered_squares < statistics::kLeastDeviation * total.sum_of_squares;
       memory[kShared - 1] = mean;
     }
@@ -295,7 +286,7 @@ struct ChunkStatisticsKernel {
       if (thread >= kLanes) return;
       for (int row = 0; row < here * kRows; ++row) {
         const double x = memory[row * kLanes + thread];
-        if (is_finite(x)) sum += rounded_product(x - mean, x - mean);
+        if (is_finite(x)) sum += (x - mean) * (x - mean);
       }
     });
     if (thread < kLanes) row_of(memory, kSquares)(thread) = sum;
@@ -304,7 +295,7 @@ struct ChunkStatisticsKernel {
       double squares = sum_of(memory, kSquares);
       for (int64_t i = tail; i < end; ++i) {
         const double x = number(i);
-        if (is_finite(x)) squares += rounded_product(x - mean, x - mean);
+        if (is_finite(x)) squares += (x - mean) * (x - mean);
       }
       out[chunk].centered_squares = squares;
     }

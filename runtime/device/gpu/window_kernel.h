@@ -2,6 +2,9 @@
 // window_fold and conv on a GPU: a thread for each output position walks the taps of its window.
 #pragma once
 
+#include <cmath>
+#include <type_traits>
+
 #include "runtime/device/cpu/products/conv.h"
 #include "runtime/device/cpu/window.h"
 #include "runtime/device/gpu/launch.h"
@@ -127,7 +130,12 @@ struct ConvKernel {
         for (int64_t input = 0; input < in_per_group; ++input) {
           const int64_t filter = kTransposed ? (group * in_per_group + input) * out_per_group + channel % out_per_group
                                              : channel * in_per_group + input;
-          sum += x[(first + input) * window.in_plane + offset] * filters[filter * window.taps + tap];
+          const C value = x[(first + input) * window.in_plane + offset], weight = filters[filter * window.taps + tap];
+          if constexpr (std::is_floating_point_v<C>) {
+            sum = std::fma(value, weight, sum);
+          } else {
+            sum += value * weight;
+          }
         }
       }
       y[item] = sum;

@@ -44,8 +44,10 @@ Result<std::vector<float>> weights_of(const LibraryAttention& attention, int64_t
     }
   }
   const float highest = *std::max_element(weights.begin(), weights.end());
-  if (emulated_library().hides_to_zeros && highest == -std::numeric_limits<float>::infinity()) {
-    return std::vector<float>(weights.size(), 0.0F);
+  const auto hidden = emulated_library().hidden_queries;
+  if (hidden != EmulatedLibrary::HiddenQueries::no_numbers && highest == -std::numeric_limits<float>::infinity()) {
+    const bool is_zero = hidden == EmulatedLibrary::HiddenQueries::zeros;
+    return std::vector<float>(weights.size(), is_zero ? 0.0F : 1.0F / static_cast<float>(weights.size()));
   }
   float sum = 0;
   for (float& weight : weights) sum += weight = std::exp(weight - highest);

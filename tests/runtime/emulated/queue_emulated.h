@@ -95,7 +95,8 @@ struct EmulatedLibrary {
   int64_t activated_products = 0;
   bool keeps_sums = true;     // of its GELU, as the library's own
   int64_t kept_products = 0;  // that had an activation and kept what it is of
-  bool hides_to_zeros = false;
+  enum class HiddenQueries : uint8_t { no_numbers, zeros, means };
+  HiddenQueries hidden_queries = HiddenQueries::no_numbers;  // what its attention gives where all keys are hidden
   int64_t attentions = 0;
 };
 EmulatedLibrary& emulated_library();

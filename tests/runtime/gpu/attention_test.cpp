@@ -27,7 +27,7 @@ TEST(GpuAttention, HalfPrecisionIsTheLibrarys) {
 TEST(GpuAttention, IsOurOwnWhereTheLibrarysIsNot) {
   runtime::EmulatedLibrary& library = runtime::emulated_library();
   const auto emulated = tests::make_emulated_executor();
-  library.hides_to_zeros = true;
+  library.hidden_queries = runtime::EmulatedLibrary::HiddenQueries::means;
   for (const AttentionModel& given : attention_models::attention_models(DType::float16)) {
     const int64_t before = library.attentions;
     attention_models::expect_what_the_host_gives(*emulated, given, DType::float16);
@@ -35,7 +35,17 @@ TEST(GpuAttention, IsOurOwnWhereTheLibrarysIsNot) {
     const bool is_added = std::string(given.name).starts_with("in_parts");
     EXPECT_TRUE(is_added ? asked == 1 : asked > 1) << given.name << ": " << asked << " with the probe";
   }
-  library.hides_to_zeros = false;
+  library.hidden_queries = runtime::EmulatedLibrary::HiddenQueries::no_numbers;
+}
+
+// As cuDNN's, whose fully hidden queries are zeros.
+TEST(GpuAttention, HiddenQueriesOfTheLibraryAreMended) {
+  runtime::EmulatedLibrary& library = runtime::emulated_library();
+  library.hidden_queries = runtime::EmulatedLibrary::HiddenQueries::zeros;
+  const int64_t before = library.attentions;
+  attention_models::expect_minus_infinity_to_hide(*tests::make_emulated_executor());
+  EXPECT_EQ(library.attentions - before, 2) << "with the probe";
+  library.hidden_queries = runtime::EmulatedLibrary::HiddenQueries::no_numbers;
 }
 
 TEST(GpuAttention, IsNotAskedForWhileTheQueueRecords) {

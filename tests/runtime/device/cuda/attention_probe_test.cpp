@@ -2,6 +2,7 @@
 // The probe of a GPU's library for attention: our own softmax gives the expected answer, and other softmaxes do not.
 #include "runtime/device/gpu/attention_probe.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -77,7 +78,7 @@ TEST(AttentionProbe, OthersAreNot) {
     int64_t numbers = 0;
     for (size_t i = 0; i < ours.size(); ++i) {
       std::vector<float> changed = ours;
-      changed[i] = std::isnan(ours[i]) ? 0.0F : kNan;
+      changed[i] = std::isnan(ours[i]) ? 1.0F : kNan;
       EXPECT_FALSE(is_taken(changed)) << "element " << i;
       if (std::isnan(ours[i])) continue;
       ++numbers;
@@ -85,6 +86,9 @@ TEST(AttentionProbe, OthersAreNot) {
       EXPECT_FALSE(is_taken(changed)) << "element " << i;
     }
     const auto of_head = static_cast<int64_t>(ours.size()) / AttentionProbe::kHeads;
+    std::vector<float> zeros_where_hidden = ours;
+    std::fill_n(zeros_where_hidden.begin() + of_head, of_head, 0.0F);
+    EXPECT_EQ(is_taken(zeros_where_hidden), kind.added_dtype != DType::undefined);
     EXPECT_EQ(numbers, kind.added_dtype == DType::undefined ? 2 * of_head : of_head);
     EXPECT_FALSE(is_attended_as_ours(kind, stored_as(DType::float32, ours)));
     EXPECT_FALSE(is_taken({ours.begin(), ours.end() - 1}));
