@@ -63,9 +63,7 @@ int32_t dequantized_of(const MatchSide& side, int32_t id, const std::vector<int3
   return found == group.end() ? -1 : *found;
 }
 
-// Pairs the members of two groups of aliases: of equal path, of equal operator, without
-// numbers below zero, of equal type; the rest is paired with
-// the first of its type.
+// Pairs the members of two groups of aliases: of equal path, operator or type; the rest with the first of its type.
 void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int32_t>& group_a,
                   const std::vector<int32_t>& group_b, const ValueMatch& like, ModelMatching& result) {
   const auto add = [&](int32_t x, int32_t y, bool is_extra) {
@@ -99,6 +97,8 @@ void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int3
   for (const int32_t x : group_a) {
     const auto found = is_free_a(x) ? by_path.find(a.path(x)) : by_path.end();
     if (found == by_path.end() || !is_free_b(found->second) || !same_op(x, found->second)) continue;
+    const bool are_doubles = a.value(x).type->dtype == DType::float64;
+    if (are_doubles != (b.value(found->second).type->dtype == DType::float64)) continue;
     if (are_of_one_kind(a.value(x), b.value(found->second))) add(x, found->second, false);
   }
   std::list<int32_t> free_b(group_b.begin(), group_b.end());  // what is paired is not looked at again
