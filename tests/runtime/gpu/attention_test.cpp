@@ -38,7 +38,7 @@ TEST(GpuAttention, IsOurOwnWhereTheLibrarysIsNot) {
   library.hidden_queries = runtime::EmulatedLibrary::HiddenQueries::no_numbers;
 }
 
-// As cuDNN's, whose fully hidden queries are zeros.
+// An attention like that of cuDNN, which gives zeros for fully hidden queries.
 TEST(GpuAttention, HiddenQueriesOfTheLibraryAreMended) {
   runtime::EmulatedLibrary& library = runtime::emulated_library();
   library.hidden_queries = runtime::EmulatedLibrary::HiddenQueries::zeros;
