@@ -331,11 +331,11 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
     return true;
   }
   Region region = PX_TRY(regions_.run(match.a, match.b, instance));
+  const std::optional<Limit> steps = limit_of_steps(path);
   const std::optional<diff::WithoutQuantization> plain =
-      is_one_quantized_
-          ? diff::without_quantization(*a_, *b_, matching_, regions_, match, instance, region, limit_of_steps(path))
-          : std::nullopt;
-  const bool is_judged = limit_of_steps(path).has_value() || !known_limit(path).has_value();
+      is_one_quantized_ ? diff::without_quantization(*a_, *b_, matching_, regions_, match, instance, region, steps)
+                        : std::nullopt;
+  const bool is_judged = steps.has_value() || !known_limit(path).has_value();
   if (plain.has_value() && !plain->culprits.empty() && is_judged)
     return add_roots_of_quantized(match, path, *plain), true;
   if (plain.has_value()) region = plain->region;
@@ -344,9 +344,8 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
     introduced.relative_rms = diff::diverged_in_some_elements(regions_, match, instance, region, limit);
   same_.erase(match.a);
   // The steps that such a region rounds to are in the limit; a value that was not compared has none.
-  const bool is_within = limit_of_steps(path).has_value()
-                             ? introduced.severity <= 1
-                             : introduced.relative_rms <= thresholds::kLargestQuantizationShare;
+  const bool is_within =
+      steps.has_value() ? introduced.severity <= 1 : introduced.relative_rms <= thresholds::kLargestQuantizationShare;
   const bool is_rounded =
       is_one_quantized_ && (plain.has_value() ? plain->keeps_steps : diff::quantizes(*a_, *b_, region));
   if (is_within && (is_rounded || (is_one_dynamic_ && diff::quantizes_dynamically(region)))) return false;
