@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparing two dumps: matches their entries, then loads, compares and drops pair by pair.
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -374,14 +375,16 @@ class DumpComparer {
     if (!same_type(a.type, b.type, result)) return {};
     diff::CommonElements both =
         PX_TRY(diff::common_elements(a, std::move(loaded_a).take(), b, std::move(loaded_b).take()));
+    double cut_off = 0;
     if (links_.is_closed()) {
       auto held = differences_.as_held_by_both({both.a, both.b}, a.path, b.path);
-      both.a = std::move(held.a), both.b = std::move(held.b);
+      both.a = std::move(held.a), both.b = std::move(held.b), cut_off = held.cut_off;
     }
     diff::judge_values(both.a, both.b, context, result);
     if (result.metrics.has_value()) {
-      judge_.found_difference(a.path, result.metrics->rmse);
-      if (links_.is_closed()) judge_b_.found_difference(b.path, result.metrics->rmse);
+      const double found = std::hypot(result.metrics->rmse, cut_off);
+      judge_.found_difference(a.path, found);
+      if (links_.is_closed()) judge_b_.found_difference(b.path, found);
     }
     if (both.locations.has_value())
       diff::conclude_sample(a, b, *both.locations, context, result);
@@ -401,7 +404,8 @@ class DumpComparer {
       limit = diff::wider(limit, judge_b_.limit_of(number_b, b.path));
       limit = differences_.with_storing(limit, {a.path, dtype_a}, {b.path, dtype_b});
     }
-    return {limit, diff::is_exempt_from_mistrust(a) || diff::is_exempt_from_mistrust(b), widen_};
+    return {limit, diff::is_exempt_from_mistrust(a) || diff::is_exempt_from_mistrust(b), widen_,
+            links_.is_closed() && differences_.is_one_quantized()};
   }
 
   // A pair whose payload is damaged on a side: nothing is said of it but that, and all else is compared. What follows

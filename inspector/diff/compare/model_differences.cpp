@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "inspector/diff/matching/definition_distance.h"
 #include "inspector/diff/tolerance/noise_table.h"
@@ -119,8 +120,13 @@ ModelDifferences::Both ModelDifferences::as_held_by_both(Both both, std::string_
   both.a = as_held_in_half(both.a, both.b);
   if (!is_one_quantized()) return both;
   const auto in_a = quantized_in_a_.find(static_path(path_a)), in_b = quantized_in_b_.find(static_path(path_b));
-  if (in_b != quantized_in_b_.end()) both.a = as_quantized(both.a, both.b, in_b->second);
-  if (in_a != quantized_in_a_.end()) both.b = as_quantized(both.b, both.a, in_a->second);
+  const auto cut = [&](Value& wide, const Value& held, const QuantizedRange& range) {
+    WithinRange within = as_quantized(wide, held, range);
+    wide = std::move(within.value);
+    both.cut_off = std::hypot(both.cut_off, within.cut_off);
+  };
+  if (in_b != quantized_in_b_.end()) cut(both.a, both.b, in_b->second);
+  if (in_a != quantized_in_a_.end()) cut(both.b, both.a, in_a->second);
   return both;
 }
 

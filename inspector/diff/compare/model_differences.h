@@ -54,9 +54,10 @@ class ModelDifferences {
   // A pair as the model that can hold less of it would hold both. `a` in half precision: what hides a score (-3.4e38,
   // -1e9) and is large in `b`, too, is taken as equal; what else overflows in half precision is a difference. Where one
   // model is of floats and the other quantized: floats a little beyond the quantized range are taken as equal to its
-  // ends.
+  // ends; `cut_off` is the root mean square of what this took away.
   struct Both {
     Value a, b;
+    double cut_off = 0;
   };
   Both as_held_by_both(Both both, std::string_view path_a, std::string_view path_b) const;
 

@@ -3,6 +3,7 @@
 #include "inspector/diff/compare/stream_compare.h"
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <mutex>
 #include <set>
@@ -299,17 +300,21 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
     limit = diff::wider(limit, judge_b_.limit_of(in_b.number, comparison.b));
     limit = differences_.with_storing(limit, {comparison.path, in_a.dtype}, {comparison.b, in_b.dtype});
   }
-  const diff::CompareContext context{limit, in_a.is_exempt || in_b.is_exempt, widen_ || links_.is_closed()};
+  const diff::CompareContext context{limit, in_a.is_exempt || in_b.is_exempt, widen_ || links_.is_closed(),
+                                     links_.is_closed() && differences_.is_one_quantized()};
   Value value_a = is_a ? value : counterpart.value, value_b = is_a ? counterpart.value : value;
+  double cut_off = 0;
   if (links_.is_closed()) {
     auto held = differences_.as_held_by_both({value_a, value_b}, comparison.path, comparison.b);
-    value_a = std::move(held.a), value_b = std::move(held.b);
+    value_a = std::move(held.a), value_b = std::move(held.b), cut_off = held.cut_off;
   }
   diff::judge_values(value_a, value_b, context, comparison);
   if (is_reported(comparison)) gallery_.consider(value_a, value_b, comparison);
-  if (comparison.metrics.has_value()) judge_.found_difference(comparison.path, comparison.metrics->rmse);
-  if (links_.is_closed() && comparison.metrics.has_value())
-    judge_b_.found_difference(comparison.b, comparison.metrics->rmse);
+  if (comparison.metrics.has_value()) {
+    const double found = std::hypot(comparison.metrics->rmse, cut_off);
+    judge_.found_difference(comparison.path, found);
+    if (links_.is_closed()) judge_b_.found_difference(comparison.b, found);
+  }
   const std::lock_guard lock(mutex_);
   comparing_.erase(location);
   compared_.notify_all();

@@ -54,13 +54,25 @@ LocatedNode dequantizer_of_held(const ModelSide& side, int32_t id) {
   return is_it ? made_by : LocatedNode{};
 }
 
-// The root mean square of the elements.
+// The root mean square of the elements that no mask hides.
 double size_of(const Value& value) {
-  if (!value.is_tensor() || !is_floating(value.tensor().dtype()) || value.tensor().element_count() == 0) return 0;
-  double squares = 0;
-  for (int64_t index = 0; index < value.tensor().element_count(); ++index)
-    squares += std::pow(element_as_double(value.tensor(), index), 2);
-  return std::sqrt(squares / static_cast<double>(value.tensor().element_count()));
+  if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return 0;
+  double squares = 0, count = 0;
+  for (int64_t index = 0; index < value.tensor().element_count(); ++index) {
+    const double element = element_as_double(value.tensor(), index);
+    if (element <= thresholds::kMaskedScore) continue;
+    squares += std::pow(element, 2);
+    ++count;
+  }
+  return count == 0 ? 0 : std::sqrt(squares / count);
+}
+
+// The largest size of an element.
+double largest_of(const Value& value) {
+  double largest = 0;
+  for (int64_t index = 0; value.is_tensor() && index < value.tensor().element_count(); ++index)
+    largest = std::max(largest, std::abs(element_as_double(value.tensor(), index)));
+  return largest;
 }
 
 bool is_clamp(const LocatedNode& node) { return clamps_at_zero(*node.location->graph, node.node()); }
@@ -145,6 +157,18 @@ class QuantizedBlame {
     return culprit;
   }
 
+  // True where the ends of the range are those of the values, as calibration gives them.
+  bool is_calibrated(const LocatedNode& dequantize, const Value& floats) const {
+    const NodeId before = quantize_before(*dequantize.location->graph, dequantize.node());
+    if (before == kNoNode) return false;
+    const LocatedNode quantize{dequantize.location, before};
+    const std::optional<QuantizedRange> range = quantized_range_of(*quantize.location->graph, quantize.node());
+    if (!range.has_value() || quantized_text(side_, quantize) != quantized_text(side_, dequantize)) return false;
+    const double end = std::max(std::abs(range->lowest), std::abs(range->highest)), largest = largest_of(floats);
+    const double room = 1 + thresholds::kSaturationRoom;
+    return end <= largest * room && largest <= end * room;
+  }
+
  private:
   std::string_view letter() const { return &side_ == &a_ ? "A" : "B"; }
 
@@ -158,10 +182,8 @@ class QuantizedBlame {
   static bool fits_worse(const LocatedNode& node, const LocatedNode& other, const Value& floats) {
     const std::optional<QuantizedRange> own = quantized_range_of(*node.location->graph, node.node());
     const std::optional<QuantizedRange> others = quantized_range_of(*other.location->graph, other.node());
-    if (!own.has_value() || !others.has_value() || !floats.is_tensor()) return false;
-    double largest = 0;
-    for (int64_t index = 0; index < floats.tensor().element_count(); ++index)
-      largest = std::max(largest, std::abs(element_as_double(floats.tensor(), index)));
+    if (!own.has_value() || !others.has_value()) return false;
+    const double largest = largest_of(floats);
     const auto misfit = [&](const QuantizedRange& range) {
       return std::abs(std::log(std::max(std::abs(range.lowest), std::abs(range.highest)) / largest));
     };
@@ -283,7 +305,7 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
   const auto severity = [&](const Region& made) {
     Value expected = made.expected, found = made.found;
     Value& wide = is_in_a ? found : expected;
-    if (ends.has_value()) wide = as_quantized(wide, is_in_a ? expected : found, *ends);
+    if (ends.has_value()) wide = as_quantized(wide, is_in_a ? expected : found, *ends).value;
     return relative_distance(expected, found, limit).severity;
   };
   result.severity = severity(region);
@@ -308,8 +330,10 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
   for (const auto& [dequantize, alone] : beyond) largest = std::max(largest, alone);
   for (const auto& [dequantize, alone] : beyond) {
     if (alone < thresholds::kObservableShare * largest) continue;
-    const auto quantized = result.runner.make(made_by(dequantize), is_in_a, instance);
-    result.culprits.push_back(blame.of(dequantize, quantized.ok() ? *quantized : Value()));
+    const auto made = result.runner.make(made_by(dequantize), is_in_a, instance);
+    const Value floats = made.ok() ? *made : Value();
+    if (alone <= thresholds::kNearQuantization && blame.is_calibrated(dequantize, floats)) continue;
+    result.culprits.push_back(blame.of(dequantize, floats));
   }
   return result;
 }

@@ -59,7 +59,13 @@ bool Suspects::is_suspect(const ValueMatch& match) const {
 
 bool Suspects::has_diverged(const ValueMatch& match) const {
   const LocatedNode a = a_.producer(match.a), b = b_.producer(match.b);
-  return (a.id != kNoNode || b.id != kNoNode) && values_.has_diverged(match.a);  // else both were given it
+  if (a.id == kNoNode && b.id == kNoNode) return false;  // both were given it
+  if (values_.has_diverged(match.a)) return true;
+  if (!a_.follows_from_constants(match.a) || !b_.follows_from_constants(match.b)) return false;
+  return std::ranges::any_of(a_.captured_paths(match.a), [&](const std::string& path) {
+    const ValueComparison* const value = values_.find(path);
+    return value != nullptr && value->reason == "shape differs";
+  });
 }
 
 Status lay_out_pairs(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,

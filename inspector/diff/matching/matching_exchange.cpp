@@ -3,6 +3,7 @@
 #include "inspector/diff/matching/matching_exchange.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "inspector/diff/matching/matching_likeness.h"
@@ -82,5 +83,111 @@ bool Exchanges::are_exchanged(int32_t a, int32_t b) const {
   const bool is_used_by_name = x.used_for == other_y.used_for && other_x.used_for == y.used_for;
   return is_of_one_kind && holds_the_others && is_used_by_name && x.used_for != y.used_for;
 }
+
+namespace {
+
+class Uncrossing {
+ public:
+  Uncrossing(MatchSide& a, MatchSide& b) : a_(a), b_(b) {}
+
+  void run() {
+    for (const FlatValue& value : a_.flat.values) {
+      const int32_t a = value.value_info->id;
+      if (value.root == a && value.producer >= 0 && !value.is_constant && !value.is_static) look_at(a);
+    }
+  }
+
+ private:
+  // The values of each side from the first whose producers are compared to the one whose consumers are.
+  struct Chain {
+    std::vector<int32_t> a, b;
+  };
+
+  void look_at(int32_t a) {
+    const int32_t known = a_.match_of(a);
+    if (known >= 0 && read_alike(a, known)) return;
+    for (const int32_t input : a_.node(a_.value(a).producer).inputs) {
+      const int32_t read = input < 0 || a_.value(input).is_static ? -1 : a_.match_of(input);
+      if (read < 0) continue;
+      for (const FlatUse& use : b_.value(read).uses) {
+        const std::vector<int32_t>& outputs = b_.node(use.node).outputs;
+        const auto port = static_cast<size_t>(a_.value(a).port);
+        const int32_t other = port < outputs.size() ? outputs[port] : -1;
+        if (other < 0 || other == known || !read_alike(a, other)) continue;
+        const std::optional<Chain> chain = consumed_alike(a, other);
+        if (chain.has_value() && (known < 0 || !consumed_alike(a, known).has_value())) return match(*chain);
+      }
+    }
+  }
+
+  // True for the same operator on operands that are counterparts; it computes on one at least.
+  bool read_alike(int32_t a, int32_t b) const {
+    if (!are_like(a, b)) return false;
+    const std::vector<int32_t>&in_a = a_.node(a_.value(a).producer).inputs,
+          &in_b = b_.node(b_.value(b).producer).inputs;
+    bool is_any_computed = false;
+    for (size_t port = 0; port < in_a.size(); ++port) {
+      if ((in_a[port] < 0) != (in_b[port] < 0)) return false;
+      if (in_a[port] < 0 || a_.value(in_a[port]).is_static || a_.value(in_a[port]).is_constant) continue;
+      if (a_.match_of(in_a[port]) != in_b[port]) return false;
+      is_any_computed = true;
+    }
+    return is_any_computed;
+  }
+
+  bool are_like(int32_t a, int32_t b) const {
+    const int32_t node_a = a_.value(a).producer, node_b = b_.value(b).producer;
+    if (node_a < 0 || node_b < 0 || b_.value(b).root != b) return false;
+    const FlatNode &x = a_.node(node_a), &y = b_.node(node_b);
+    return x.op == y.op && x.attributes == y.attributes && x.inputs.size() == y.inputs.size() &&
+           x.outputs.size() == y.outputs.size() && a_.value(a).port == b_.value(b).port;
+  }
+
+  // The chain to two values that one pair of nodes reads; nothing where there is none.
+  std::optional<Chain> consumed_alike(int32_t a, int32_t b) const {
+    constexpr size_t kLongest = 8;
+    Chain chain{{a}, {b}};
+    while (chain.a.size() <= kLongest) {
+      const std::vector<FlatUse>&uses_a = a_.value(chain.a.back()).uses, &uses_b = b_.value(chain.b.back()).uses;
+      for (const FlatUse& use : uses_a) {
+        const int32_t partner = a_.match_of_node(use.node);
+        const auto is_of_pair = [&](const FlatUse& other) { return other.node == partner && other.port == use.port; };
+        const bool reads_more = partner >= 0 && a_.node(use.node).inputs.size() > 1;
+        if (reads_more && std::ranges::any_of(uses_b, is_of_pair)) return chain;
+      }
+      if (uses_a.size() != 1 || uses_b.size() != 1 || uses_a.front().port != uses_b.front().port) return std::nullopt;
+      const std::vector<int32_t>&next_a = a_.node(uses_a.front().node).outputs,
+            &next_b = b_.node(uses_b.front().node).outputs;
+      if (next_a.size() != 1 || next_b.size() != 1 || !are_like(next_a.front(), next_b.front())) return std::nullopt;
+      chain.a.push_back(next_a.front());
+      chain.b.push_back(next_b.front());
+    }
+    return std::nullopt;
+  }
+
+  // What the two were matched with before is matched with each other.
+  void match(const Chain& chain) {
+    for (size_t step = 0; step < chain.a.size(); ++step) {
+      const int32_t a = chain.a[step], b = chain.b[step], left_b = a_.match_of(a), left_a = b_.match_of(b);
+      set(a, b);
+      if (left_a >= 0) set(left_a, left_b);
+      if (left_a < 0 && left_b >= 0) set(-1, left_b);
+    }
+  }
+
+  void set(int32_t a, int32_t b) {
+    const int32_t node_a = a < 0 ? -1 : a_.value(a).producer, node_b = b < 0 ? -1 : b_.value(b).producer;
+    if (a >= 0) a_.value_match[static_cast<size_t>(a)] = b;
+    if (b >= 0) b_.value_match[static_cast<size_t>(b)] = a;
+    if (node_a >= 0) a_.node_match[static_cast<size_t>(node_a)] = node_b;
+    if (node_b >= 0) b_.node_match[static_cast<size_t>(node_b)] = node_a;
+  }
+
+  MatchSide &a_, &b_;
+};
+
+}  // namespace
+
+void uncross(MatchSide& a, MatchSide& b) { Uncrossing(a, b).run(); }
 
 }  // namespace parallax::diff

@@ -35,4 +35,9 @@ class Exchanges {
   std::unordered_map<std::string_view, int32_t> constants_a_, constants_b_;  // by name
 };
 
+// Matches anew what names have crossed: a value of A whose producer reads other values than that of its counterpart,
+// and whose consumers do too, where B has another value that agrees at both ends: the same operator on the counterparts
+// of the same operands, read by the counterpart of a consumer, with nothing but the same operators in between.
+void uncross(MatchSide& a, MatchSide& b);
+
 }  // namespace parallax::diff

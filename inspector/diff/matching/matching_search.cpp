@@ -476,6 +476,7 @@ SearchResult search_matches(MatchSide& a, MatchSide& b) {
   Matcher matcher(a, b);
   SearchResult result;
   result.names_agree = matcher.run();
+  uncross(a, b);
   result.confidences = matcher.take_confidences();
   return result;
 }

@@ -215,14 +215,14 @@ double size_of_held_quantized(const Graph& graph, const Node& dequantize) {
   return range->step * rms_of(*held, has_zero ? element_as_double(*zero_point, 0) : 0);
 }
 
-Value as_quantized(const Value& wide, const Value& held, const QuantizedRange& range) {
-  if (!wide.is_tensor() || !held.is_tensor() || !std::isfinite(range.highest)) return wide;
+WithinRange as_quantized(const Value& wide, const Value& held, const QuantizedRange& range) {
+  if (!wide.is_tensor() || !held.is_tensor() || !std::isfinite(range.highest)) return {wide};
   const Tensor &floats = wide.tensor(), &ends = held.tensor();
-  if (!is_floating(floats.dtype()) || !is_floating(ends.dtype()) || !(floats.shape() == ends.shape())) return wide;
+  if (!is_floating(floats.dtype()) || !is_floating(ends.dtype()) || !(floats.shape() == ends.shape())) return {wide};
   const double room = thresholds::kSaturationRoom * (range.highest - range.lowest);
   std::vector<double> elements(static_cast<size_t>(floats.element_count()));
   load_doubles(floats, 0, elements);
-  bool is_any_beyond = false;
+  double squares = 0;
   for (size_t index = 0; index < elements.size(); ++index) {
     double& element = elements[index];
     const bool is_above = element > range.highest && element <= range.highest + room;
@@ -230,14 +230,14 @@ Value as_quantized(const Value& wide, const Value& held, const QuantizedRange& r
     const double end = is_above ? range.highest : range.lowest,
                  other = element_as_double(ends, static_cast<int64_t>(index));
     if (!(is_above || is_below) || !(std::abs(other - end) < range.step / 2)) continue;
+    squares += (element - other) * (element - other);
     element = other;
-    is_any_beyond = true;
   }
-  if (!is_any_beyond) return wide;
+  if (squares == 0) return {wide};
   auto within = Tensor::allocate(floats.dtype(), floats.shape());
-  if (!within.ok()) return wide;
+  if (!within.ok()) return {wide};
   store_doubles(*within, 0, elements);
-  return Value(within.take());
+  return {Value(within.take()), std::sqrt(squares / static_cast<double>(elements.size()))};
 }
 
 }  // namespace parallax::diff

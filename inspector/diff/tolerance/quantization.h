@@ -78,7 +78,11 @@ double size_of_held_quantized(const Graph& graph, const Node& dequantize);
 
 // `wide`, but for elements a little beyond the quantized range where `held` has its end: saturation of the
 // few largest is a part of quantization, while a scale that is too small cuts off more. `wide` itself where there are
-// none.
-Value as_quantized(const Value& wide, const Value& held, const QuantizedRange& range);
+// none. `cut_off` is the root mean square of the difference to `wide`.
+struct WithinRange {
+  Value value;
+  double cut_off = 0;
+};
+WithinRange as_quantized(const Value& wide, const Value& held, const QuantizedRange& range);
 
 }  // namespace parallax::diff

@@ -52,6 +52,9 @@ inline constexpr double kStepRounding = 1e-3;
 // Standard deviations that a quantized value may be off: sums of uniform errors have no tails, and their estimates are
 // close. Set on the quantized pairs of tests/diagnosis.
 inline constexpr double kQuantizedMargin = 6;
+// Standard deviations that the root mean square of a quantized value's differences may be: more than one, since the
+// noise model estimates it. Set on the pairs of real tools.
+inline constexpr double kQuantizedRms = 2;
 // As a share of a value's size: the largest error of 8-bit quantization that is believed; coarser steps, and values
 // that were not compared, are not. A uniform step of 1/5 of the size has this deviation (step / sqrt(12)).
 inline constexpr double kMostQuantizationError = 0.06;

@@ -123,6 +123,21 @@ void conclude_value(double severity, bool is_suspicious, ValueComparison& result
   }
 }
 
+// The limit of a quantized value leaves room for its farthest element. Where the root mean square of the differences is
+// beyond what the steps explain, the limit is lowered until the farthest element is as far beyond it. True where it
+// was.
+bool lower_limit(ValueComparison& result) {
+  const Limit& limit = result.limit;
+  const bool is_quantized = limit.from == LimitSource::table && limit.rtol > float_limits(DType::float16).epsilon;
+  if (!is_quantized || !result.metrics.has_value() || result.metrics->count < thresholds::kSuspiciouslyEqual)
+    return false;
+  const double most = thresholds::kQuantizedRms * limit.atol / thresholds::kQuantizedMargin;
+  const double factor = result.metrics->severity * most / result.metrics->rmse;
+  if (!(result.metrics->rmse > most) || !std::isfinite(factor) || !(factor < 1)) return false;
+  result.limit = {factor * limit.rtol, factor * limit.atol, limit.from};
+  return true;
+}
+
 // |a-b| against `bound`, 0/0 = 0.
 double severity_of(double a, double b, double bound) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
@@ -147,6 +162,10 @@ void judge_values(const Value& a, const Value& b, const CompareContext& context,
   if (!walk.walk(a, b)) {
     result.metrics.reset();
     return;
+  }
+  if (context.bounds_rms && lower_limit(result)) {
+    result.metrics.reset();
+    PairWalk(context, result).walk(a, b);
   }
   if (!result.metrics.has_value()) result.metrics = Metrics{};  // two empty sequences: equal
   if (result.metrics->count == 0) result.metrics->snr_db = kInfinity;

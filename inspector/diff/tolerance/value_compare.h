@@ -14,6 +14,7 @@ struct CompareContext {
   Limit limit;                    // of floating elements; exact types have none
   bool is_constant_like = false;  // may be all equal without suspicion
   bool widen_floats = false;      // a side carried floats wider than declared: compare them as float64
+  bool bounds_rms = false;        // one of two models is quantized: the root mean square has a limit, too
 };
 
 // Fills dtype, shape, verdict, severity, limit, reason and metrics. Sequences, optionals and maps compare element by

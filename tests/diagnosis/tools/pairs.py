@@ -25,6 +25,7 @@ MATCH_TOLERANCE = {"float": 1e-3, "half": 0.03, "quantized": 0.25}
 MARGIN = 4.0  # times the healthy pair's difference
 SHARES = {"float": 0.45, "half": 0.2, "quantized": 0.35}  # of the faulty pairs
 BASES = ("dynamo", "script")
+WIDEST_STEP = 1e6  # of a quantizer: beyond, its range was taken from a mask of -3.4e38, and what the mask leaves is lost
 TRIED = 60  # nodes that a kind is tried on before it is given up
 
 
@@ -82,6 +83,13 @@ class Healthy:
                 named |= carriers(self.pair.b, node)
         partners = set[str]().union(*(self.partners.of(present[name]) for name in named if name in present))
         return Root(kind, partners, named & {node.name for node in changed.graph.node})
+
+
+def widest_step(model: onnx.ModelProto) -> float:
+    """The largest scale that the model's quantizers read; 0 where nothing is quantized by a stored one."""
+    scales = {name for node in model.graph.node if "Quant" in node.op_type or node.op_type.startswith("QLinear") for name in node.input if name.endswith("scale")}
+    held = [onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer if tensor.name in scales]
+    return max((float(np.abs(scale).max()) for scale in held if scale.size), default=0.0)
 
 
 def named_by_itself(node: onnx.NodeProto) -> bool:
@@ -185,6 +193,9 @@ class Maker:
             return None
         if not difference <= HEALTHY_LIMIT[GROUPS[form]]:
             self.drop(f"{form} is too far from A", f"{name}: {difference:.3g}")
+            return None
+        if widest_step(b) > WIDEST_STEP:
+            self.drop(f"{form} quantizes a mask", f"{name}: a step of {widest_step(b):.3g}")
             return None
         return Pair(f"healthy-{name}-{form}", a, b, source.inputs, name, form, [], difference, difference)
 
