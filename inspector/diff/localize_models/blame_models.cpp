@@ -335,7 +335,8 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   const std::optional<diff::WithoutQuantization> plain =
       is_one_quantized_ ? diff::without_quantization(*a_, *b_, matching_, regions_, match, instance, region, steps)
                         : std::nullopt;
-  const bool is_judged = steps.has_value() || !known_limit(path).has_value();
+  const bool is_judged = steps.has_value() || !known_limit(path).has_value() ||
+                         (plain.has_value() && plain->severity > thresholds::kNearQuantization);
   if (plain.has_value() && !plain->culprits.empty() && is_judged)
     return add_roots_of_quantized(match, path, *plain), true;
   if (plain.has_value()) region = plain->region;

@@ -135,6 +135,7 @@ class Explanation {
     Parts parts = take_apart(a_, b_, matching_, target_, region_);
     find_rewired(parts);
     if (std::vector<Culprit> folded = folded_differently(parts); !folded.empty()) return folded;
+    if (auto left = find_left(); left.has_value()) return {*std::move(left)};
     if (auto packed = find_wrongly_packed(a_, b_, parts, interventions_); packed.has_value())
       return {*std::move(packed)};
     const size_t differences =
@@ -191,6 +192,18 @@ class Explanation {
       return {difference.handed_by, difference.text, difference.wanted,   difference.instead,
               difference.b_reads,   false,           difference.handed_by};
     return {node_a, difference.text, difference.wanted, difference.instead, difference.b_reads, false, node_b};
+  }
+
+  // The node of B that reads another value in place of the one which B still makes, and would be right with that.
+  std::optional<Culprit> find_left() const {
+    for (const auto& [node_a, node_b] : rewired_) {
+      const OperandDifference difference = operand_difference(a_, node_a, b_, node_b, matching_);
+      if (difference.left_for < 0) continue;
+      const Value wanted = interventions_.made_in_a(difference.wanted, difference.left_for);
+      if (wanted.is_tensor() && interventions_.agrees_with({{difference.left_for, wanted}}))
+        return reads_differently(node_a, node_b);
+    }
+    return std::nullopt;
   }
 
   // A value that a node of A reads, and the constant that B's reads instead.

@@ -157,6 +157,23 @@ class QuantizedBlame {
     return culprit;
   }
 
+  // True where the range is that of the values while the model runs, and no mask is among them.
+  bool is_fitted(const LocatedNode& dequantize, const Value& floats) const {
+    const NodeId before = quantize_before(*dequantize.location->graph, dequantize.node());
+    if (before == kNoNode) return false;
+    const Node& quantize = LocatedNode{dequantize.location, before}.node();
+    return quantize.op_type == "DynamicQuantizeLinear" &&
+           largest_of(floats) <= thresholds::kMaskRatio * size_of(floats);
+  }
+
+  // True for stored values that are the floats they stand for, but for their steps.
+  bool is_held_right(const LocatedNode& dequantize) const {
+    const int32_t made = made_by(dequantize);
+    const int32_t other = (&side_ == &a_ ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(made)];
+    if (other < 0 || quantize_before(*dequantize.location->graph, dequantize.node()) != kNoNode) return false;
+    return &side_ == &a_ ? are_within_steps(a_, made, b_, other) : are_within_steps(a_, other, b_, made);
+  }
+
   // True where the ends of the range are those of the values, as calibration gives them.
   bool is_calibrated(const LocatedNode& dequantize, const Value& floats) const {
     const NodeId before = quantize_before(*dequantize.location->graph, dequantize.node());
@@ -333,6 +350,7 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
     const auto made = result.runner.make(made_by(dequantize), is_in_a, instance);
     const Value floats = made.ok() ? *made : Value();
     if (alone <= thresholds::kNearQuantization && blame.is_calibrated(dequantize, floats)) continue;
+    if (blame.is_fitted(dequantize, floats) || blame.is_held_right(dequantize)) continue;
     result.culprits.push_back(blame.of(dequantize, floats));
   }
   return result;

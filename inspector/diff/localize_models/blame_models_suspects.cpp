@@ -61,7 +61,7 @@ bool Suspects::has_diverged(const ValueMatch& match) const {
   const LocatedNode a = a_.producer(match.a), b = b_.producer(match.b);
   if (a.id == kNoNode && b.id == kNoNode) return false;  // both were given it
   if (values_.has_diverged(match.a)) return true;
-  if (!a_.follows_from_constants(match.a) || !b_.follows_from_constants(match.b)) return false;
+  if (!a_.follows_from_constants(match.a) && !b_.follows_from_constants(match.b)) return false;
   return std::ranges::any_of(a_.captured_paths(match.a), [&](const std::string& path) {
     const ValueComparison* const value = values_.find(path);
     return value != nullptr && value->reason == "shape differs";

@@ -21,7 +21,7 @@ class Suspects {
 
   // False where both sides do the same to the same: such a node can only hand on what it inherits.
   bool is_suspect(const ValueMatch& match) const;
-  // In its elements, or in its shape where it is made of constants alone. False for what both were given.
+  // In its elements, or in its shape where one side makes it of constants alone. False for what both were given.
   bool has_diverged(const ValueMatch& match) const;
   // Both are data: where these differ, their consumers show whether it is relevant.
   bool are_held(const ValueMatch& match) const { return a_.is_constant(match.a) && b_.is_constant(match.b); }

@@ -90,6 +90,21 @@ bool are_handed_from_one(const ModelSide& side, int32_t x, int32_t y) {
   return std::ranges::any_of(to_x, [&](int32_t id) { return id >= 0 && std::ranges::find(to_y, id) != to_y.end(); });
 }
 
+// True where a value is computed from another one, by way of a few dozens of nodes.
+bool comes_from(const ModelSide& side, int32_t id, int32_t source) {
+  std::vector<int32_t> made_of = {id};
+  for (size_t index = 0; index < made_of.size() && index < thresholds::kLargestGroup; ++index) {
+    if (made_of[index] == source) return true;
+    const LocatedNode made_by = side.producer(made_of[index]);
+    if (made_by.id == kNoNode) continue;
+    for (const ValueId input : made_by.node().inputs) {
+      const int32_t read = ModelSide::value_info_read(*made_by.location, input);
+      if (read >= 0 && std::ranges::find(made_of, read) == made_of.end()) made_of.push_back(read);
+    }
+  }
+  return false;
+}
+
 size_t count_of_readers(const ModelSide& side, int32_t id) {
   const ValueInfo& value_info = side.value_info(id);
   return value_at(*value_info.graph, value_info.value).readers.size();
@@ -250,6 +265,14 @@ OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node
             wanted, of_source, std::string(b.value_info(source).name), b.producer(chain[own - 1])};
   }
   const int32_t given = in_a_too < 0 ? source : read, of_given = in_a_too < 0 ? of_source : in_a_too;
+  const int32_t of_wanted = wanted < 0 ? -1 : matching.b_of_a[static_cast<size_t>(wanted)];
+  const bool is_left = of_given < 0 && of_wanted >= 0 && given >= 0 && !comes_from(b, given, of_wanted);
+  if (is_left) {
+    return {.text = fmt::format("B reads '{}' where A reads {}", b.value_info(given).name, name(a, node_a, moved[0])),
+            .wanted = wanted,
+            .b_reads = std::string(b.value_info(given).name),
+            .left_for = given};
+  }
   if (of_given < 0 || of_given == wanted) return {};
   return {fmt::format("B reads {} where A reads {}", named_in_both(a, of_given, b, given), name(a, node_a, moved[0])),
           wanted, of_given, std::string(b.value_info(given).name)};

@@ -19,6 +19,8 @@ struct OperandDifference {
   std::string b_reads = {};  // its name in B
   // The first of the casts or quantizing nodes by which B hands it on, which reads the other value.
   LocatedNode handed_by = {};
+  // Where B reads a value that is none of A's, though it still makes the counterpart of `wanted`.
+  int32_t left_for = -1;
 };
 OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
                                      const LocatedNode& node_b, const ModelMatching& matching);

@@ -3,6 +3,7 @@
 #include "inspector/diff/matching/matching.h"
 
 #include <algorithm>
+#include <limits>
 #include <list>
 #include <string>
 #include <unordered_map>
@@ -42,19 +43,38 @@ bool are_of_one_kind(const FlatValue& a, const FlatValue& b) {
   return same_dtype(a, b) || (are_known && is_floating(a.type->dtype) == is_floating(b.type->dtype));
 }
 
+// The DequantizeLinear that makes a value; null where another operator does.
+const Node* dequantize_of(const FlatValue& value) {
+  const ValueInfo& info = *value.value_info;
+  const NodeId producer = info.graph == nullptr ? kNoNode : value_at(*info.graph, info.value).producer;
+  const Node* const node = producer == kNoNode ? nullptr : &info.graph->nodes[static_cast<size_t>(producer)];
+  return node != nullptr && diff::is_dequantize(*node) ? node : nullptr;
+}
+
+// True where both dequantize the same value in the same way.
+bool dequantize_alike(const FlatValue& x, const FlatValue& y) {
+  const Node *const one = dequantize_of(x), *const other = dequantize_of(y);
+  if (one == nullptr || other == nullptr || x.value_info->graph != y.value_info->graph) return false;
+  if (one->inputs.front() != other->inputs.front()) return false;
+  const auto range = diff::quantized_range_of(*x.value_info->graph, *one);
+  return range.has_value() && range == diff::quantized_range_of(*y.value_info->graph, *other);
+}
+
 // The member of a group that stands for a float which nothing reads but a QuantizeLinear: what that is dequantized to.
 // -1 where there is none.
 int32_t dequantized_of(const MatchSide& side, int32_t id, const std::vector<int32_t>& group) {
   const ValueInfo& info = *side.value(id).value_info;
-  const auto only_reader = [&](ValueId value) -> const Node* {
+  const auto first_reader = [&](ValueId value, size_t most) -> const Node* {
     const std::vector<NodeId>& readers = value_at(*info.graph, value).readers;
-    return readers.size() == 1 ? &info.graph->nodes[static_cast<size_t>(readers.front())] : nullptr;
+    return readers.empty() || readers.size() > most ? nullptr
+                                                    : &info.graph->nodes[static_cast<size_t>(readers.front())];
   };
   const bool is_made = info.graph != nullptr && info.role == ValueInfo::Role::node_output && !info.is_graph_output;
   if (!is_made || !is_floating(side.value(id).type->dtype)) return -1;
-  const Node* const quantize = only_reader(info.value);
+  const Node* const quantize = first_reader(info.value, 1);
   if (quantize == nullptr || !diff::is_quantize(*quantize) || quantize->outputs.size() != 1) return -1;
-  const Node* const dequantize = only_reader(quantize->outputs.front());
+  constexpr size_t kAny = std::numeric_limits<size_t>::max();
+  const Node* const dequantize = first_reader(quantize->outputs.front(), kAny);
   if (dequantize == nullptr || !diff::is_dequantize(*dequantize)) return -1;
   const auto found = std::ranges::find_if(group, [&](int32_t other) {
     const ValueInfo& its = *side.value(other).value_info;
@@ -132,6 +152,19 @@ void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int3
     const auto found = is_free_b(y) ? std::ranges::find_if(group_a, fits) : group_a.end();
     if (found != group_a.end()) add(*found, y, true);
   }
+  // What is dequantized once more has the same counterpart, though it is not that of any other value.
+  const auto share = [](const MatchSide& side, const std::vector<int32_t>& group, std::vector<int32_t>& counterparts) {
+    for (const int32_t again : group) {
+      if (counterparts[static_cast<size_t>(again)] >= 0) continue;
+      const auto is_first = [&](int32_t other) {
+        return counterparts[static_cast<size_t>(other)] >= 0 && dequantize_alike(side.value(again), side.value(other));
+      };
+      const auto first = std::ranges::find_if(group, is_first);
+      if (first != group.end()) counterparts[static_cast<size_t>(again)] = counterparts[static_cast<size_t>(*first)];
+    }
+  };
+  share(a, group_a, result.b_of_a);
+  share(b, group_b, result.a_of_b);
 }
 
 void list_nodes(const MatchSide& a, const MatchSide& b, ModelMatching& result) {

@@ -90,24 +90,49 @@ class Uncrossing {
  public:
   Uncrossing(MatchSide& a, MatchSide& b) : a_(a), b_(b) {}
 
-  void run() {
+  void run(bool names_agree) {
+    if (names_agree) match_dead();
     for (const FlatValue& value : a_.flat.values) {
       const int32_t a = value.value_info->id;
-      if (value.root == a && value.producer >= 0 && !value.is_constant && !value.is_static) look_at(a);
+      if (value.root == a && value.producer >= 0 && is_compared(a_, value)) look_at(a);
     }
   }
 
  private:
+  // A value of B that nothing reads is that of A by its name: what reads another one instead was paired with it.
+  void match_dead() {
+    std::unordered_map<std::string, int32_t> dead;
+    for (const FlatValue& value : b_.flat.values) {
+      const int32_t b = value.value_info->id;
+      const bool is_dead = value.root == b && value.uses.empty() && !value.value_info->is_graph_output;
+      if (is_dead && value.producer >= 0 && b_.match_of(b) < 0 && is_compared(b_, value)) dead.emplace(b_.path(b), b);
+    }
+    for (const FlatValue& value : a_.flat.values) {
+      const int32_t a = value.value_info->id;
+      const auto found = value.root == a && is_compared(a_, value) ? dead.find(a_.path(a)) : dead.end();
+      if (found == dead.end() || a_.match_of(a) < 0 || have_other_sizes(*value.type, *b_.value(found->second).type))
+        continue;
+      set(-1, a_.match_of(a));
+      set(a, found->second);
+    }
+  }
+
   // The values of each side from the first whose producers are compared to the one whose consumers are.
   struct Chain {
     std::vector<int32_t> a, b;
   };
 
+  // Data and the arithmetic of shapes are told by what they hold.
+  static bool is_compared(const MatchSide& side, const FlatValue& value) {
+    const bool is_data = value.producer >= 0 ? side.node(value.producer).inputs.empty() : value.is_constant;
+    return !is_data && (!(value.is_constant || value.is_static) || is_floating(value.type->dtype));
+  }
+
   void look_at(int32_t a) {
     const int32_t known = a_.match_of(a);
     if (known >= 0 && read_alike(a, known)) return;
     for (const int32_t input : a_.node(a_.value(a).producer).inputs) {
-      const int32_t read = input < 0 || a_.value(input).is_static ? -1 : a_.match_of(input);
+      const int32_t read = input >= 0 && is_compared(a_, a_.value(input)) ? a_.match_of(input) : -1;
       if (read < 0) continue;
       for (const FlatUse& use : b_.value(read).uses) {
         const std::vector<int32_t>& outputs = b_.node(use.node).outputs;
@@ -128,7 +153,7 @@ class Uncrossing {
     bool is_any_computed = false;
     for (size_t port = 0; port < in_a.size(); ++port) {
       if ((in_a[port] < 0) != (in_b[port] < 0)) return false;
-      if (in_a[port] < 0 || a_.value(in_a[port]).is_static || a_.value(in_a[port]).is_constant) continue;
+      if (in_a[port] < 0 || !is_compared(a_, a_.value(in_a[port]))) continue;
       if (a_.match_of(in_a[port]) != in_b[port]) return false;
       is_any_computed = true;
     }
@@ -188,6 +213,6 @@ class Uncrossing {
 
 }  // namespace
 
-void uncross(MatchSide& a, MatchSide& b) { Uncrossing(a, b).run(); }
+void uncross(MatchSide& a, MatchSide& b, bool names_agree) { Uncrossing(a, b).run(names_agree); }
 
 }  // namespace parallax::diff

@@ -37,7 +37,8 @@ class Exchanges {
 
 // Matches anew what names have crossed: a value of A whose producer reads other values than that of its counterpart,
 // and whose consumers do too, where B has another value that agrees at both ends: the same operator on the counterparts
-// of the same operands, read by the counterpart of a consumer, with nothing but the same operators in between.
-void uncross(MatchSide& a, MatchSide& b);
+// of the same operands, read by the counterpart of a consumer, with nothing but the same operators in between. Where
+// names agree, a value that B still makes and nothing reads is that of A's name.
+void uncross(MatchSide& a, MatchSide& b, bool names_agree);
 
 }  // namespace parallax::diff

@@ -476,7 +476,7 @@ SearchResult search_matches(MatchSide& a, MatchSide& b) {
   Matcher matcher(a, b);
   SearchResult result;
   result.names_agree = matcher.run();
-  uncross(a, b);
+  uncross(a, b, result.names_agree);
   result.confidences = matcher.take_confidences();
   return result;
 }

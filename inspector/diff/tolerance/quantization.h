@@ -48,6 +48,7 @@ struct QuantizedRange {
   double step = 0;
   double typical_step = 0;  // root mean square
   double lowest = 0, highest = 0;
+  bool operator==(const QuantizedRange&) const = default;
 };
 // Nothing where the scale is not held by the graph itself.
 std::optional<QuantizedRange> quantized_range_of(const Graph& graph, const Node& node);
