@@ -251,6 +251,18 @@ void restore_origin(const transform::NodeOrigins& origins, Cause& cause) {
   cause.op = reads_stored(origin) ? origin.reader_op : origin.op_type;
 }
 
+// Several parts of one node are one cause, in the words of the first.
+void join_by_node(std::vector<Cause>& causes) {
+  std::vector<Cause> joined;
+  for (Cause& cause : causes) {
+    const auto is_same = [&](const Cause& other) {
+      return other.side == cause.side && other.node == cause.node && other.op == cause.op && !cause.node.empty();
+    };
+    if (std::ranges::none_of(joined, is_same)) joined.push_back(std::move(cause));
+  }
+  causes = std::move(joined);
+}
+
 BlameSide side_of(const RunSide& side, Dump dump) { return {std::move(dump), side.model, side.executor, side.options}; }
 
 // The model that a dump was made with, where it is still there; else null.
@@ -312,13 +324,14 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   const bool may_be_noise = found.causes.empty() && a.model == b.model;
   diagnosis.causes = std::move(variations);
   std::ranges::move(found.causes, std::back_inserter(diagnosis.causes));
-  for (size_t index = 0; index < diagnosis.causes.size(); ++index) {
-    Cause& cause = diagnosis.causes[index];
-    cause.rank = static_cast<int32_t>(index) + 1;
+  for (Cause& cause : diagnosis.causes) {
     if (a.model == b.model) cause.node_b = cause.node;
     restore_origin(a.origins, cause);
     restore_origin(b.origins, cause);
   }
+  if (!a.origins.empty() || !b.origins.empty()) join_by_node(diagnosis.causes);
+  for (size_t index = 0; index < diagnosis.causes.size(); ++index)
+    diagnosis.causes[index].rank = static_cast<int32_t>(index) + 1;
   apply(diagnosis, comparison);
   if (comparison.verdict == OverallVerdict::pass) comparison.causes.clear();  // what nothing follows from
   // Measured only where rounding alone exceeded the table: it costs two runs of the reference.

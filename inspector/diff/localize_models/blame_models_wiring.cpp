@@ -266,7 +266,8 @@ OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node
   }
   const int32_t given = in_a_too < 0 ? source : read, of_given = in_a_too < 0 ? of_source : in_a_too;
   const int32_t of_wanted = wanted < 0 ? -1 : matching.b_of_a[static_cast<size_t>(wanted)];
-  const bool is_left = of_given < 0 && of_wanted >= 0 && given >= 0 && !comes_from(b, given, of_wanted);
+  const bool is_left = of_given < 0 && of_wanted >= 0 && given >= 0 && !b.follows_from_constants(given) &&
+                       !comes_from(b, given, of_wanted);
   if (is_left) {
     return {.text = fmt::format("B reads '{}' where A reads {}", b.value_info(given).name, name(a, node_a, moved[0])),
             .wanted = wanted,

@@ -3,11 +3,10 @@
 #include "inspector/diff/matching/matching.h"
 
 #include <algorithm>
-#include <limits>
-#include <list>
 #include <string>
 #include <unordered_map>
 
+#include "inspector/diff/matching/matching_aliases.h"
 #include "inspector/diff/matching/matching_consumers.h"
 #include "inspector/diff/matching/matching_search.h"
 #include "inspector/diff/tolerance/quantization.h"
@@ -15,157 +14,12 @@
 namespace parallax {
 namespace {
 
-using diff::FlatGraph;
 using diff::FlatNode;
+using diff::FlatUse;
 using diff::FlatValue;
 using diff::HashKey;
 using diff::MatchSide;
 using diff::mix;
-
-std::vector<std::vector<int32_t>> aliases_of(const FlatGraph& flat) {
-  std::vector<std::vector<int32_t>> groups(flat.values.size());
-  for (size_t id = 0; id < flat.values.size(); ++id)
-    groups[static_cast<size_t>(flat.values[id].root)].push_back(static_cast<int32_t>(id));
-  return groups;
-}
-
-// Whatever their types are known to be, quantized values are no floats.
-bool are_quantized(const FlatValue& value) { return value.value_info->op == "QuantizeLinear"; }
-
-bool same_dtype(const FlatValue& a, const FlatValue& b) {
-  if (are_quantized(a) != are_quantized(b)) return false;
-  return a.type->dtype == b.type->dtype || a.type->dtype == DType::undefined || b.type->dtype == DType::undefined;
-}
-
-// True for types of one kind: neither is quantized where the other is a float.
-bool are_of_one_kind(const FlatValue& a, const FlatValue& b) {
-  const bool are_known = a.type->dtype != DType::undefined && b.type->dtype != DType::undefined;
-  return same_dtype(a, b) || (are_known && is_floating(a.type->dtype) == is_floating(b.type->dtype));
-}
-
-// The DequantizeLinear that makes a value; null where another operator does.
-const Node* dequantize_of(const FlatValue& value) {
-  const ValueInfo& info = *value.value_info;
-  const NodeId producer = info.graph == nullptr ? kNoNode : value_at(*info.graph, info.value).producer;
-  const Node* const node = producer == kNoNode ? nullptr : &info.graph->nodes[static_cast<size_t>(producer)];
-  return node != nullptr && diff::is_dequantize(*node) ? node : nullptr;
-}
-
-// True where both dequantize the same value in the same way.
-bool dequantize_alike(const FlatValue& x, const FlatValue& y) {
-  const Node *const one = dequantize_of(x), *const other = dequantize_of(y);
-  if (one == nullptr || other == nullptr || x.value_info->graph != y.value_info->graph) return false;
-  if (one->inputs.front() != other->inputs.front()) return false;
-  const auto range = diff::quantized_range_of(*x.value_info->graph, *one);
-  return range.has_value() && range == diff::quantized_range_of(*y.value_info->graph, *other);
-}
-
-// The member of a group that stands for a float which nothing reads but a QuantizeLinear: what that is dequantized to.
-// -1 where there is none.
-int32_t dequantized_of(const MatchSide& side, int32_t id, const std::vector<int32_t>& group) {
-  const ValueInfo& info = *side.value(id).value_info;
-  const auto first_reader = [&](ValueId value, size_t most) -> const Node* {
-    const std::vector<NodeId>& readers = value_at(*info.graph, value).readers;
-    return readers.empty() || readers.size() > most ? nullptr
-                                                    : &info.graph->nodes[static_cast<size_t>(readers.front())];
-  };
-  const bool is_made = info.graph != nullptr && info.role == ValueInfo::Role::node_output && !info.is_graph_output;
-  if (!is_made || !is_floating(side.value(id).type->dtype)) return -1;
-  const Node* const quantize = first_reader(info.value, 1);
-  if (quantize == nullptr || !diff::is_quantize(*quantize) || quantize->outputs.size() != 1) return -1;
-  constexpr size_t kAny = std::numeric_limits<size_t>::max();
-  const Node* const dequantize = first_reader(quantize->outputs.front(), kAny);
-  if (dequantize == nullptr || !diff::is_dequantize(*dequantize)) return -1;
-  const auto found = std::ranges::find_if(group, [&](int32_t other) {
-    const ValueInfo& its = *side.value(other).value_info;
-    return its.graph == info.graph && its.value == dequantize->outputs.front();
-  });
-  return found == group.end() ? -1 : *found;
-}
-
-// Pairs the members of two groups of aliases: of equal path, operator or type; the rest with the first of its type.
-void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int32_t>& group_a,
-                  const std::vector<int32_t>& group_b, const ValueMatch& like, ModelMatching& result) {
-  const auto add = [&](int32_t x, int32_t y, bool is_extra) {
-    ValueMatch match = like;
-    match.a = x;
-    match.b = y;
-    match.is_extra = is_extra;
-    const ValueInfo &info_a = *a.value(x).value_info, &info_b = *b.value(y).value_info;
-    if (info_a.name == info_b.name) match.how = info_a.scope == info_b.scope ? MatchedBy::path : MatchedBy::name;
-    result.values.push_back(match);
-    if (is_extra) return;
-    result.b_of_a[static_cast<size_t>(x)] = y;
-    result.a_of_b[static_cast<size_t>(y)] = x;
-  };
-  const auto is_free_a = [&](int32_t x) { return result.b_of_a[static_cast<size_t>(x)] < 0; };
-  const auto is_free_b = [&](int32_t y) { return result.a_of_b[static_cast<size_t>(y)] < 0; };
-  const auto same_op = [&](int32_t x, int32_t y) { return a.value(x).value_info->op == b.value(y).value_info->op; };
-  // A float alone in its group is what the other model makes of it in the end.
-  const auto pair_alone = [&](const MatchSide& side, const std::vector<int32_t>& alone, const MatchSide& other,
-                              const std::vector<int32_t>& group, auto&& pair) {
-    if (alone.size() != 1 || !is_floating(side.value(alone.front()).type->dtype)) return;
-    for (const int32_t id : group) {
-      const int32_t in_the_end = dequantized_of(other, id, group);
-      if (in_the_end >= 0) return pair(in_the_end);
-    }
-  };
-  pair_alone(a, group_a, b, group_b, [&](int32_t y) { add(group_a.front(), y, false); });
-  pair_alone(b, group_b, a, group_a, [&](int32_t x) { add(x, group_b.front(), false); });
-  std::unordered_map<std::string, int32_t> by_path;
-  for (const int32_t y : group_b) by_path.emplace(b.path(y), y);
-  for (const int32_t x : group_a) {
-    const auto found = is_free_a(x) ? by_path.find(a.path(x)) : by_path.end();
-    if (found == by_path.end() || !is_free_b(found->second) || !same_op(x, found->second)) continue;
-    const bool are_doubles = a.value(x).type->dtype == DType::float64;
-    if (are_doubles != (b.value(found->second).type->dtype == DType::float64)) continue;
-    if (are_of_one_kind(a.value(x), b.value(found->second))) add(x, found->second, false);
-  }
-  std::list<int32_t> free_b(group_b.begin(), group_b.end());  // what is paired is not looked at again
-  free_b.remove_if([&](int32_t y) { return !is_free_b(y); });
-  const auto pair_where = [&](auto&& agree) {
-    for (const int32_t x : group_a) {
-      if (!is_free_a(x)) continue;
-      const auto fits = [&](int32_t y) { return same_dtype(a.value(x), b.value(y)) && agree(x, y); };
-      const auto found = std::ranges::find_if(free_b, fits);
-      if (found == free_b.end()) continue;
-      add(x, *found, false);
-      free_b.erase(found);
-    }
-  };
-  pair_where(same_op);
-  pair_where([&](int32_t x, int32_t y) { return a.value(x).clamps && b.value(y).clamps; });
-  pair_where([](int32_t, int32_t) { return true; });
-  const auto first_like = [&](const std::vector<int32_t>& group, int32_t x) {  // of another type, but of its kind
-    return std::ranges::find_if(group, [&](int32_t y) { return are_of_one_kind(a.value(x), b.value(y)); });
-  };
-  const auto like_first = first_like(group_b, group_a[0]);
-  if (is_free_a(group_a[0]) && like_first != group_b.end() && is_free_b(*like_first))
-    add(group_a[0], *like_first, false);
-  for (const int32_t x : group_a) {
-    const auto fits = [&](int32_t y) { return same_dtype(a.value(x), b.value(y)); };
-    const auto found = is_free_a(x) ? std::ranges::find_if(group_b, fits) : group_b.end();
-    if (found != group_b.end()) add(x, *found, true);
-  }
-  for (const int32_t y : group_b) {
-    const auto fits = [&](int32_t x) { return same_dtype(a.value(x), b.value(y)); };
-    const auto found = is_free_b(y) ? std::ranges::find_if(group_a, fits) : group_a.end();
-    if (found != group_a.end()) add(*found, y, true);
-  }
-  // What is dequantized once more has the same counterpart, though it is not that of any other value.
-  const auto share = [](const MatchSide& side, const std::vector<int32_t>& group, std::vector<int32_t>& counterparts) {
-    for (const int32_t again : group) {
-      if (counterparts[static_cast<size_t>(again)] >= 0) continue;
-      const auto is_first = [&](int32_t other) {
-        return counterparts[static_cast<size_t>(other)] >= 0 && dequantize_alike(side.value(again), side.value(other));
-      };
-      const auto first = std::ranges::find_if(group, is_first);
-      if (first != group.end()) counterparts[static_cast<size_t>(again)] = counterparts[static_cast<size_t>(*first)];
-    }
-  };
-  share(a, group_a, result.b_of_a);
-  share(b, group_b, result.a_of_b);
-}
 
 void list_nodes(const MatchSide& a, const MatchSide& b, ModelMatching& result) {
   for (size_t index = 0; index < a.flat.nodes.size(); ++index) {
@@ -231,8 +85,38 @@ void pair_body_outputs(ModelMatching& result) {
   }
 }
 
+// True where a float that one of the two reads has another counterpart than what the other reads there.
+bool read_others(const MatchSide& a, const FlatNode& x, const FlatNode& y, const ModelMatching& known) {
+  for (size_t port = 0; port < std::min(x.inputs.size(), y.inputs.size()); ++port) {
+    const int32_t in_a = x.inputs[port], in_b = y.inputs[port];
+    if (in_a < 0 || in_b < 0 || !is_floating(a.value(in_a).type->dtype)) continue;
+    const int32_t of_a = known.b_of_a[static_cast<size_t>(in_a)], of_b = known.a_of_b[static_cast<size_t>(in_b)];
+    if ((of_a >= 0 || of_b >= 0) && of_a != in_b) return true;
+  }
+  return false;
+}
+
+// B's value without a counterpart that the same operator makes of the counterpart of what A's value is made of; -1
+// where there is none.
+int32_t made_alike(const MatchSide& a, const FlatValue& value, const MatchSide& b, const ModelMatching& known) {
+  const FlatNode& node = a.node(value.producer);
+  for (const int32_t input : node.inputs) {
+    const int32_t read = input < 0 ? -1 : known.b_of_a[static_cast<size_t>(input)];
+    if (read < 0 || !is_floating(a.value(input).type->dtype)) continue;
+    for (const FlatUse& use : b.value(read).uses) {
+      const FlatNode& other = b.node(use.node);
+      if (other.op != node.op || other.attributes != node.attributes || other.outputs.size() != node.outputs.size())
+        continue;
+      const int32_t made = other.outputs[static_cast<size_t>(value.port)];
+      const bool is_free = made >= 0 && known.a_of_b[static_cast<size_t>(made)] < 0;
+      if (is_free && !read_others(a, node, other, known)) return made;
+    }
+  }
+  return -1;
+}
+
 // Pairs values of one name and one operator that are computed from inputs in one model and from constants alone in the
-// other: the structure does not show it, reliable names do.
+// other: the structure does not show it, reliable names do, where what the two read is no other.
 void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
   std::unordered_map<std::string, int32_t> free_in_b;
   const auto is_made = [](const FlatValue& value) { return value.value_info->role == ValueInfo::Role::node_output; };
@@ -244,21 +128,25 @@ void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
     const auto in_a = static_cast<int32_t>(id);
     const FlatValue& value = a.flat.values[id];
     if (result.b_of_a[id] >= 0 || !is_made(value)) continue;
-    const auto found = free_in_b.find(a.path(in_a));
-    if (found == free_in_b.end()) continue;
-    const FlatValue& other = b.value(found->second);
+    const auto named = free_in_b.find(a.path(in_a));
+    int32_t in_b = named == free_in_b.end() ? -1 : named->second;
+    const bool is_other = in_b >= 0 && value.producer >= 0 && b.value(in_b).producer >= 0 &&
+                          read_others(a, a.node(value.producer), b.node(b.value(in_b).producer), result);
+    if (is_other) in_b = made_alike(a, value, b, result);
+    if (in_b < 0 || result.a_of_b[static_cast<size_t>(in_b)] >= 0) continue;
+    const FlatValue& other = b.value(in_b);
     const bool is_of_one_kind =
         value.value_info->op == other.value_info->op && value.value_info->domain == other.value_info->domain &&
-        value.value_info->output_index == other.value_info->output_index && same_dtype(value, other);
+        value.value_info->output_index == other.value_info->output_index && diff::same_dtype(value, other);
     if (!is_of_one_kind || a.value(value.root).is_constant == b.value(other.root).is_constant) continue;
     if (value.producer >= 0 && other.producer >= 0 && a.node_match[static_cast<size_t>(value.producer)] < 0 &&
         b.node_match[static_cast<size_t>(other.producer)] < 0) {
       a.node_match[static_cast<size_t>(value.producer)] = other.producer;
       b.node_match[static_cast<size_t>(other.producer)] = value.producer;
     }
-    result.values.push_back({in_a, found->second, MatchedBy::path, 1, false});
-    result.b_of_a[id] = found->second;
-    result.a_of_b[static_cast<size_t>(found->second)] = in_a;
+    result.values.push_back({in_a, in_b, is_other ? MatchedBy::structure : MatchedBy::path, 1, false});
+    result.b_of_a[id] = in_b;
+    result.a_of_b[static_cast<size_t>(in_b)] = in_a;
   }
 }
 
@@ -406,14 +294,14 @@ ModelMatching match_models(const ValueTable& a, const ValueTable& b) {
   result.names_agree = found.names_agree;
   result.b_of_a.assign(side_a.flat.values.size(), -1);
   result.a_of_b.assign(side_b.flat.values.size(), -1);
-  const auto groups_a = aliases_of(side_a.flat), groups_b = aliases_of(side_b.flat);
+  const auto groups_a = diff::aliases_of(side_a.flat), groups_b = diff::aliases_of(side_b.flat);
   for (size_t root = 0; root < groups_a.size(); ++root) {
     const int32_t other = side_a.value_match[root];
     if (other < 0) continue;
     const auto likely = found.confidences.find(static_cast<int32_t>(root));
     const double confidence = likely == found.confidences.end() ? 1.0 : likely->second;
     const ValueMatch like{-1, -1, MatchedBy::structure, confidence, false};
-    pair_aliases(side_a, side_b, groups_a[root], groups_b[static_cast<size_t>(other)], like, result);
+    diff::pair_aliases(side_a, side_b, groups_a[root], groups_b[static_cast<size_t>(other)], like, result);
   }
   pair_outputs(a, b, result);
   if (result.names_agree) pair_with_constants(side_a, side_b, result);

@@ -123,17 +123,18 @@ void conclude_value(double severity, bool is_suspicious, ValueComparison& result
   }
 }
 
-// The limit of a quantized value leaves room for its farthest element. Where the root mean square of the differences is
-// beyond what the steps explain, the limit is lowered until the farthest element is as far beyond it. True where it
-// was.
+// The limit of a quantized value leaves room for its farthest element. Where that is near the limit, and the root mean
+// square of the differences is beyond what the steps explain, the limit is lowered until the farthest element is as far
+// beyond it. True where it was.
 bool lower_limit(ValueComparison& result) {
   const Limit& limit = result.limit;
   const bool is_quantized = limit.from == LimitSource::table && limit.rtol > float_limits(DType::float16).epsilon;
   if (!is_quantized || !result.metrics.has_value() || result.metrics->count < thresholds::kSuspiciouslyEqual)
     return false;
+  const double severity = result.metrics->severity, rmse = result.metrics->rmse;
   const double most = thresholds::kQuantizedRms * limit.atol / thresholds::kQuantizedMargin;
-  const double factor = result.metrics->severity * most / result.metrics->rmse;
-  if (!(result.metrics->rmse > most) || !std::isfinite(factor) || !(factor < 1)) return false;
+  if (!(rmse > most) || !(severity <= thresholds::kNearQuantization) || !(severity * most < rmse)) return false;
+  const double factor = severity * most / rmse;
   result.limit = {factor * limit.rtol, factor * limit.atol, limit.from};
   return true;
 }
