@@ -116,7 +116,8 @@ int32_t made_alike(const MatchSide& a, const FlatValue& value, const MatchSide& 
 }
 
 // Pairs values of one name and one operator that are computed from inputs in one model and from constants alone in the
-// other: the structure does not show it, reliable names do, where what the two read is no other.
+// other: the structure does not show it, reliable names do, where no other value is made of the counterparts of what
+// A's is made of.
 void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
   std::unordered_map<std::string, int32_t> free_in_b;
   const auto is_made = [](const FlatValue& value) { return value.value_info->role == ValueInfo::Role::node_output; };
@@ -130,9 +131,10 @@ void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
     if (result.b_of_a[id] >= 0 || !is_made(value)) continue;
     const auto named = free_in_b.find(a.path(in_a));
     int32_t in_b = named == free_in_b.end() ? -1 : named->second;
-    const bool is_other = in_b >= 0 && value.producer >= 0 && b.value(in_b).producer >= 0 &&
-                          read_others(a, a.node(value.producer), b.node(b.value(in_b).producer), result);
-    if (is_other) in_b = made_alike(a, value, b, result);
+    const bool may_be_other = in_b >= 0 && value.producer >= 0 && b.value(in_b).producer >= 0 &&
+                              read_others(a, a.node(value.producer), b.node(b.value(in_b).producer), result);
+    const int32_t other_in_b = may_be_other ? made_alike(a, value, b, result) : -1;
+    if (other_in_b >= 0) in_b = other_in_b;
     if (in_b < 0 || result.a_of_b[static_cast<size_t>(in_b)] >= 0) continue;
     const FlatValue& other = b.value(in_b);
     const bool is_of_one_kind =
@@ -144,7 +146,7 @@ void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
       a.node_match[static_cast<size_t>(value.producer)] = other.producer;
       b.node_match[static_cast<size_t>(other.producer)] = value.producer;
     }
-    result.values.push_back({in_a, in_b, is_other ? MatchedBy::structure : MatchedBy::path, 1, false});
+    result.values.push_back({in_a, in_b, other_in_b >= 0 ? MatchedBy::structure : MatchedBy::path, 1, false});
     result.b_of_a[id] = in_b;
     result.a_of_b[static_cast<size_t>(in_b)] = in_a;
   }
