@@ -234,6 +234,14 @@ bool has_crossed_constant(const ModelSide& a, const LocatedNode& node_a, const M
   return is_moved_away && is_moved_here;
 }
 
+// A constant that the two read in either position of an operator that commutes.
+bool reads_constant_crosswise(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
+                              const LocatedNode& node_b) {
+  if (node_a.node().inputs.size() != 2 || node_b.node().inputs.size() != 2 || !commutes(node_a.node())) return false;
+  const bool first_a = a.reads_constant(node_a, 0), second_a = a.reads_constant(node_a, 1);
+  return first_a != second_a && first_a == b.reads_constant(node_b, 1) && second_a == b.reads_constant(node_b, 0);
+}
+
 }  // namespace
 
 std::string difference_of_constants(const Tensor& a, const Tensor& b) {
@@ -289,7 +297,9 @@ std::string difference_text(const Value& a, const Value& b) {
 // In half precision each differs a little.
 std::string constants_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
                                  const LocatedNode& node_b) {
-  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  const std::vector<ValueId>& in_a = node_a.node().inputs;
+  std::vector<ValueId> in_b = node_b.node().inputs;
+  if (reads_constant_crosswise(a, node_a, b, node_b)) std::ranges::reverse(in_b);
   ConstantDifference furthest;
   for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
     ConstantDifference found = constant_difference(a, ModelSide::value_info_read(*node_a.location, in_a[port]), b,

@@ -28,10 +28,7 @@ std::vector<LocatedNode> dequantizers_of(const ModelSide& side, const std::vecto
   constexpr size_t kMost = 256;
   for (size_t index = 0; index < waiting.size() && index < kMost; ++index) {
     const LocatedNode node = waiting[index];
-    if (is_dequantize(node.node())) {
-      found.push_back(node);
-      continue;
-    }
+    if (is_dequantize(node.node())) found.push_back(node);
     for (const ValueId input : node.node().inputs) {
       const int32_t read = ModelSide::value_info_read(*node.location, input);
       if (read < 0 || !side.follows_from_constants(read)) continue;
@@ -82,22 +79,34 @@ int32_t made_by(const LocatedNode& node) {
   return ModelSide::value_info_read(*node.location, node.node().outputs.front());
 }
 
-// True where one factor takes the one to the other, but for a quantization step: then the scale is wrong.
+// True where one factor takes the one to the other, but for a quantization step, or one for each index of an axis: then
+// the scale is wrong.
 bool is_rescaled(const Value& a, const Value& b, double step) {
   if (!a.is_tensor() || !b.is_tensor() || !(a.tensor().shape() == b.tensor().shape())) return false;
-  double products = 0, squares = 0, largest = 0;
+  constexpr int64_t kFewest = 4;  // elements of one factor: fewer fit any
+  const Shape& shape = a.tensor().shape();
   const int64_t count = a.tensor().element_count();
-  for (int64_t index = 0; index < count; ++index) {
-    const double x = element_as_double(a.tensor(), index), y = element_as_double(b.tensor(), index);
-    products += x * y;
-    squares += x * x;
-  }
-  const double factor = squares > 0 ? products / squares : 0;
-  for (int64_t index = 0; index < count; ++index) {
-    const double x = element_as_double(a.tensor(), index), y = element_as_double(b.tensor(), index);
-    largest = std::max(largest, std::abs(y - factor * x));
-  }
-  return factor != 0 && largest <= step * std::max(1.0, std::abs(factor));
+  const auto fits = [&](int64_t extent, int64_t stride) {
+    std::vector<double> products(static_cast<size_t>(extent)), squares(static_cast<size_t>(extent));
+    const auto group = [&](int64_t index) { return static_cast<size_t>(index / stride % extent); };
+    for (int64_t index = 0; index < count; ++index) {
+      const double x = element_as_double(a.tensor(), index), y = element_as_double(b.tensor(), index);
+      products[group(index)] += x * y;
+      squares[group(index)] += x * x;
+    }
+    for (int64_t index = 0; index < count; ++index) {
+      const double x = element_as_double(a.tensor(), index), y = element_as_double(b.tensor(), index);
+      const size_t own = group(index);
+      const double factor = squares[own] > 0 ? products[own] / squares[own] : 0;
+      if (!(std::abs(y - factor * x) <= step * std::max(1.0, std::abs(factor)))) return false;
+    }
+    return std::ranges::any_of(products, [](double product) { return product != 0; });
+  };
+  if (count >= kFewest && fits(1, 1)) return true;
+  int64_t stride = 1;
+  for (size_t axis = shape.rank(); axis-- > 0; stride *= shape[axis])
+    if (shape[axis] > 0 && count / shape[axis] >= kFewest && fits(shape[axis], stride)) return true;
+  return false;
 }
 
 // The quantized values that a value is dequantized from, moved since or not.

@@ -93,6 +93,7 @@ Status lay_out_pairs(const ModelSide& a, const ModelSide& b, const ModelMatching
     const Value in_b = PX_TRY(b.captured(links.b_path_of(paths.front())));
     auto layout = layout_between(in_a, in_b);
     const bool is_of_rows = made_a.node().op_type == "Gemm" || made_b.node().op_type == "Gemm" ||
+                            (made_a.node().op_type == "MatMul" && made_b.node().op_type == "MatMul") ||
                             (only_moves(made_a) && only_moves(made_b));
     if (!layout.has_value() && is_of_rows) layout = rows_between(in_a, in_b);
     if (!layout.has_value()) continue;

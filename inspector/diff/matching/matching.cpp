@@ -85,11 +85,15 @@ void pair_body_outputs(ModelMatching& result) {
   }
 }
 
-// True where a float that one of the two reads has another counterpart than what the other reads there.
-bool read_others(const MatchSide& a, const FlatNode& x, const FlatNode& y, const ModelMatching& known) {
+// True where a computed float that one of the two reads has another counterpart than what the other computes there.
+bool read_others(const MatchSide& a, const FlatNode& x, const MatchSide& b, const FlatNode& y,
+                 const ModelMatching& known) {
+  const auto is_made = [](const MatchSide& side, int32_t id) {
+    return id >= 0 && side.value(id).producer >= 0 && !side.node(side.value(id).producer).inputs.empty();
+  };
   for (size_t port = 0; port < std::min(x.inputs.size(), y.inputs.size()); ++port) {
     const int32_t in_a = x.inputs[port], in_b = y.inputs[port];
-    if (in_a < 0 || in_b < 0 || !is_floating(a.value(in_a).type->dtype)) continue;
+    if (!is_made(a, in_a) || !is_made(b, in_b) || !is_floating(a.value(in_a).type->dtype)) continue;
     const int32_t of_a = known.b_of_a[static_cast<size_t>(in_a)], of_b = known.a_of_b[static_cast<size_t>(in_b)];
     if ((of_a >= 0 || of_b >= 0) && of_a != in_b) return true;
   }
@@ -109,15 +113,14 @@ int32_t made_alike(const MatchSide& a, const FlatValue& value, const MatchSide& 
         continue;
       const int32_t made = other.outputs[static_cast<size_t>(value.port)];
       const bool is_free = made >= 0 && known.a_of_b[static_cast<size_t>(made)] < 0;
-      if (is_free && !read_others(a, node, other, known)) return made;
+      if (is_free && !read_others(a, node, b, other, known)) return made;
     }
   }
   return -1;
 }
 
 // Pairs values of one name and one operator that are computed from inputs in one model and from constants alone in the
-// other: the structure does not show it, reliable names do, where no other value is made of the counterparts of what
-// A's is made of.
+// other: the structure does not show it, reliable names do, where the two are not made of other computed values.
 void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
   std::unordered_map<std::string, int32_t> free_in_b;
   const auto is_made = [](const FlatValue& value) { return value.value_info->role == ValueInfo::Role::node_output; };
@@ -131,10 +134,9 @@ void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
     if (result.b_of_a[id] >= 0 || !is_made(value)) continue;
     const auto named = free_in_b.find(a.path(in_a));
     int32_t in_b = named == free_in_b.end() ? -1 : named->second;
-    const bool may_be_other = in_b >= 0 && value.producer >= 0 && b.value(in_b).producer >= 0 &&
-                              read_others(a, a.node(value.producer), b.node(b.value(in_b).producer), result);
-    const int32_t other_in_b = may_be_other ? made_alike(a, value, b, result) : -1;
-    if (other_in_b >= 0) in_b = other_in_b;
+    const bool is_other = in_b >= 0 && value.producer >= 0 && b.value(in_b).producer >= 0 &&
+                          read_others(a, a.node(value.producer), b, b.node(b.value(in_b).producer), result);
+    if (is_other) in_b = made_alike(a, value, b, result);
     if (in_b < 0 || result.a_of_b[static_cast<size_t>(in_b)] >= 0) continue;
     const FlatValue& other = b.value(in_b);
     const bool is_of_one_kind =
@@ -146,7 +148,7 @@ void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
       a.node_match[static_cast<size_t>(value.producer)] = other.producer;
       b.node_match[static_cast<size_t>(other.producer)] = value.producer;
     }
-    result.values.push_back({in_a, in_b, other_in_b >= 0 ? MatchedBy::structure : MatchedBy::path, 1, false});
+    result.values.push_back({in_a, in_b, is_other ? MatchedBy::structure : MatchedBy::path, 1, false});
     result.b_of_a[id] = in_b;
     result.a_of_b[static_cast<size_t>(in_b)] = in_a;
   }

@@ -129,8 +129,8 @@ void conclude_value(double severity, bool is_suspicious, ValueComparison& result
 bool lower_limit(ValueComparison& result) {
   const Limit& limit = result.limit;
   const bool is_quantized = limit.from == LimitSource::table && limit.rtol > float_limits(DType::float16).epsilon;
-  if (!is_quantized || !result.metrics.has_value() || result.metrics->count < thresholds::kSuspiciouslyEqual)
-    return false;
+  const auto count = result.metrics.has_value() ? static_cast<size_t>(result.metrics->count) : 0;
+  if (!is_quantized || count < thresholds::kFewestTellingElements) return false;
   const double severity = result.metrics->severity, rmse = result.metrics->rmse;
   const double most = thresholds::kQuantizedRms * limit.atol / thresholds::kQuantizedMargin;
   if (!(rmse > most) || !(severity <= thresholds::kNearQuantization) || !(severity * most < rmse)) return false;
