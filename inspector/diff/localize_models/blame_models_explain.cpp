@@ -180,6 +180,9 @@ ConstantDifference constant_difference(const ModelSide& a, int32_t in_a, const M
   const Value value_a = a.constant(in_a), value_b = b.constant(in_b);
   if (!value_a.is_tensor() || !value_b.is_tensor() || differ_by_rounding(value_a.tensor(), value_b.tensor())) return {};
   if (are_within_steps(a, in_a, b, in_b)) return {};
+  const DType type_a = value_a.tensor().dtype(), type_b = value_b.tensor().dtype();
+  const bool are_stored_anew = type_a != type_b && is_floating(type_a) && is_floating(type_b);
+  if (are_stored_anew && differ_by_storing(value_a.tensor(), value_b.tensor(), narrower(type_a, type_b))) return {};
   const std::string text = difference_of_constants(value_a.tensor(), value_b.tensor());
   if (text.empty()) return {};
   constexpr double kInfinity = std::numeric_limits<double>::infinity();

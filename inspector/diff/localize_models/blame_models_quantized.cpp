@@ -79,9 +79,9 @@ int32_t made_by(const LocatedNode& node) {
   return ModelSide::value_info_read(*node.location, node.node().outputs.front());
 }
 
-// True where one factor takes the one to the other, but for a quantization step, or one for each index of an axis: then
-// the scale is wrong.
-bool is_rescaled(const Value& a, const Value& b, double step) {
+// True where a factor takes the one to the other, but for a quantization step, or, of several scales, one for each
+// index of an axis: then the scale is wrong.
+bool is_rescaled(const Value& a, const Value& b, const QuantizedRange& range) {
   if (!a.is_tensor() || !b.is_tensor() || !(a.tensor().shape() == b.tensor().shape())) return false;
   constexpr int64_t kFewest = 4;  // elements of one factor: fewer fit any
   const Shape& shape = a.tensor().shape();
@@ -98,11 +98,13 @@ bool is_rescaled(const Value& a, const Value& b, double step) {
       const double x = element_as_double(a.tensor(), index), y = element_as_double(b.tensor(), index);
       const size_t own = group(index);
       const double factor = squares[own] > 0 ? products[own] / squares[own] : 0;
-      if (!(std::abs(y - factor * x) <= step * std::max(1.0, std::abs(factor)))) return false;
+      if (!(std::abs(y - factor * x) <= range.step * std::max(1.0, std::abs(factor)))) return false;
     }
-    return std::ranges::any_of(products, [](double product) { return product != 0; });
+    // A scale is positive: what is lost, or has another sign, is stored so.
+    return std::ranges::all_of(products, [](double product) { return product > 0; });
   };
   if (count >= kFewest && fits(1, 1)) return true;
+  if (std::isfinite(range.highest)) return false;  // one scale
   int64_t stride = 1;
   for (size_t axis = shape.rank(); axis-- > 0; stride *= shape[axis])
     if (shape[axis] > 0 && count / shape[axis] >= kFewest && fits(shape[axis], stride)) return true;
@@ -162,7 +164,7 @@ class QuantizedBlame {
         fmt::format("its result{} is not the numbers that its quantized values represent, constant '{}'{}",
                     by.empty() ? "" : " by " + by, (&side_ == &a_ ? b_ : a_).value_info(other).name, difference)};
     const std::optional<QuantizedRange> range = quantized_range_of(*dequantize.location->graph, dequantize.node());
-    culprit.is_of_stored_values = range.has_value() && !is_rescaled(a_.constant(in_a), b_.constant(in_b), range->step);
+    culprit.is_of_stored_values = range.has_value() && !is_rescaled(a_.constant(in_a), b_.constant(in_b), *range);
     return culprit;
   }
 

@@ -120,6 +120,7 @@ class Uncrossing {
   // The values of each side from the first whose producers are compared to the one whose consumers are.
   struct Chain {
     std::vector<int32_t> a, b;
+    int32_t reader = -1;  // the node of A that reads the last of them
   };
 
   // Data and the arithmetic of shapes are told by what they hold.
@@ -138,11 +139,29 @@ class Uncrossing {
         const std::vector<int32_t>& outputs = b_.node(use.node).outputs;
         const auto port = static_cast<size_t>(a_.value(a).port);
         const int32_t other = port < outputs.size() ? outputs[port] : -1;
-        if (other < 0 || other == known || !read_alike(a, other)) continue;
+        // Outputs of one node are exchanged by what reads them.
+        const bool is_of_known = known >= 0 && b_.value(known).producer == use.node;
+        if (other < 0 || is_of_known || !read_alike(a, other)) continue;
         const std::optional<Chain> chain = consumed_alike(a, other);
-        if (chain.has_value() && (known < 0 || !consumed_alike(a, known).has_value())) return match(*chain);
+        const std::optional<Chain> crossed = known < 0 ? std::nullopt : consumed_alike(a, known);
+        if (chain.has_value() && !crossed.has_value()) return match(*chain);
+        if (!chain.has_value() && crossed.has_value() && exchange(*crossed, other)) return;
       }
     }
+  }
+
+  // Two chains of which each reads what the other should, and that end at one node: its operands are swapped, and no
+  // node of theirs is another.
+  bool exchange(const Chain& crossed, int32_t other) {
+    const int32_t of_other = b_.match_of(other);
+    if (of_other < 0 || !read_alike(of_other, crossed.b.front())) return false;
+    const std::optional<Chain> second = consumed_alike(of_other, other);
+    if (!second.has_value() || second->reader != crossed.reader || second->a.size() != crossed.a.size()) return false;
+    for (size_t step = 0; step < crossed.a.size(); ++step) {
+      set(crossed.a[step], second->b[step]);
+      set(second->a[step], crossed.b[step]);
+    }
+    return true;
   }
 
   // True for the same operator on operands that are counterparts; it computes on one at least.
@@ -164,8 +183,8 @@ class Uncrossing {
     const int32_t node_a = a_.value(a).producer, node_b = b_.value(b).producer;
     if (node_a < 0 || node_b < 0 || b_.value(b).root != b) return false;
     const FlatNode &x = a_.node(node_a), &y = b_.node(node_b);
-    return x.op == y.op && x.attributes == y.attributes && x.inputs.size() == y.inputs.size() &&
-           x.outputs.size() == y.outputs.size() && a_.value(a).port == b_.value(b).port;
+    return x.op == y.op && x.inputs.size() == y.inputs.size() && x.outputs.size() == y.outputs.size() &&
+           a_.value(a).port == b_.value(b).port;
   }
 
   // The chain to two values that one pair of nodes reads; nothing where there is none.
@@ -178,7 +197,9 @@ class Uncrossing {
         const int32_t partner = a_.match_of_node(use.node);
         const auto is_of_pair = [&](const FlatUse& other) { return other.node == partner && other.port == use.port; };
         const bool reads_more = partner >= 0 && a_.node(use.node).inputs.size() > 1;
-        if (reads_more && std::ranges::any_of(uses_b, is_of_pair)) return chain;
+        if (!reads_more || std::ranges::none_of(uses_b, is_of_pair)) continue;
+        chain.reader = use.node;
+        return chain;
       }
       if (uses_a.size() != 1 || uses_b.size() != 1 || uses_a.front().port != uses_b.front().port) return std::nullopt;
       const std::vector<int32_t>&next_a = a_.node(uses_a.front().node).outputs,
