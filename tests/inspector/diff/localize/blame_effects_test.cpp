@@ -255,7 +255,7 @@ TEST_F(BlameEffects, ASplitWithSwappedOutputsIsNamedOnce) {
   };
   const Comparison comparison = blame(parted(false), parted(true));
   ASSERT_EQ(std::ranges::count(comparison.causes, "Split", &Cause::op), 1) << reported(comparison);
-  EXPECT_EQ(comparison.causes.front().op, "Split");
+  EXPECT_EQ(comparison.causes.front().op, "Split") << reported(comparison);
 }
 
 // A normalization folded by two programs: each weight by its own rounding, the large next to the small.
