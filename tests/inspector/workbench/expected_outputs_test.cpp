@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs that another program rounded otherwise are as expected where near ties of quantized values went to the other
-// step. Larger differences are not.
+// Outputs that another program rounded otherwise are as expected: in half precision that was cast to float32, and where
+// near ties of quantized values went to the other step. Larger differences are not.
 #include "inspector/workbench/expected_outputs.h"
 
 #include <cmath>
@@ -100,6 +100,25 @@ TEST(ExpectedOutputs, NearTiesOfQuantizedValuesMayGoToTheOtherStep) {
 TEST(ExpectedOutputs, OtherQuantizedValuesMayNot) {
   EXPECT_EQ(judged_with_other_steps(0.3F).verdict, Verdict::diverged);
   EXPECT_EQ(judged_with_other_steps(0.49F).verdict, Verdict::diverged);
+}
+
+TEST(ExpectedOutputs, HalfPrecisionThatWasCastRoundsAsHalfPrecision) {
+  const Network half{R"(
+    node { name: "narrow" input: "x" output: "h" op_type: "Cast" attribute { name: "to" i: 10 type: INT } }
+    node { name: "product" input: "h" input: "w" output: "p" op_type: "MatMul" }
+    node { name: "widen" input: "p" output: "c" op_type: "Cast" attribute { name: "to" i: 1 type: INT } }
+    node { name: "move" input: "c" output: "y" op_type: "Identity" })",
+                     10};
+  const std::vector<float> x(static_cast<size_t>(kWidth), 0.7F);
+  const auto off_by = [&](float share) {
+    return judged(half, x,
+                  [=](std::span<float> y) {
+                    for (float& element : y) element += share * 5;  // about the size of y
+                  })
+        .verdict;
+  };
+  EXPECT_EQ(off_by(2e-3F), Verdict::pass);  // two units in the last place of float16
+  EXPECT_EQ(off_by(0.2F), Verdict::diverged);
 }
 
 }  // namespace expected_outputs_test
