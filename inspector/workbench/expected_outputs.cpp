@@ -14,6 +14,7 @@
 #include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
+#include "inspector/workbench/measured_noise.h"
 #include "inspector/workbench/reordered_outputs.h"
 #include "inspector/workbench/side_by_side.h"
 
@@ -83,14 +84,15 @@ std::optional<Acceptance> accepted_as_step(const ValueComparison& value, const R
                                                      step, value.metrics->mismatches, value.metrics->count)};
 }
 
-std::optional<Acceptance> accepted_as_measured(const ValueComparison& value, const Comparison& measured) {
-  for (const ValueComparison& other : measured.values) {
+// `how`: what differs by as much.
+std::optional<Acceptance> accepted_as_measured(const ValueComparison& value,
+                                               const std::vector<ValueComparison>& measured, std::string_view how) {
+  for (const ValueComparison& other : measured) {
     if (!other.is_graph_output || other.path != value.path || !other.metrics.has_value()) continue;
     const double found = value.metrics->rel_l2, rounding = other.metrics->rel_l2;
     if (!std::isfinite(found) || !(found <= thresholds::kMeasuredRoom * rounding)) return std::nullopt;
     return Acceptance{"quantization steps",
-                      fmt::format("two executors of this model differ by as much, rel l2 {:.3g}, and this is {:.3g}",
-                                  rounding, found)};
+                      fmt::format("{} by as much, rel l2 {:.3g}, and this is {:.3g}", how, rounding, found)};
   }
   return std::nullopt;
 }
@@ -229,9 +231,17 @@ void look_into_expected(const RunRequest& request, const std::vector<NamedValue>
     apply(diagnosis, comparison);
     accept_reordered(*side, measured.has_value() ? &*measured : nullptr);
     if (!measured.has_value() || !is_quantized(side->model->graph)) continue;
-    accept_where([&](const ValueComparison& value) {
-      return &side_of(value, sides) == side ? accepted_as_measured(value, *measured) : std::nullopt;
-    });
+    const auto accept_measured = [&](const std::vector<ValueComparison>& others, std::string_view how) {
+      accept_where([&](const ValueComparison& value) {
+        return &side_of(value, sides) == side ? accepted_as_measured(value, others, how) : std::nullopt;
+      });
+    };
+    accept_measured(measured->values, "two executors of this model differ");
+    for (const double ulps : thresholds::kNudgedNearTies) {
+      if (!is_any_left(comparison)) break;
+      accept_measured(measure_nudged(request, *side, make_executor, ulps),
+                      fmt::format("inputs and stored floats moved by {} ULP move this output", ulps));
+    }
     accept_as_a();
   }
 }

@@ -26,8 +26,9 @@ void add_expected(const Policy& policy, const std::vector<NamedValue>& expected,
 // - an output that was dequantized, no element of which is more than one quantization step off;
 // - outputs that hold what is expected in another order, or choose another element, where the
 //   scores are near each other;
-// - an output of a quantized model that is as far from the expected one as two executors are from each other
-//   (thresholds::kMeasuredRoom times at most).
+// - an output of a quantized model that is as far from the expected one as two executors are from each other, or as an
+//   executor is from itself where numbers are moved by a few units in the last place (thresholds::kMeasuredRoom times
+//   at most).
 void look_into_expected(const RunRequest& request, const std::vector<NamedValue>& expected,
                         const std::vector<const RunSide*>& sides, LimitsByPath carried,
                         const ExecutorFactory& make_executor, Comparison& comparison);

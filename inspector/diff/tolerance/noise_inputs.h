@@ -44,8 +44,10 @@ struct NoiseModel::Inputs {
   bool any_known = false;
   bool any_estimated = false;
   bool any_quantized = false;
-  // Inputs that were neither observed nor estimated: some has rounded, some has an unknown size.
+  // Inputs that were neither observed nor estimated: some has rounded, to this type or a wider one, some has an unknown
+  // size.
   bool any_rounded_unseen = false;
+  DType coarsest_unseen = DType::undefined;
   bool any_size_unseen = false;
 
   void add(const State& state, size_t position) {

@@ -10,6 +10,7 @@
 
 #include "inspector/diff/tolerance/noise_inputs.h"
 #include "inspector/diff/tolerance/noise_table.h"
+#include "inspector/diff/tolerance/noise_unseen.h"
 #include "inspector/diff/tolerance/paths.h"
 #include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
@@ -17,29 +18,6 @@
 
 namespace parallax::diff {
 namespace {
-
-// True where a value that was not observed may have rounded on its way: false where it is given (an input of the main
-// graph, a constant), or follows from given values without a single rounding.
-bool may_have_rounded(const Graph& graph, ValueId id, bool in_main_graph, int depth = 0) {
-  constexpr int kDeepest = 16;
-  if (id == kNoValue) return false;
-  const ValueDef& definition = value_at(graph, id);
-  if (!is_counted(definition.type.dtype)) return false;
-  if (definition.producer == kNoNode) return !in_main_graph && definition.initializer_index < 0;
-  const Node& producer = graph.nodes[static_cast<size_t>(definition.producer)];
-  if (producer.inputs.empty()) return false;
-  const NoiseRow& row = noise_row_of(producer.op_type, producer.domain);
-  if (row.propagation != ErrorPropagation::copy || depth == kDeepest) return true;
-  return std::ranges::any_of(producer.inputs,
-                             [&](ValueId input) { return may_have_rounded(graph, input, in_main_graph, depth + 1); });
-}
-
-// True for the size of a value that was not observed; constants that nodes hold are of ordinary size.
-bool has_unknown_size(const Graph& graph, ValueId id) {
-  const ValueDef& definition = value_at(graph, id);
-  if (!is_counted(definition.type.dtype)) return false;
-  return definition.producer == kNoNode || !graph.nodes[static_cast<size_t>(definition.producer)].inputs.empty();
-}
 
 bool has_bodies(const Node& node) {
   constexpr std::array kWithBodies = {"If", "Loop", "Scan", "SequenceMap"};
@@ -62,7 +40,10 @@ void NoiseModel::add_inputs(const std::string& prefix, const Graph& graph, const
     const ValueId id = node.inputs[position];
     const std::string& name = value_at(graph, id).name;
     const bool is_rounded = value.kind == Kind::computed && may_have_rounded(graph, id, prefix.empty());
-    value.sources.push_back({prefix, escape_name(name), "", position, is_rounded, has_unknown_size(graph, id)});
+    const auto is_observed = [&](const ValueDef& earlier) { return is_known(prefix, escape_name(earlier.name)); };
+    const DType coarsest = is_rounded ? coarsest_unseen(graph, id, is_observed) : DType::undefined;
+    value.sources.push_back(
+        {prefix, escape_name(name), "", position, is_rounded, has_unknown_size(graph, id), coarsest});
   }
 }
 
@@ -183,6 +164,7 @@ NoiseModel::Inputs NoiseModel::inputs_of(const Added& value) const {
     const State* state = in_body != in_bodies_.end() ? &in_body->second : find(source.prefix, source.escaped_name);
     if (state == nullptr) {
       inputs.any_rounded_unseen = inputs.any_rounded_unseen || source.is_rounded;
+      inputs.coarsest_unseen = coarser(inputs.coarsest_unseen, source.coarsest);
       inputs.any_size_unseen = inputs.any_size_unseen || source.has_size;
     }
     if (state == nullptr || state->is_zero) continue;
@@ -210,10 +192,12 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
     state.carried = state.error = std::max(inherited, stored);
     return state;
   }
-  const double unknown_history = noise_margin_of(own_type).unknown_history * epsilon * rms;
+  const auto unknown_history_of = [rms](DType type) {
+    return noise_margin_of(type).unknown_history * epsilon_of(type) * rms;
+  };
   if (value.kind == Kind::unknown) {
     state.coarsest = own_type;
-    state.carried = state.error = std::max(unknown_history, inherited);
+    state.carried = state.error = std::max(unknown_history_of(own_type), inherited);
     return state;
   }
   if (counts_quantization_ && value.dynamic.has_value()) {
@@ -228,7 +212,9 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
       inputs.any_rounded_unseen || (inputs.any_size_unseen && value.row != nullptr && value.row->own_rounding > 0);
   if (value.is_estimated && inputs.any_size_unseen) return state;
   if (value.is_estimated) state.magnitude.rms = rms = inputs.rms_of_result(value.row->propagation, value.is_product);
-  state.coarsest = coarser(inputs.coarsest, own_type);
+  const DType type_of_unseen = coarser(own_type, inputs.coarsest_unseen);
+  const double unknown_history = unknown_history_of(type_of_unseen);
+  state.coarsest = coarser(inputs.coarsest, has_unseen_history ? type_of_unseen : own_type);
   if (!inputs.any_known || value.kind == Kind::passed_on) {  // made of integers or nothing; into and out of bodies
     state.error = std::sqrt(squared(thresholds::kStoringError * epsilon) + squared(inputs.relative_max)) * rms;
     if (has_unseen_history) state.error = std::max(state.error, unknown_history);

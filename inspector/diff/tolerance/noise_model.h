@@ -69,9 +69,11 @@ class NoiseModel {
     std::string escaped_name;
     std::string in_body;  // static path in a body to look at first; may be empty
     size_t position = 0;
-    // For a value that was not observed: true where it has rounded all the same, and has an unknown size.
+    // For a value that was not observed: true where it has rounded all the same, and has an unknown size; and the
+    // coarsest type that it may have rounded to on its way.
     bool is_rounded = false;
     bool has_size = false;
+    DType coarsest = DType::undefined;
   };
   enum class Kind : uint8_t { unknown, data, computed, passed_on };
   struct Added {

@@ -38,6 +38,12 @@ inline constexpr double kSummingShare = 1.0 / 8;
 // The difference to an expected output of a quantized model in relation to that of two executors: near ties flip other
 // elements in each pair of programs.
 inline constexpr double kMeasuredRoom = 2;
+// Units in the last place of float32 by which inputs and stored floats are moved, one after the other, to see what the
+// near ties of a quantized model do to its outputs. The largest, 8e-6 of a number, is less than expected outputs in
+// float32 may differ (kExpectedFloat32).
+inline constexpr double kNudgedNearTies[] = {4, 16, 64};
+// Elements of a stored tensor that is moved so: scales, biases and small weights.
+inline constexpr int64_t kMostNudgedElements = int64_t{1} << 16;
 // The root mean square of 8-bit weights, in steps: normal ones whose largest of some thousands, four deviations off, is
 // at the end of the range.
 inline constexpr double kOrdinaryQuantized = 32;
