@@ -46,8 +46,7 @@ LocatedNode dequantizer_of_held(const ModelSide& side, int32_t id) {
   const auto first_input = [&] { return ModelSide::value_info_read(*made_by.location, made_by.node().inputs.front()); };
   while (made_by.id != kNoNode && (only_moves(made_by) || made_by.node().op_type == "Slice") && first_input() >= 0)
     made_by = side.producer(first_input());
-  const bool is_it = made_by.id != kNoNode && is_dequantize(made_by.node()) && first_input() >= 0 &&
-                     side.follows_from_constants(first_input());
+  const bool is_it = made_by.id != kNoNode && is_dequantize(made_by.node()) && dequantizes_stored(side, made_by);
   return is_it ? made_by : LocatedNode{};
 }
 
@@ -250,6 +249,11 @@ class QuantizedBlame {
 
 }  // namespace
 
+bool dequantizes_stored(const ModelSide& side, const LocatedNode& dequantize) {
+  const int32_t read = ModelSide::value_info_read(*dequantize.location, dequantize.node().inputs.front());
+  return read >= 0 && side.is_constant(before_moves(side, read));
+}
+
 std::optional<Culprit> explain_held(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                     const ValueMatch& match) {
   if (!a.follows_from_constants(match.a) || !b.follows_from_constants(match.b)) return std::nullopt;
@@ -313,7 +317,7 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
   const auto& counterparts = is_in_a ? matching.b_of_a : matching.a_of_b;
   const bool keeps_steps = std::ranges::any_of(dequantizers, [&](const LocatedNode& node) {
     return quantize_before(*node.location->graph, node.node()) == kNoNode &&
-           (counterparts[static_cast<size_t>(made_by(node))] < 0 || !side.follows_from_constants(made_by(node)));
+           (counterparts[static_cast<size_t>(made_by(node))] < 0 || !dequantizes_stored(side, node));
   });
   WithoutQuantization result{runner, {}, 0, {}, keeps_steps};
   result.runner.drop_quantization(dequantizers, clamps);
