@@ -175,8 +175,8 @@ class Uncrossing {
       if (in_a[port] < 0) continue;
       const FlatValue& read = a_.value(in_a[port]);
       const int32_t counterpart = a_.match_of(in_a[port]);
-      const bool is_weight = read.is_constant && is_floating(read.type->dtype) && known_size(*read.type) != 1;
-      // What a dump has left out of its graph is told by its name.
+      const bool may_be_float = read.type->dtype == DType::undefined || is_floating(read.type->dtype);
+      const bool is_weight = read.is_constant && may_be_float && known_size(*read.type) != 1;
       const bool is_same =
           counterpart >= 0 ? counterpart == in_b[port] : read.value_info->name == b_.value(in_b[port]).value_info->name;
       if (is_weight && !is_same) return false;
