@@ -135,14 +135,13 @@ class Explanation {
     Parts parts = take_apart(a_, b_, matching_, target_, region_);
     find_rewired(parts);
     if (std::vector<Culprit> folded = folded_differently(parts); !folded.empty()) return folded;
-    if (auto left = find_left(); left.has_value()) return {*std::move(left)};
+    if (auto left = find_left(a_, b_, matching_, rewired_, interventions_); left.has_value()) return {*std::move(left)};
     if (auto packed = find_wrongly_packed(a_, b_, parts, interventions_); packed.has_value())
       return {*std::move(packed)};
     const size_t differences =
         parts.changed.size() + parts.replaced.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
-    const size_t nodes = region_.nodes_a.size() + region_.nodes_b.size();
     if (auto number = find_other_number(a_, b_, parts, interventions_); number.has_value()) return {*std::move(number)};
-    if (differences > 1 && nodes <= thresholds::kMostTriedNodes) {
+    if (differences > 1 && region_.nodes_a.size() + region_.nodes_b.size() <= thresholds::kMostTriedNodes) {
       std::vector<Culprit> tried = culprits_by_intervention(
           a_, b_, matching_, region_, {parts.only_a, parts.only_b, parts.changed, parts.replaced}, interventions_);
       if (!tried.empty()) return tried;
@@ -192,18 +191,6 @@ class Explanation {
       return {difference.handed_by, difference.text, difference.wanted,   difference.instead,
               difference.b_reads,   false,           difference.handed_by};
     return {node_a, difference.text, difference.wanted, difference.instead, difference.b_reads, false, node_b};
-  }
-
-  // The node of B that reads another value in place of the one which B still makes, and would be right with that.
-  std::optional<Culprit> find_left() const {
-    for (const auto& [node_a, node_b] : rewired_) {
-      const OperandDifference difference = operand_difference(a_, node_a, b_, node_b, matching_);
-      if (difference.left_for < 0) continue;
-      const Value wanted = interventions_.made_in_a(difference.wanted, difference.left_for);
-      if (wanted.is_tensor() && interventions_.agrees_with({{difference.left_for, wanted}}))
-        return reads_differently(node_a, node_b);
-    }
-    return std::nullopt;
   }
 
   // A value that a node of A reads, and the constant that B's reads instead.

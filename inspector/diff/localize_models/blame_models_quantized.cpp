@@ -46,8 +46,16 @@ LocatedNode dequantizer_of_held(const ModelSide& side, int32_t id) {
   const auto first_input = [&] { return ModelSide::value_info_read(*made_by.location, made_by.node().inputs.front()); };
   while (made_by.id != kNoNode && (only_moves(made_by) || made_by.node().op_type == "Slice") && first_input() >= 0)
     made_by = side.producer(first_input());
-  const bool is_it = made_by.id != kNoNode && is_dequantize(made_by.node()) && dequantizes_stored(side, made_by);
+  const bool is_it = made_by.id != kNoNode && is_dequantize(made_by.node()) && first_input() >= 0 &&
+                     side.follows_from_constants(first_input());
   return is_it ? made_by : LocatedNode{};
+}
+
+// The node that takes out of stored quantized values, by indices, what a DequantizeLinear reads; none where that is
+// stored as it is, moved since or not.
+LocatedNode taken_by(const ModelSide& side, const LocatedNode& dequantize) {
+  const int32_t read = ModelSide::value_info_read(*dequantize.location, dequantize.node().inputs.front());
+  return read < 0 ? LocatedNode{} : side.producer(before_moves(side, read));
 }
 
 // The root mean square of the elements that no mask hides.
@@ -164,6 +172,10 @@ class QuantizedBlame {
                     by.empty() ? "" : " by " + by, (&side_ == &a_ ? b_ : a_).value_info(other).name, difference)};
     const std::optional<QuantizedRange> range = quantized_range_of(*dequantize.location->graph, dequantize.node());
     culprit.is_of_stored_values = range.has_value() && !is_rescaled(a_.constant(in_a), b_.constant(in_b), *range);
+    if (const LocatedNode taken = taken_by(side_, dequantize); culprit.is_of_stored_values && taken.id != kNoNode) {
+      return {taken, fmt::format("it takes other quantized values than those of the constant '{}'{}",
+                                 (&side_ == &a_ ? b_ : a_).value_info(other).name, difference)};
+    }
     return culprit;
   }
 
@@ -249,11 +261,6 @@ class QuantizedBlame {
 
 }  // namespace
 
-bool dequantizes_stored(const ModelSide& side, const LocatedNode& dequantize) {
-  const int32_t read = ModelSide::value_info_read(*dequantize.location, dequantize.node().inputs.front());
-  return read >= 0 && side.is_constant(before_moves(side, read));
-}
-
 std::optional<Culprit> explain_held(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                     const ValueMatch& match) {
   if (!a.follows_from_constants(match.a) || !b.follows_from_constants(match.b)) return std::nullopt;
@@ -317,7 +324,7 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
   const auto& counterparts = is_in_a ? matching.b_of_a : matching.a_of_b;
   const bool keeps_steps = std::ranges::any_of(dequantizers, [&](const LocatedNode& node) {
     return quantize_before(*node.location->graph, node.node()) == kNoNode &&
-           (counterparts[static_cast<size_t>(made_by(node))] < 0 || !dequantizes_stored(side, node));
+           (counterparts[static_cast<size_t>(made_by(node))] < 0 || !side.follows_from_constants(made_by(node)));
   });
   WithoutQuantization result{runner, {}, 0, {}, keeps_steps};
   result.runner.drop_quantization(dequantizers, clamps);

@@ -29,10 +29,6 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
 // True where one side stores a constant quantized that the other has as floats, and no element is a step off.
 bool are_within_steps(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b);
 
-// True for a DequantizeLinear of stored quantized values, moved since or not: what is taken out of them by indices, say,
-// is computed.
-bool dequantizes_stored(const ModelSide& side, const LocatedNode& dequantize);
-
 // The one QuantizeLinear of B's part of a region that makes all of the difference; nothing where there is none.
 std::optional<Culprit> find_inserted_quantization(const Region& region, const Interventions& interventions);
 

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/localize/node_judge.h"
-#include "inspector/diff/localize_models/blame_models_quantized.h"
 #include "inspector/diff/matching/same_quantized_values.h"
 #include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
@@ -234,7 +233,7 @@ Result<Value> RegionRunner::before_quantization(int32_t id, const LocatedNode& p
     return clamps_ && range.has_value() && range->lowest == 0 ? clamped_at_zero(*moved) : moved.take();
   }
   const int32_t counterpart = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
-  return dequantizes_stored(side, placed) && counterpart >= 0 ? other.constant(counterpart) : Value();
+  return side.follows_from_constants(id) && counterpart >= 0 ? other.constant(counterpart) : Value();
 }
 
 std::vector<Value> RegionRunner::given(int32_t target, const Walk& walk) const {

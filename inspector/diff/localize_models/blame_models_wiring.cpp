@@ -279,6 +279,19 @@ OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node
           wanted, of_given, std::string(b.value_info(given).name)};
 }
 
+std::optional<Culprit> find_left(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                 const ChangedNodes& rewired, const Interventions& interventions) {
+  for (const auto& [node_a, node_b] : rewired) {
+    const OperandDifference left = operand_difference(a, node_a, b, node_b, matching);
+    if (left.left_for < 0) continue;
+    const Value wanted = interventions.made_in_a(left.wanted, left.left_for);
+    if (wanted.is_tensor() && interventions.agrees_with({{left.left_for, wanted}}))
+      return Culprit{
+          .node = node_a, .why = left.text, .wanted = left.wanted, .b_reads = left.b_reads, .node_b = node_b};
+  }
+  return std::nullopt;
+}
+
 bool reads_the_same(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b, const LocatedNode& node_b,
                     const ModelMatching& matching) {
   const std::vector<ValueId>& in_a = node_a.node().inputs;

@@ -19,11 +19,16 @@ struct OperandDifference {
   std::string b_reads = {};  // its name in B
   // The first of the casts or quantizing nodes by which B hands it on, which reads the other value.
   LocatedNode handed_by = {};
-  // Where B reads a value that is none of A's, though it still makes the counterpart of `wanted`.
+  // B's value, where it is none of A's though B still makes the counterpart of `wanted`; else -1.
   int32_t left_for = -1;
 };
 OperandDifference operand_difference(const ModelSide& a, const LocatedNode& node_a, const ModelSide& b,
                                      const LocatedNode& node_b, const ModelMatching& matching);
+
+// The node of B, among pairs whose operands differ, that reads another value in place of the one which B still makes,
+// and would be right with that.
+std::optional<Culprit> find_left(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                 const ChangedNodes& rewired, const Interventions& interventions);
 
 // True where the inputs of one are the counterparts of the other's, with nothing between; constants are part of the
 // definition.

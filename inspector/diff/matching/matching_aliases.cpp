@@ -62,21 +62,19 @@ int32_t dequantized_of(const MatchSide& side, int32_t id, const std::vector<int3
   return found == group.end() ? -1 : *found;
 }
 
-}  // namespace
-
-std::vector<std::vector<int32_t>> aliases_of(const FlatGraph& flat) {
-  std::vector<std::vector<int32_t>> groups(flat.values.size());
-  for (size_t id = 0; id < flat.values.size(); ++id)
-    groups[static_cast<size_t>(flat.values[id].root)].push_back(static_cast<int32_t>(id));
-  return groups;
+// A value that is dequantized once more has the same counterpart, though it is not that of any other value.
+void share_dequantized(const MatchSide& side, const std::vector<int32_t>& group, std::vector<int32_t>& counterparts) {
+  for (const int32_t again : group) {
+    if (counterparts[static_cast<size_t>(again)] >= 0) continue;
+    const auto is_first = [&](int32_t other) {
+      return counterparts[static_cast<size_t>(other)] >= 0 && dequantize_alike(side.value(again), side.value(other));
+    };
+    const auto first = std::ranges::find_if(group, is_first);
+    if (first != group.end()) counterparts[static_cast<size_t>(again)] = counterparts[static_cast<size_t>(*first)];
+  }
 }
 
-bool same_dtype(const FlatValue& a, const FlatValue& b) {
-  if (are_quantized(a) != are_quantized(b)) return false;
-  return a.type->dtype == b.type->dtype || a.type->dtype == DType::undefined || b.type->dtype == DType::undefined;
-}
-
-void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int32_t>& group_a,
+void pair_members(const MatchSide& a, const MatchSide& b, const std::vector<int32_t>& group_a,
                   const std::vector<int32_t>& group_b, const ValueMatch& like, ModelMatching& result) {
   const auto add = [&](int32_t x, int32_t y, bool is_extra) {
     ValueMatch match = like;
@@ -144,19 +142,27 @@ void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int3
     const auto found = is_free_b(y) ? std::ranges::find_if(group_a, fits) : group_a.end();
     if (found != group_a.end()) add(*found, y, true);
   }
-  // What is dequantized once more has the same counterpart, though it is not that of any other value.
-  const auto share = [](const MatchSide& side, const std::vector<int32_t>& group, std::vector<int32_t>& counterparts) {
-    for (const int32_t again : group) {
-      if (counterparts[static_cast<size_t>(again)] >= 0) continue;
-      const auto is_first = [&](int32_t other) {
-        return counterparts[static_cast<size_t>(other)] >= 0 && dequantize_alike(side.value(again), side.value(other));
-      };
-      const auto first = std::ranges::find_if(group, is_first);
-      if (first != group.end()) counterparts[static_cast<size_t>(again)] = counterparts[static_cast<size_t>(*first)];
-    }
-  };
-  share(a, group_a, result.b_of_a);
-  share(b, group_b, result.a_of_b);
+}
+
+}  // namespace
+
+std::vector<std::vector<int32_t>> aliases_of(const FlatGraph& flat) {
+  std::vector<std::vector<int32_t>> groups(flat.values.size());
+  for (size_t id = 0; id < flat.values.size(); ++id)
+    groups[static_cast<size_t>(flat.values[id].root)].push_back(static_cast<int32_t>(id));
+  return groups;
+}
+
+bool same_dtype(const FlatValue& a, const FlatValue& b) {
+  if (are_quantized(a) != are_quantized(b)) return false;
+  return a.type->dtype == b.type->dtype || a.type->dtype == DType::undefined || b.type->dtype == DType::undefined;
+}
+
+void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int32_t>& group_a,
+                  const std::vector<int32_t>& group_b, const ValueMatch& like, ModelMatching& result) {
+  pair_members(a, b, group_a, group_b, like, result);
+  share_dequantized(a, group_a, result.b_of_a);
+  share_dequantized(b, group_b, result.a_of_b);
 }
 
 }  // namespace parallax::diff

@@ -92,6 +92,7 @@ class Uncrossing {
 
   void run(bool names_agree) {
     if (names_agree) match_dead();
+    if (names_agree) match_named();
     for (const FlatValue& value : a_.flat.values) {
       const int32_t a = value.value_info->id;
       if (value.root == a && value.producer >= 0 && is_compared(a_, value)) look_at(a);
@@ -117,13 +118,31 @@ class Uncrossing {
     }
   }
 
+  // A value without a counterpart that has the name, the operator and a consumer of one of B's, which was matched with
+  // a value of another consumer: a node before it is gone from B.
+  void match_named() {
+    std::unordered_map<std::string, int32_t> free;
+    for (const FlatValue& value : a_.flat.values) {
+      const int32_t a = value.value_info->id;
+      if (a_.is_free(a) && value.producer >= 0 && is_compared(a_, value)) free.emplace(a_.path(a), a);
+    }
+    for (const FlatValue& value : b_.flat.values) {
+      const int32_t b = value.value_info->id, known = value.root == b ? b_.match_of(b) : -1;
+      const auto found = known < 0 || !is_compared(b_, value) ? free.end() : free.find(b_.path(b));
+      if (found == free.end() || !are_like(found->second, b)) continue;
+      if (!consumed_alike(found->second, b).has_value() || consumed_alike(known, b).has_value()) continue;
+      set(known, -1);
+      set(found->second, b);
+    }
+  }
+
   // The values of each side from the first whose producers are compared to the one whose consumers are.
   struct Chain {
     std::vector<int32_t> a, b;
     int32_t reader = -1;  // the node of A that reads the last of them
   };
 
-  // Data and the arithmetic of shapes are told by what they hold.
+  // Data and the arithmetic of shapes are recognized by their contents.
   static bool is_compared(const MatchSide& side, const FlatValue& value) {
     const bool is_data = value.producer >= 0 ? side.node(value.producer).inputs.empty() : value.is_constant;
     return !is_data && (!(value.is_constant || value.is_static) || is_floating(value.type->dtype));
@@ -219,7 +238,7 @@ class Uncrossing {
     return std::nullopt;
   }
 
-  // What the two were matched with before is matched with each other.
+  // Their earlier counterparts are matched with each other.
   void match(const Chain& chain) {
     for (size_t step = 0; step < chain.a.size(); ++step) {
       const int32_t a = chain.a[step], b = chain.b[step], left_b = a_.match_of(a), left_a = b_.match_of(b);
