@@ -48,6 +48,14 @@ const Refused kRefused[] = {
      "node { op_type: 'RNN' name: 'n' input: 'x' input: 'w' input: 'r' output: 'y' "
      "attribute { name: 'hidden_size' i: 5 type: INT } }",
      ErrorCode::execution, "5"},
+    {"HiddenSizeLeast", 14,
+     "node { op_type: 'RNN' name: 'n' input: 'x' input: 'w' input: 'r' output: 'y' "
+     "attribute { name: 'hidden_size' i: -9223372036854775808 type: INT } }",
+     ErrorCode::execution, "'hidden_size' is -9223372036854775808"},
+    {"AttentionLength", 24,
+     "node { op_type: 'Attention' name: 'n' input: 'image' input: 'image' input: 'image' input: '' input: '' input: '' "
+     "input: 'length' output: 'y' } initializer { name: 'length' data_type: 7 dims: 1 int64_data: 5 } ",
+     ErrorCode::execution, "a length in nonpad_kv_seqlen is 5; it must be in [0, 4]"},
     {"Activation", 14,
      "node { op_type: 'RNN' name: 'n' input: 'x' input: 'w' input: 'r' output: 'y' "
      "attribute { name: 'activations' strings: 'Foo' type: STRINGS } }",
