@@ -68,6 +68,12 @@ const Refused kRefused[] = {
      "attribute { name: 'kernel_shape' ints: 2 ints: 2 type: INTS } "
      "attribute { name: 'pads' ints: -1 ints: 0 ints: 0 ints: 0 type: INTS } }",
      ErrorCode::execution, "is -1; it must be in [0"},
+    {"FarPads", 13,
+     "node { op_type: 'Pad' name: 'n' input: 'row' input: 'pads' output: 'y' } "
+     "initializer { name: 'row' data_type: 1 dims: 2 float_data: 1 float_data: 2 } "
+     "initializer { name: 'pads' data_type: 7 dims: 2 int64_data: -9223372036854775808 int64_data: "
+     "-9223372036854775808 } ",
+     ErrorCode::execution, "be at most 1099511627776"},
     {"SoftmaxAxis", 11,
      "node { op_type: 'Softmax' name: 'n' input: 'w' output: 'y' attribute { name: 'axis' i: 3 type: INT } }",
      ErrorCode::execution, "the axis is 3; it must be in [-3, 3)"},
