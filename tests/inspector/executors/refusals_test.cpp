@@ -74,6 +74,12 @@ const Refused kRefused[] = {
      "initializer { name: 'pads' data_type: 7 dims: 2 int64_data: -9223372036854775808 int64_data: "
      "-9223372036854775808 } ",
      ErrorCode::execution, "be at most 1099511627776"},
+    {"ResizeFar", 18,
+     "node { op_type: 'Resize' name: 'n' input: 'image' input: '' input: '' input: 'sizes' output: 'y' "
+     "attribute { name: 'keep_aspect_ratio_policy' s: 'not_smaller' type: STRING } } "
+     "initializer { name: 'sizes' data_type: 7 dims: 4 int64_data: 1 int64_data: 1 int64_data: 4 "
+     "int64_data: 9223372036854775807 } ",
+     ErrorCode::execution, "be below 2^62"},
     {"SoftmaxAxis", 11,
      "node { op_type: 'Softmax' name: 'n' input: 'w' output: 'y' attribute { name: 'axis' i: 3 type: INT } }",
      ErrorCode::execution, "the axis is 3; it must be in [-3, 3)"},
