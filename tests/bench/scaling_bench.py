@@ -196,7 +196,7 @@ def user_seconds(command, folder, accepted):
 
 
 def billions_of_instructions(command, folder, accepted):
-    """What valgrind counts in one run of the program."""
+    """The instructions of one run of the program, as valgrind counts them."""
     done = subprocess.run([*VALGRIND, *command], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode not in accepted:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-500:]}")
