@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "inspector/model/link.h"
 #include "inspector/model/opset/opset_registry.h"
@@ -64,6 +65,12 @@ constexpr std::array kPlacingInputs = {
     PlacingInput{"Pad", 1, Placing::by_location, kMicrosoft},
 };
 
+bool has_placing_inputs(const Node& node) {
+  const std::string_view domain = canonical_domain(node.domain);
+  return std::ranges::any_of(kPlacingInputs,
+                             [&](const PlacingInput& row) { return row.op == node.op_type && row.domain == domain; });
+}
+
 Placing placing_at(const Node& node, size_t input) {
   const std::string_view domain = canonical_domain(node.domain);
   const auto is_it = [&](const PlacingInput& row) {
@@ -97,6 +104,9 @@ std::optional<Placing> least_of(const Graph& graph, const Node& node, ValueId va
     if (placing.has_value()) least = std::min(least.value_or(*placing), *placing);
   };
   const Graph* const called = node.function == nullptr ? nullptr : &node.function->body;
+  const std::vector<const Graph*> bodies = bodies_of(node);
+  // A Sum may have thousands of inputs, of which none is looked for.
+  if (called == nullptr && bodies.empty() && !has_placing_inputs(node)) return Placing::none;
   for (size_t input = 0; input < node.inputs.size(); ++input) {
     if (node.inputs[input] != value) continue;
     if (called == nullptr) {
@@ -105,7 +115,7 @@ std::optional<Placing> least_of(const Graph& graph, const Node& node, ValueId va
       add(least_in_body(*called, called->inputs[input], depth));
     }
   }
-  for (const Graph* body : bodies_of(node)) {
+  for (const Graph* body : bodies) {
     const ValueId inner = body->find_value(value_at(graph, value).name);
     if (inner != kNoValue && value_at(*body, inner).is_outer) add(least_in_body(*body, inner, depth));
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "inspector/base/checked_math.h"
 #include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
@@ -40,6 +41,7 @@ Result<RecurrentShape> recurrent_shape(const OpCall& op, int64_t gates) {
   shape.hidden = r[2];
   if (const auto hidden = op.find_integer("hidden_size"); hidden.has_value() && *hidden != shape.hidden)
     return wrong_attribute("hidden_size", *hidden, "be the last dimension of R {}", r.to_string());
+  if (!checked_mul(gates, shape.hidden)) return wrong_input(op, 2, "have {} rows for each hidden unit", gates);
   const std::string direction = op.text("direction");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     return wrong_attribute("direction", direction, "be forward, reverse or bidirectional");

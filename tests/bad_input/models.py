@@ -4,7 +4,7 @@
 import struct
 
 import wire as w
-from cases import FILE, MODEL, MODEL_VERBS, model_case
+from cases import FILE, MODEL, MODEL_VERBS, Case, model_case
 
 NESTING = 10_000
 
@@ -267,6 +267,16 @@ def texts():
     yield "text empty", b""
 
 
+def overflows():
+    """Valid models whose integers leave int64: results wrap, and no executor computes them by what is undefined behavior."""
+    values = w.tensor("v", (130,), w.INT64, struct.pack("<130q", -1 << 63, (1 << 63) - 1, *(3 + 2 * (index % 61) for index in range(128))))
+    for op, inputs in (("ReduceProd", ["v"]), ("ReduceSum", ["v"]), ("ReduceSumSquare", ["v"]), ("ReduceL1", ["v"]), ("CumSum", ["v", "zero"]),
+                       ("Abs", ["v"]), ("Neg", ["v"]), ("Add", ["v", "v"]), ("Sub", ["zero", "v"]), ("Mul", ["v", "v"]), ("Pow", ["v", "v"]),
+                       ("MatMul", ["v", "v"])):
+        zero = w.tensor("zero", (), w.INT64, bytes(8))
+        yield op, w.model(w.graph([w.node(op, inputs, ["y"])], [], [w.value("y", w.INT64, None)], [values, zero]))
+
+
 def cases():
     index = 0
     for kind in (broken_files, nesting, structure, types, attributes, tensors, bodies, functions):
@@ -279,6 +289,8 @@ def cases():
     for name, content, files in external_data():
         for verb in range(len(MODEL_VERBS)):
             yield model_case(f"external_data/{name}", content, verb, (MODEL, FILE), files)
+    for name, content in overflows():
+        yield Case(f"model/overflows/{name}", {"m.onnx": content}, ["run", "m.onnx", "--with", "reference,cpu"], (0,))
     link = w.small_model(initializers=[w.external_tensor("w", location="link.data")])
     for verb in range(len(MODEL_VERBS)):
         yield model_case("external_data/symbolic link out", link, verb, (MODEL, FILE), {"../outside.data": bytes(24)}, {"link.data": "../outside.data"})

@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scaling_bench.py PARALLAX [--gui PARALLAX_GUI] [--only TEXT] [--shapes TEXT] [--size N]: time against a model's size.
+"""scaling_bench.py PARALLAX [--gui PARALLAX_GUI] [--only TEXT] [--shapes TEXT] [--size N] [--instructions]: time against size.
 
 Every verb reads models of one shape with n, 2n and 4n nodes. The exponent is the slope of log(time) over log(size) by least
 squares, the time being the user time of the program (so that other load is irrelevant) less what it takes for a model of
 ten nodes. Prints a table of exponents and the seconds at 4n; an exponent beyond 1.15 is a failure and exit code 1. Times
 below 0.3 s are too short to fit and are printed alone.
+
+With --instructions valgrind counts the instructions of models an eighth of the size, in billions: steps that grow with the
+square of the size show there, while caches that a larger model no longer fits show in the times alone.
 """
 
 import argparse
 import math
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -25,6 +29,8 @@ SHORTEST_SECONDS = 0.3
 LONGEST_SECONDS = 300
 TINY = 10
 RUNS = 2
+VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+FEWEST_BILLIONS = 0.01
 
 
 # ---- Models: n nodes; `fault` replaces the first operator by another one, so that all that follows diverges --------------
@@ -189,6 +195,14 @@ def user_seconds(command, folder, accepted):
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
+def billions_of_instructions(command, folder, accepted):
+    """The instructions of one run of the program, as valgrind counts them."""
+    done = subprocess.run([*VALGRIND, *command], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode not in accepted:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-500:]}")
+    return int(re.search(r"I +refs: +([\d,]+)", done.stderr)[1].replace(",", "")) / 1e9
+
+
 def make_models(folder, shape, size, program, with_dumps):
     folder.mkdir()
     (folder / "m.onnx").write_bytes(shape(size))
@@ -207,19 +221,23 @@ def exponent_of(sizes, seconds):
     return sum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys)) / sum((x - x_mean) ** 2 for x in xs)
 
 
-def judged(command, folders, sizes, accepted):
+def judged(command, folders, sizes, accepted, with_instructions):
     """The cell of a table for one verb and shape, and whether it grows too steeply."""
-    times = []
+    costs = []
     for folder in folders:
+        if with_instructions:
+            costs.append(billions_of_instructions(command, folder, accepted))
+            continue
         runs = [user_seconds(command, folder, accepted) for _ in range(RUNS)]
         if None in runs:
             return f"over {LONGEST_SECONDS} s", True
-        times.append(min(runs))
-    seconds = [time - times[0] for time in times[1:]]
-    if seconds[-1] < SHORTEST_SECONDS:
-        return f"{max(0, seconds[-1]):.2f} s", False
-    exponent = exponent_of(sizes, seconds)
-    return f"{exponent:.2f} {seconds[-1]:.2f} s", exponent > STEEPEST
+        costs.append(min(runs))
+    costs = [cost - costs[0] for cost in costs[1:]]
+    unit, least = ("G", FEWEST_BILLIONS) if with_instructions else ("s", SHORTEST_SECONDS)
+    if costs[-1] < least:
+        return f"{max(0, costs[-1]):.2f} {unit}", False
+    exponent = exponent_of(sizes, costs)
+    return f"{exponent:.2f} {costs[-1]:.2f} {unit}", exponent > STEEPEST
 
 
 def main():
@@ -229,6 +247,7 @@ def main():
     parser.add_argument("--only", default="", help="only verbs that hold this text")
     parser.add_argument("--shapes", default="", help="only shapes that hold this text")
     parser.add_argument("--size", type=int, help="n in place of each shape's own")
+    parser.add_argument("--instructions", action="store_true", help="instructions in place of time")
     options = parser.parse_args()
     program = os.path.abspath(options.program)
     chosen = {name: row for name, row in verbs(options.gui).items() if options.only in name}
@@ -239,13 +258,14 @@ def main():
     table = {verb: [] for verb in chosen}
     with tempfile.TemporaryDirectory() as temporary:
         for name, (shape, base) in shapes.items():
-            sizes = [(options.size or base) * factor for factor in (1, 2, 4)]
+            first = options.size or (base // 8 if options.instructions else base)
+            sizes = [first * factor for factor in (1, 2, 4)]
             folders = [pathlib.Path(temporary) / f"{name}-{size}" for size in (TINY, *sizes)]
             for folder, size in zip(folders, (TINY, *sizes)):
                 make_models(folder, shape, size, program, "diff" in chosen)
             for verb, arguments in chosen.items():
                 command = [os.path.abspath(options.gui) if verb == "gui" else program, *arguments]
-                cell, is_steep = judged(command, folders, sizes, ACCEPTED.get(verb, (0,)))
+                cell, is_steep = judged(command, folders, sizes, ACCEPTED.get(verb, (0,)), options.instructions)
                 table[verb].append(cell + ("!" if is_steep else " "))
                 if is_steep:
                     steep.append(f"{verb} of {name}: {cell}")

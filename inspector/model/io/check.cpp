@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of a model that was read: its header, every graph in it, its functions, and types across nodes.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "inspector/model/io/check_report.h"
 #include "inspector/model/io/import.h"
+#include "inspector/model/link.h"
 #include "inspector/model/opset/opset_registry.h"
 
 namespace parallax {
@@ -31,7 +33,7 @@ class Checker {
   explicit Checker(FoundProblems& report) : report_(report) {}
 
   void check_imports(std::span<const OpsetImport> imports, const std::string& location);
-  void check_graph(const CheckedGraph& checked, std::span<const OpsetImport> imports);
+  void check_graph(CheckedGraph checked, std::span<const OpsetImport> imports);
   void check_function(const Function& function);
   void check_types(const ModelTypes& types);
 
@@ -57,9 +59,14 @@ void Checker::check_imports(std::span<const OpsetImport> imports, const std::str
   }
 }
 
-void Checker::check_graph(const CheckedGraph& checked, std::span<const OpsetImport> imports) {
+void Checker::check_graph(CheckedGraph checked, std::span<const OpsetImport> imports) {
   locations_[&checked.graph] = checked.location;
   check_names(checked, report_);
+  if (std::ranges::any_of(checked.graph.nodes, [](const Node& node) { return !bodies_of(node).empty(); })) {
+    for (const ValueDef& value : checked.graph.values) {
+      if (!value.is_outer) checked.names.emplace(value.name, &value);
+    }
+  }
   for (const Node& node : checked.graph.nodes) {
     check_node(checked, node, imports, report_);
     check_bodies(checked, node, imports);

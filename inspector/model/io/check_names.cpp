@@ -65,9 +65,16 @@ bool are_one_constant(const Graph& outer, const ValueDef& hidden, const Graph& i
   return std::ranges::equal(a->view().bytes(), b->view().bytes());
 }
 
-// True where a body of node `owner` can read it: the outputs of the node itself and of later ones do not exist yet.
-bool is_seen_by(const Graph& graph, const ValueDef& value, const Node& owner) {
-  return value.producer == kNoNode || &graph.nodes[static_cast<size_t>(value.producer)] < &owner;
+// The first value of that name that a body of node `owner` can read, else null: the outputs of the node itself and of
+// later ones do not exist yet.
+const ValueDef* value_seen_by(const Node& owner, const CheckedGraph& outer, std::string_view name) {
+  const ValueDef* first = nullptr;
+  for (auto [named, end] = outer.names.equal_range(name); named != end; ++named) {
+    const ValueDef* const value = named->second;
+    const bool exists = value->producer == kNoNode || &outer.graph.nodes[static_cast<size_t>(value->producer)] < &owner;
+    if (exists && (first == nullptr || value < first)) first = value;
+  }
+  return first;
 }
 
 // A body must not define a name that it could read from outside. A body's formal inputs may: exporters write that; and
@@ -75,18 +82,14 @@ bool is_seen_by(const Graph& graph, const ValueDef& value, const Node& owner) {
 void check_shadowing(const CheckedGraph& checked, FoundProblems& report) {
   const CheckedGraph* inner = &checked;
   for (const CheckedGraph* outer = checked.enclosing; outer != nullptr; inner = outer, outer = outer->enclosing) {
-    std::unordered_map<std::string_view, const ValueDef*> names;
-    for (const ValueDef& value : outer->graph.values) {
-      if (!value.is_outer && is_seen_by(outer->graph, value, *inner->owner)) names.emplace(value.name, &value);
-    }
     for (const ValueDef& value : checked.graph.values) {
       if (value.is_outer || value.input_index >= 0) continue;
-      const auto hidden = names.find(value.name);
-      if (hidden == names.end() || source_of(outer->graph, *hidden->second).empty()) continue;
-      if (are_one_constant(outer->graph, *hidden->second, checked.graph, value)) continue;
+      const ValueDef* const hidden = value_seen_by(*inner->owner, *outer, value.name);
+      if (hidden == nullptr || source_of(outer->graph, *hidden).empty()) continue;
+      if (are_one_constant(outer->graph, *hidden, checked.graph, value)) continue;
       report.at_value(checked, value.name,
                       "hides the value of that name that the enclosing graph" + outer->location + " gets from " +
-                          source_of(outer->graph, *hidden->second) + ": one of them needs another name");
+                          source_of(outer->graph, *hidden) + ": one of them needs another name");
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "inspector/model/io/import.h"
@@ -19,6 +20,8 @@ struct CheckedGraph {
   const CheckedGraph* enclosing = nullptr;  // null for the main graph and for a function's body
   const Function* function = nullptr;       // whose body this is, or is in
   const Node* owner = nullptr;              // of the enclosing graph: whose attribute this graph is
+  // Its own values by name, which a body in it could hide; empty where it has no bodies.
+  std::unordered_multimap<std::string_view, const ValueDef*> names = {};
 };
 
 class FoundProblems {

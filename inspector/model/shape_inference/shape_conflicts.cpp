@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "inspector/base/checked_math.h"
 #include "inspector/model/opset/opset_registry.h"
 
 namespace parallax {
@@ -280,10 +281,11 @@ Conflict split(NodeContext& context) {
   const auto lengths = context.integers_from(1, "split");
   const auto whole = axis ? context.dim(0, *axis).number() : std::nullopt;
   if (!whole || !lengths || lengths->empty()) return {};
-  const int64_t total = std::accumulate(lengths->begin(), lengths->end(), int64_t{0});
+  std::optional<int64_t> total = 0;
+  for (const int64_t length : *lengths) total = total ? checked_add(*total, length) : std::nullopt;
   if (total == *whole) return {};
-  return fmt::format("the parts sum to {}, but axis {} has {} elements in {}", total, *axis, *whole,
-                     which_is(context, 0));
+  return fmt::format("the parts sum to {}, but axis {} has {} elements in {}",
+                     total ? std::to_string(*total) : "a number beyond int64", *axis, *whole, which_is(context, 0));
 }
 
 Conflict transpose(NodeContext& context) {

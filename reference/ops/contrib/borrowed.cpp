@@ -116,7 +116,7 @@ Status op_contrib_unfold_tensor(OpContext& op) {
   dims.push_back(size);
   std::vector<int64_t> strides = strides_of(input.shape());
   strides.push_back(strides[dim]);
-  strides[dim] *= step;
+  strides[dim] *= std::min(step, length);  // a longer step leads nowhere
   const Shape shape = PX_TRY(Shape::create(dims));
   Tensor output = PX_TRY(op.allocate(input.dtype(), shape));
   gather_strided(input, 0, strides, output);

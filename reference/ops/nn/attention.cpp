@@ -82,6 +82,10 @@ class ScoreBias {
       bias.lengths_ = to_int64s(op.input(6));
       if (static_cast<int64_t>(bias.lengths_.size()) != scores[0])
         return wrong_input(op, 6, "have {} elements, one length for each batch entry", scores[0]);
+      for (int64_t length : bias.lengths_) {
+        if (length < 0 || length > scores[3])
+          return wrong_value("a length in nonpad_kv_seqlen", length, "be in [0, {}], the number of keys", scores[3]);
+      }
     }
     if (op.has_input(3)) PX_TRY(bias.read_mask(op.input(3)));
     return bias;
@@ -92,8 +96,8 @@ class ScoreBias {
     // With lengths given, the queries are the last of each sample's keys; otherwise they follow the past.
     const int64_t location = query + (lengths_.empty() ? past_ : lengths_[static_cast<size_t>(batch)] - shape_[2]);
     if (causal_ && key > location) return kHidden;
-    if (left_ >= 0 && key < location - left_) return kHidden;
-    if (right_ >= 0 && key > location + right_) return kHidden;
+    if (left_ >= 0 && location - key > left_) return kHidden;
+    if (right_ >= 0 && key - location > right_) return kHidden;
     if (!lengths_.empty() && key >= lengths_[static_cast<size_t>(batch)]) return kHidden;
     if (mask_.empty()) return 0;
     const int64_t row = (batch * shape_[1] + head) * shape_[2] + query;

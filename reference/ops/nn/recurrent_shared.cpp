@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "inspector/base/checked_math.h"
 #include "inspector/model/rule_errors.h"
 #include "reference/kernels/elementary.h"
 #include "reference/kernels/lanes.h"
@@ -132,7 +133,10 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   plan.steps = x_shape[plan.batch_first ? 1 : 0];
   plan.batch = x_shape[plan.batch_first ? 0 : 1];
   plan.inputs = x_shape[2];
-  plan.hidden = op.find_int("hidden_size").value_or(r_shape[2]);
+  plan.hidden = r_shape[2];
+  if (const auto hidden = op.find_int("hidden_size"); hidden.has_value() && *hidden != plan.hidden)
+    return wrong_attribute("hidden_size", *hidden, "be the last dimension of R {}", r_shape.to_string());
+  if (!checked_mul(2 * gates, plan.hidden)) return wrong_input(op, 2, "have {} rows for each hidden unit", gates);
   std::string direction = op.string_attribute("direction");
   if (direction == "foward") direction = "forward";  // the default of GRU-1, as misspelt there
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")

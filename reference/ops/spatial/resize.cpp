@@ -2,6 +2,7 @@
 // Resize (operator set 10 to 19) and its forerunner Upsample: interpolation axis by axis.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "inspector/model/rule_errors.h"
 #include "reference/ops/axes.h"
@@ -240,18 +241,27 @@ ResizeAxis axis_from_scale(int64_t input, double scale) {
   return {input, static_cast<int64_t>(std::floor(static_cast<double>(input) * scale)), scale, 0, 1};
 }
 
+constexpr double kLargestSize = 4611686018427387904.0;  // 2^62
+
 // keep_aspect_ratio_policy (since 18): one scale for all given axes, the least or greatest that the sizes allow.
 Status keep_aspect(const OpContext& op, std::vector<ResizeAxis>& axes, const std::vector<size_t>& chosen) {
   const std::string policy = op.find_string("keep_aspect_ratio_policy").value_or("stretch");
   if (policy == "stretch") return {};
   if (policy != "not_larger" && policy != "not_smaller")
     return wrong_attribute("keep_aspect_ratio_policy", policy, "be stretch, not_larger or not_smaller");
-  double scale = axes[chosen[0]].scale;
-  for (size_t axis : chosen)
-    scale = policy == "not_larger" ? std::min(scale, axes[axis].scale) : std::max(scale, axes[axis].scale);
+  std::optional<double> scale;  // an axis without elements has none
   for (size_t axis : chosen) {
-    axes[axis].scale = scale;
-    axes[axis].output = static_cast<int64_t>(std::floor(scale * static_cast<double>(axes[axis].input) + 0.5));
+    const double own = axes[axis].scale;
+    if (axes[axis].input == 0) continue;
+    scale = policy == "not_larger" ? std::min(scale.value_or(own), own) : std::max(scale.value_or(own), own);
+  }
+  for (size_t axis : chosen) {
+    if (axes[axis].input == 0) continue;
+    const double size = std::floor(*scale * static_cast<double>(axes[axis].input) + 0.5);
+    if (size >= kLargestSize)
+      return wrong_value(fmt::format("the size of axis {} at one scale for all", axis), size, "be below 2^62");
+    axes[axis].scale = *scale;
+    axes[axis].output = static_cast<int64_t>(size);
   }
   return {};
 }

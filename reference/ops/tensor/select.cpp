@@ -187,9 +187,15 @@ Status op_pad(OpContext& op) {
   const std::string mode = op.string_attribute("mode");
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
     return wrong_attribute("mode", mode, "be constant, reflect, edge or wrap");
+  constexpr int64_t kLargest = int64_t{1} << 40;  // of a pad, so that sums and differences below stay in range
   std::vector<int64_t> dims(data.shape().begin(), data.shape().end());
-  for (size_t axis = 0; axis < dims.size(); ++axis)
-    dims[axis] = wrapping_add(dims[axis], wrapping_add(pads.begin[axis], pads.end[axis]));
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    for (const int64_t pad : {pads.begin[axis], pads.end[axis]}) {
+      if (pad < -kLargest || pad > kLargest)
+        return wrong_value(fmt::format("a pad of axis {}", axis), pad, "be at most {} either way", kLargest);
+    }
+    dims[axis] = wrapping_add(dims[axis], pads.begin[axis] + pads.end[axis]);
+  }
   const Shape shape = PX_TRY(Shape::create(dims));
   Tensor output = PX_TRY(op.allocate(data.dtype(), shape));
   const std::vector<int64_t> own = strides_of(data.shape());

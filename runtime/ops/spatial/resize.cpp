@@ -54,6 +54,8 @@ Result<std::vector<double>> scales_of(const OpCall& op, const ResizeInputs& inpu
   return scales;
 }
 
+constexpr double kLargestSize = 4611686018427387904.0;  // 2^62
+
 Status apply_sizes(const OpCall& op, const Ints& axes, const Ints& sizes, std::vector<ResizeAxis>& result) {
   if (sizes.size() != axes.size())
     return wrong_length("input 'sizes'", sizes.size(), "have {}, one for each axis", axes.size());
@@ -71,8 +73,12 @@ Status apply_sizes(const OpCall& op, const Ints& axes, const Ints& sizes, std::v
   }
   for (int64_t i = 0; policy != "stretch" && i < axes.size(); ++i) {
     ResizeAxis& axis = result.data()[axes[i]];
+    if (axis.in == 0) continue;
+    const double size = std::floor(common * static_cast<double>(axis.in) + 0.5);
+    if (size >= kLargestSize)
+      return wrong_value(fmt::format("the size of axis {} at one scale for all", axes[i]), size, "be below 2^62");
     axis.scale = common;
-    axis.out = static_cast<int64_t>(std::floor(common * static_cast<double>(axis.in) + 0.5));
+    axis.out = static_cast<int64_t>(size);
   }
   return {};
 }

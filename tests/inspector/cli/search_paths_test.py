@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs and modules look for libraries in absolute folders, and nowhere that a model could be.
+"""Programs and modules look for libraries in absolute folders, and nowhere that a model could be; nor do they name the
+folder of the sources, which would stand in the messages of internal errors.
 
 search_paths_test.py BUILD_FOLDER SOURCE_FOLDER FILE...
 """
@@ -68,6 +69,10 @@ class SearchPaths(unittest.TestCase):
         for file in FILES:
             with self.subTest(file.name):
                 self.check(file)
+
+    def test_no_file_names_the_folder_of_the_sources(self):
+        for file in FILES:
+            self.assertEqual(file.read_bytes().count(f"{SOURCES.resolve()}/".encode()), 0, file)
 
     def test_what_is_installed(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -48,6 +48,14 @@ const Refused kRefused[] = {
      "node { op_type: 'RNN' name: 'n' input: 'x' input: 'w' input: 'r' output: 'y' "
      "attribute { name: 'hidden_size' i: 5 type: INT } }",
      ErrorCode::execution, "5"},
+    {"HiddenSizeLeast", 14,
+     "node { op_type: 'RNN' name: 'n' input: 'x' input: 'w' input: 'r' output: 'y' "
+     "attribute { name: 'hidden_size' i: -9223372036854775808 type: INT } }",
+     ErrorCode::execution, "'hidden_size' is -9223372036854775808"},
+    {"AttentionLength", 24,
+     "node { op_type: 'Attention' name: 'n' input: 'image' input: 'image' input: 'image' input: '' input: '' input: '' "
+     "input: 'length' output: 'y' } initializer { name: 'length' data_type: 7 dims: 1 int64_data: 5 } ",
+     ErrorCode::execution, "a length in nonpad_kv_seqlen is 5; it must be in [0, 4]"},
     {"Activation", 14,
      "node { op_type: 'RNN' name: 'n' input: 'x' input: 'w' input: 'r' output: 'y' "
      "attribute { name: 'activations' strings: 'Foo' type: STRINGS } }",
@@ -60,6 +68,18 @@ const Refused kRefused[] = {
      "attribute { name: 'kernel_shape' ints: 2 ints: 2 type: INTS } "
      "attribute { name: 'pads' ints: -1 ints: 0 ints: 0 ints: 0 type: INTS } }",
      ErrorCode::execution, "is -1; it must be in [0"},
+    {"FarPads", 13,
+     "node { op_type: 'Pad' name: 'n' input: 'row' input: 'pads' output: 'y' } "
+     "initializer { name: 'row' data_type: 1 dims: 2 float_data: 1 float_data: 2 } "
+     "initializer { name: 'pads' data_type: 7 dims: 2 int64_data: -9223372036854775808 int64_data: "
+     "-9223372036854775808 } ",
+     ErrorCode::execution, "be at most 1099511627776"},
+    {"ResizeFar", 18,
+     "node { op_type: 'Resize' name: 'n' input: 'image' input: '' input: '' input: 'sizes' output: 'y' "
+     "attribute { name: 'keep_aspect_ratio_policy' s: 'not_smaller' type: STRING } } "
+     "initializer { name: 'sizes' data_type: 7 dims: 4 int64_data: 1 int64_data: 1 int64_data: 4 "
+     "int64_data: 9223372036854775807 } ",
+     ErrorCode::execution, "be below 2^62"},
     {"SoftmaxAxis", 11,
      "node { op_type: 'Softmax' name: 'n' input: 'w' output: 'y' attribute { name: 'axis' i: 3 type: INT } }",
      ErrorCode::execution, "the axis is 3; it must be in [-3, 3)"},

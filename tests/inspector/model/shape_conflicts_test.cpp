@@ -95,6 +95,7 @@ TEST(ShapeConflicts, EachRuleFindsWhatCannotBeComputedAndNothingElse) {
       {"Unsqueeze", {"2,3"}, {3, 2}, {}, ""},
       {"Split", {"5,3"}, {2, 2}, {}, "the parts sum to 4", 21, 2},
       {"Split", {"5,3"}, {2, 3}, {}, "", 21, 2},
+      {"Split", {"5,3"}, {INT64_MIN, INT64_MIN}, {}, "the parts sum to a number beyond int64", 21, 2},
       {"Softmax", {"5,3"}, {}, {{"axis", whole(2)}}, "axis 2 is outside"},
       {"Softmax", {"5,3"}, {}, {{"axis", whole(2)}}, "", 11},
       {"ReduceSum", {"5,3"}, {2}, {}, "axis 2 is outside"},
