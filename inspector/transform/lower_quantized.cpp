@@ -45,6 +45,9 @@ const std::vector<QuantizedOperator>& table() {
   static const std::vector<QuantizedOperator> rows = {
       {"MatMulIntegerToFloat", "MatMul", {{0, 2, 4, -2}, {1, 3, 5}}, -1, 6},
       {"QAttention", "Attention", {{0, 3, 6}, {1, 4, 7}, {2}, {5}, {8}}},
+      {"QEmbedLayerNormalization",
+       "EmbedLayerNormalization",
+       {{0}, {1}, {2, 8, 13}, {3, 9, 14}, {4, 10, 15}, {5, 11, 16}, {6, 12, 17}, {7}}},
       {"QGemm", "Gemm", {{0, 1, 2}, {3, 4, 5, 1}, {6, kProduct, -1, 0}}, 7},
       {"QLinearAdd", "Add", {{0, 1, 2}, {3, 4, 5}}, 6},
       {"QLinearAveragePool", "AveragePool", {{0, 1, 2}}, 3},
@@ -165,7 +168,8 @@ class GraphLowering {
     if (operand.scale < 0) return true;
     if (operand.scale == kProduct) return product_of_scales(node).defined();
     const ValueId scale = input_of(node, operand.scale);
-    if (input_of(node, operand.data) == kNoValue || scale == kNoValue) return false;
+    if (input_of(node, operand.data) == kNoValue) return true;  // an optional one
+    if (scale == kNoValue) return false;
     const int64_t count = count_of_scales(graph_, scale);
     return count == 1 || (count > 1 && opset_ >= kAxisOfDequantize);
   }
@@ -309,7 +313,8 @@ class GraphLowering {
   void replace(const Node& node, const QuantizedOperator& row, const std::vector<Operand>& operands) {
     Node on_floats = node;
     on_floats.op_type = row.on_floats;
-    on_floats.domain = row.on_floats == "Attention" ? node.domain : "";
+    const bool is_contrib = row.on_floats == "Attention" || row.on_floats == "EmbedLayerNormalization";
+    on_floats.domain = is_contrib ? node.domain : "";
     on_floats.inputs.clear();
     for (const Operand& operand : operands) on_floats.inputs.push_back(dequantized(node, operand));
     std::erase_if(on_floats.attributes, [](const Attribute& attribute) {

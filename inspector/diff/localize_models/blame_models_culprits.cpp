@@ -135,7 +135,6 @@ class Explanation {
     Parts parts = take_apart(a_, b_, matching_, target_, region_);
     find_rewired(parts);
     if (std::vector<Culprit> folded = folded_differently(parts); !folded.empty()) return folded;
-    if (auto left = find_left(a_, b_, matching_, rewired_, interventions_); left.has_value()) return {*std::move(left)};
     if (auto packed = find_wrongly_packed(a_, b_, parts, interventions_); packed.has_value())
       return {*std::move(packed)};
     const size_t differences =
@@ -145,6 +144,7 @@ class Explanation {
       std::vector<Culprit> tried = culprits_by_intervention(
           a_, b_, matching_, region_, {parts.only_a, parts.only_b, parts.changed, parts.replaced}, interventions_);
       if (!tried.empty()) return tried;
+      if (auto left = find_left(a_, b_, matching_, rewired_, interventions_)) return {*std::move(left)};
       if (auto other = reads_another_value(a_, b_, matching_, region_, parts, interventions_); other.has_value())
         return {*std::move(other)};
       std::vector<Culprit> observable = among(without_unobservable(parts, interventions_));
