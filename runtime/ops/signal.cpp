@@ -245,6 +245,8 @@ struct TableValue {
   PX_HD double operator()(int64_t element) const { return values[element]; }
 };
 
+constexpr double kFarthestRow = 1152921504606846976.0;  // 2^60
+
 // Triangles evenly spaced on the mel scale. Source: the specification's reference code.
 template <class Device>
 Status mel_weight_matrix(OpContext<Device>& op) {
@@ -257,6 +259,10 @@ Status mel_weight_matrix(OpContext<Device>& op) {
   if (bins < 1 || length < 1 || rate < 1)
     return execution_error(fmt::format("num_mel_bins is {}, dft_length {} and sample_rate {}; they must be 1 or more",
                                        bins, length, rate));
+  if (!(std::isfinite(low) && std::isfinite(high) && low > -700 && high > -700))
+    return execution_error(fmt::format(
+        "lower_edge_hertz is {} and upper_edge_hertz {}; they must be finite and above -700, where mel begins", low,
+        high));
   const int64_t rows = length / 2 + 1;
   const Shape shape = PX_TRY(shape_of({rows, bins}));
   constexpr int64_t kMostWeights = int64_t{1} << 28;
@@ -268,7 +274,8 @@ Status mel_weight_matrix(OpContext<Device>& op) {
   const double mel_step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);
   const auto edge = [&](int64_t i) {
     const double hertz = 700.0 * (std::pow(10.0, (static_cast<double>(i) * mel_step + mel(low)) / 2595.0) - 1.0);
-    return static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate)));
+    const double row = std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate));
+    return static_cast<int64_t>(std::clamp(row, -kFarthestRow, kFarthestRow));
   };
   const auto set = [&](int64_t row, int64_t bin, double value) {
     if (row >= 0 && row < rows) values.data()[row * bins + bin] = value;

@@ -200,6 +200,10 @@ Status op_mel_weight_matrix(OpContext& op) {
     return execution_error(fmt::format(
         "num_mel_bins is {}, dft_length {} and sample_rate {}; they must be 1 or more, the first two at most {}",
         filters, dft_length, sample_rate, kMaxLength));
+  if (!(std::isfinite(lower) && std::isfinite(upper) && lower > -700 && upper > -700))
+    return execution_error(fmt::format(
+        "lower_edge_hertz is {} and upper_edge_hertz {}; they must be finite and above -700, where mel begins", lower,
+        upper));
   const int64_t bins = dft_length / 2 + 1;
   const auto to_mel = [](double frequency) { return 2595.0 * std::log10(1.0 + frequency / 700.0); };
   const double low = to_mel(lower);

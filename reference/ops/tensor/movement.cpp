@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that only move elements: Transpose, Slice, Concat, Split, Tile, Pad, Where and kin.
 #include <algorithm>
+#include <limits>
 
 #include "inspector/base/checked_math.h"
 #include "inspector/model/rule_errors.h"
@@ -157,8 +158,9 @@ Status op_split(OpContext& op) {
   }
   int64_t total = 0;
   for (int64_t part : parts) {
-    if (part < 0) return wrong_value("the size of a part", part, "be 0 or more");
-    total += part;
+    if (part < 0 || part > length)
+      return wrong_value("the size of a part", part, "be in [0, {}], the length of the axis", length);
+    total = checked_add(total, part).value_or(std::numeric_limits<int64_t>::max());
   }
   if (total != length || static_cast<int64_t>(parts.size()) != count)
     return broken_rule(fmt::format("the split has {} parts of {} elements in all", parts.size(), total),

@@ -152,9 +152,11 @@ template <class Device>
 Status one_hot(OpContext<Device>& op) {
   const Tensor& indices = op.input(0);
   const Tensor& values = op.input(2);
-  const int64_t depth = static_cast<int64_t>(PX_TRY(op.real_of_input(1)));
-  if (values.element_count() != 2 || depth < 0)
-    return wrong_input(op, 2, "be [off,on], and depth, {}, be 0 or more", depth);
+  const double given_depth = PX_TRY(op.real_of_input(1));
+  if (values.element_count() != 2) return wrong_input(op, 2, "be [off,on]");
+  if (!(given_depth >= 0 && given_depth < 1e15))
+    return wrong_value("input 'depth'", given_depth, "be 0 or more and below 1e15");
+  const auto depth = static_cast<int64_t>(given_depth);
   const int64_t rank = rank_of(indices.shape());
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank + 1));
   Ints dims(indices.shape());

@@ -48,7 +48,7 @@ Result<ScaleIndex> scale_index(const OpCall& op, const Shape& x, const Shape& sc
     index.block = block;
     index.scales = rank_of(scale) == dims.size() ? dim_of(scale, axis) : 0;
     Ints wanted = dims;
-    wanted[axis] = (dims[axis] + block - 1) / block;
+    wanted[axis] = dims[axis] / block + (dims[axis] % block == 0 ? 0 : 1);
     if (!(Ints(scale) == wanted))
       return wrong_shape("the scale", scale, "be {} for blocks of {} along axis {}", dims_text(wanted), block, axis);
   } else if (scale.rank() != 1 || scale[0] != index.dim)

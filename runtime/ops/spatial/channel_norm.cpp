@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalizations with statistics of a channel: BatchNormalization, InstanceNormalization, GroupNormalization, LRN, MVN;
 // and the global pools, which are folds over a channel's plane.
+#include <algorithm>
 #include <cmath>
 
 #include "inspector/model/rule_errors.h"
@@ -217,7 +218,7 @@ Status lrn(OpContext<Device>& op) {
     const C beta = static_cast<C>(op.real("beta"));
     const C bias = static_cast<C>(op.real("bias"));
     const LrnRow<C> row{size, alpha, beta, bias};
-    scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 2 * size + 20);
+    scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 2 * std::min(size, x.shape()[1]) + 20);
     return {};
   });
 }

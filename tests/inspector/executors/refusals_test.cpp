@@ -80,6 +80,23 @@ const Refused kRefused[] = {
      "initializer { name: 'sizes' data_type: 7 dims: 4 int64_data: 1 int64_data: 1 int64_data: 4 "
      "int64_data: 9223372036854775807 } ",
      ErrorCode::execution, "be below 2^62"},
+    {"SplitParts", 13,
+     "node { op_type: 'Split' name: 'n' input: 'row' input: 'parts' output: 'y' output: 'z' } "
+     "initializer { name: 'row' data_type: 1 dims: 2 float_data: 1 float_data: 2 } "
+     "initializer { name: 'parts' data_type: 7 dims: 2 int64_data: 9223372036854775807 int64_data: 3 } ",
+     ErrorCode::execution, "9223372036854775807"},
+    {"MelBegins", 17,
+     "node { op_type: 'MelWeightMatrix' name: 'n' input: 'four' input: 'four' input: 'four' input: 'low' input: 'high' "
+     "output: 'y' } initializer { name: 'four' data_type: 7 int64_data: 4 } "
+     "initializer { name: 'low' data_type: 1 float_data: -800 } initializer { name: 'high' data_type: 1 float_data: 1 "
+     "} ",
+     ErrorCode::execution, "above -700, where mel begins"},
+    {"HotDepth", 11,
+     "node { op_type: 'OneHot' name: 'n' input: 'at' input: 'depth' input: 'ends' output: 'y' } "
+     "initializer { name: 'at' data_type: 7 dims: 1 int64_data: 0 } "
+     "initializer { name: 'depth' data_type: 1 float_data: 1e30 } "
+     "initializer { name: 'ends' data_type: 1 dims: 2 float_data: 0 float_data: 1 } ",
+     ErrorCode::execution, "be 0 or more and below 1e15"},
     {"SoftmaxAxis", 11,
      "node { op_type: 'Softmax' name: 'n' input: 'w' output: 'y' attribute { name: 'axis' i: 3 type: INT } }",
      ErrorCode::execution, "the axis is 3; it must be in [-3, 3)"},
