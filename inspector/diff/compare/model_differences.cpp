@@ -22,18 +22,24 @@ namespace {
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
 // The half type that the elements of a value have been rounded to before they were cast and moved, else undefined.
-DType narrowest_on_the_way(const Graph& graph, ValueId value) {
+// `known` holds it of the values before, so that a chain is not walked anew from each of its values.
+DType narrowest_on_the_way(const Graph& graph, ValueId value, std::unordered_map<const ValueDef*, DType>& known) {
   constexpr std::array kKeepElements = {"Cast",    "Identity",  "Reshape", "Squeeze", "Unsqueeze",
                                         "Flatten", "Transpose", "Slice",   "Gather",  "Expand"};
+  const ValueDef* const asked = &value_at(graph, value);
+  DType narrowest = DType::undefined;
   for (size_t steps = 0; value != kNoValue && steps < graph.nodes.size(); ++steps) {
     const ValueDef& definition = value_at(graph, value);
-    if (is_half(definition.type.dtype)) return definition.type.dtype;
-    if (definition.producer == kNoNode) break;
+    const auto before = known.find(&definition);
+    if (before != known.end()) narrowest = before->second;
+    if (is_half(definition.type.dtype)) narrowest = definition.type.dtype;
+    if (before != known.end() || narrowest != DType::undefined || definition.producer == kNoNode) break;
     const Node& node = graph.nodes[static_cast<size_t>(definition.producer)];
     if (std::ranges::find(kKeepElements, node.op_type) == kKeepElements.end() || node.inputs.empty()) break;
     value = node.inputs.front();
   }
-  return DType::undefined;
+  known.emplace(asked, narrowest);
+  return narrowest;
 }
 
 }  // namespace
@@ -81,7 +87,7 @@ void ModelDifferences::add(bool is_a, const ValueInfo& value_info) {
   if (is_half(definition.type.dtype)) ++(computes ? precision.half : precision.half_data);
   if (definition.type.dtype == DType::float32) ++(computes ? precision.wide : precision.wide_data);
   if (definition.type.dtype == DType::float64) ++(computes ? precision.twice : precision.twice_data);
-  if (value_info.scope.empty() && value_info.is_graph_output && !precision.is_cast_to_half)
+  if (value_info.scope.empty() && value_info.is_graph_output && !std::exchange(precision.is_between_casts_asked, true))
     precision.is_cast_to_half = type_between_casts(*value_info.graph) != DType::undefined;
   equivalent_constants_.add(is_a, value_info);
   const std::string path = value_info.scope + value_info.escaped_name;
@@ -90,7 +96,7 @@ void ModelDifferences::add(bool is_a, const ValueInfo& value_info) {
   if (value_info.role == ValueInfo::Role::node_output && is_floating(definition.type.dtype))
     add_quantized(is_a, value_info);
   if (is_floating(definition.type.dtype)) {
-    const DType narrowest = narrowest_on_the_way(*value_info.graph, value_info.value);
+    const DType narrowest = narrowest_on_the_way(*value_info.graph, value_info.value, narrowest_);
     if (narrowest != DType::undefined) (is_a ? narrowed_in_a_ : narrowed_in_b_).emplace(path, narrowest);
   }
 }

@@ -80,7 +80,7 @@ class ModelDifferences {
   struct Precision {
     int64_t half = 0, wide = 0, twice = 0;                 // computed
     int64_t half_data = 0, wide_data = 0, twice_data = 0;  // given, constant, cast
-    bool is_cast_to_half = false;
+    bool is_cast_to_half = false, is_between_casts_asked = false;
     QuantizationCount quantization;
     bool is_dynamic = false;  // quantizes while it runs
     bool is_quantized() const { return is_dynamic || quantization.is_quantized(); }
@@ -98,6 +98,7 @@ class ModelDifferences {
   Precision a_, b_;
   void add_quantized(bool is_a, const ValueInfo& value_info);
 
+  std::unordered_map<const ValueDef*, DType> narrowest_;  // on the way to a value
   std::unordered_map<std::string, QuantizedRange> quantized_in_a_,
       quantized_in_b_;                   // by static path: what floats were taken from
   Types narrowed_in_a_, narrowed_in_b_;  // by static path: values that are wider than they were stored

@@ -3,6 +3,8 @@
 #include "inspector/diff/matching/matching.h"
 
 #include <algorithm>
+#include <list>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 
@@ -37,7 +39,7 @@ void list_nodes(const MatchSide& a, const MatchSide& b, ModelMatching& result) {
 
 // Graph outputs are what the two models are asked for: they are each other's nearest counterparts, whatever makes them.
 // What was paired with them before still stands for them.
-void pair_output(int32_t a, int32_t b, ModelMatching& result) {
+void pair_output(int32_t a, int32_t b, MatchedBy how, ModelMatching& result) {
   int32_t& of_a = result.b_of_a[static_cast<size_t>(a)];
   int32_t& of_b = result.a_of_b[static_cast<size_t>(b)];
   if (of_a == b) return;
@@ -45,7 +47,7 @@ void pair_output(int32_t a, int32_t b, ModelMatching& result) {
   of_b = a;
   std::erase_if(result.values, [&](const ValueMatch& match) { return match.a == a && match.b == b; });
   for (ValueMatch& match : result.values) match.is_extra = match.is_extra || match.a == a || match.b == b;
-  result.values.push_back({a, b, MatchedBy::structure, 0.5, false});
+  result.values.push_back({a, b, how, 0.5, false});
 }
 
 void pair_outputs(const ValueTable& a, const ValueTable& b, ModelMatching& result) {
@@ -57,11 +59,8 @@ void pair_outputs(const ValueTable& a, const ValueTable& b, ModelMatching& resul
     const ValueInfo* info_a = a.main().values[static_cast<size_t>(in_a)];
     const ValueInfo* info_b = b.main().values[static_cast<size_t>(in_b)];
     if (info_a == nullptr || info_b == nullptr) continue;
-    pair_output(info_a->id, info_b->id, result);
-    if (info_a->name != info_b->name) continue;
-    for (ValueMatch& match : result.values) {
-      if (match.a == info_a->id && match.b == info_b->id) match.how = MatchedBy::path;
-    }
+    const MatchedBy how = info_a->name == info_b->name ? MatchedBy::path : MatchedBy::structure;
+    pair_output(info_a->id, info_b->id, how, result);
   }
 }
 
@@ -79,7 +78,7 @@ void pair_body_outputs(ModelMatching& result) {
         if (info_a == nullptr || info_b == nullptr) continue;  // handed out as it was read from outside
         const bool is_free =
             result.b_of_a[static_cast<size_t>(info_a->id)] < 0 || result.a_of_b[static_cast<size_t>(info_b->id)] < 0;
-        if (is_free) pair_output(info_a->id, info_b->id, result);
+        if (is_free) pair_output(info_a->id, info_b->id, MatchedBy::structure, result);
       }
     }
   }
@@ -161,18 +160,16 @@ SignatureMatch match_signature(const Graph& a, const std::vector<ValueId>& in_a,
   const auto definition = [](const Graph& graph, ValueId id) -> const ValueDef& {
     return graph.values[static_cast<size_t>(id)];
   };
-  std::vector<bool> taken(in_a.size(), false);
+  std::unordered_map<std::string_view, int32_t> named;
+  for (size_t candidate = 0; candidate < in_a.size(); ++candidate)
+    named.emplace(definition(a, in_a[candidate]).name, static_cast<int32_t>(candidate));
   bool any_name = false;
-  const auto take = [&](size_t index, auto&& fits) {
-    for (size_t candidate = 0; candidate < in_a.size() && result.a_of_b[index] < 0; ++candidate) {
-      if (taken[candidate] || !fits(definition(a, in_a[candidate]), definition(b, in_b[index]))) continue;
-      result.a_of_b[index] = static_cast<int32_t>(candidate);
-      taken[candidate] = true;
-    }
-  };
   for (size_t index = 0; index < in_b.size(); ++index) {
-    take(index, [](const ValueDef& x, const ValueDef& y) { return x.name == y.name; });
-    any_name = any_name || result.a_of_b[index] >= 0;
+    const auto found = named.find(definition(b, in_b[index]).name);
+    if (found == named.end()) continue;
+    result.a_of_b[index] = found->second;
+    named.erase(found);
+    any_name = true;
   }
   if (any_name || in_a.size() < in_b.size()) return result;
   result.by_position = true;
@@ -180,7 +177,16 @@ SignatureMatch match_signature(const Graph& a, const std::vector<ValueId>& in_a,
     if (x.type.kind != y.type.kind || x.type.dtype != y.type.dtype) return false;
     return !x.type.dims.has_value() || !y.type.dims.has_value() || x.type.dims->size() == y.type.dims->size();
   };
-  for (size_t index = 0; index < in_b.size(); ++index) take(index, same_type);
+  std::list<int32_t> free(in_a.size());
+  std::iota(free.begin(), free.end(), 0);
+  for (size_t index = 0; index < in_b.size(); ++index) {
+    const auto found = std::ranges::find_if(free, [&](int32_t candidate) {
+      return same_type(definition(a, in_a[static_cast<size_t>(candidate)]), definition(b, in_b[index]));
+    });
+    if (found == free.end()) continue;
+    result.a_of_b[index] = *found;
+    free.erase(found);
+  }
   return result;
 }
 

@@ -91,6 +91,7 @@ class Uncrossing {
   Uncrossing(MatchSide& a, MatchSide& b) : a_(a), b_(b) {}
 
   void run(bool names_agree) {
+    trusts_names_ = names_agree;
     if (names_agree) match_dead();
     if (names_agree) match_named();
     for (const FlatValue& value : a_.flat.values) {
@@ -150,7 +151,9 @@ class Uncrossing {
 
   void look_at(int32_t a) {
     const int32_t known = a_.match_of(a);
-    if (known >= 0 && read_alike(a, known)) return;
+    const bool is_read_alike = known >= 0 && read_alike(a, known);
+    if (is_read_alike && !(trusts_names_ && read_other_names(a, known) && !consumed_alike(a, known).has_value()))
+      return;
     for (const int32_t input : a_.node(a_.value(a).producer).inputs) {
       const int32_t read = input >= 0 && is_compared(a_, a_.value(input)) ? a_.match_of(input) : -1;
       if (read < 0) continue;
@@ -160,11 +163,11 @@ class Uncrossing {
         const int32_t other = port < outputs.size() ? outputs[port] : -1;
         // Outputs of one node are exchanged by what reads them.
         const bool is_of_known = known >= 0 && b_.value(known).producer == use.node;
-        if (other < 0 || is_of_known || !read_alike(a, other)) continue;
+        if (other < 0 || is_of_known || !read_alike(a, other, is_read_alike)) continue;
         const std::optional<Chain> chain = consumed_alike(a, other);
         const std::optional<Chain> crossed = known < 0 ? std::nullopt : consumed_alike(a, known);
         if (chain.has_value() && !crossed.has_value()) return match(*chain);
-        if (!chain.has_value() && crossed.has_value() && exchange(*crossed, other)) return;
+        if (!is_read_alike && !chain.has_value() && crossed.has_value() && exchange(*crossed, other)) return;
       }
     }
   }
@@ -183,8 +186,27 @@ class Uncrossing {
     return true;
   }
 
-  // True for the same operator on operands that are counterparts; it computes on one at least.
-  bool read_alike(int32_t a, int32_t b) const {
+  // Visits what the two read at each input.
+  template <class Visit>
+  bool any_read(int32_t a, int32_t b, Visit&& visit) const {
+    const std::vector<int32_t>&in_a = a_.node(a_.value(a).producer).inputs,
+          &in_b = b_.node(b_.value(b).producer).inputs;
+    for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port)
+      if (in_a[port] >= 0 && in_b[port] >= 0 && visit(in_a[port], in_b[port])) return true;
+    return false;
+  }
+
+  static bool is_weight(const FlatValue& value) {
+    const bool may_be_float = value.type->dtype == DType::undefined || is_floating(value.type->dtype);
+    return value.is_constant && may_be_float && known_size(*value.type) != 1;
+  }
+  bool has_its_name(int32_t a, int32_t b) const { return a_.value(a).value_info->name == b_.value(b).value_info->name; }
+  bool read_other_names(int32_t a, int32_t b) const {
+    return any_read(a, b, [&](int32_t x, int32_t y) { return is_weight(a_.value(x)) && !has_its_name(x, y); });
+  }
+
+  // True for the same operator on operands that are counterparts, or weights of one name; it computes on one at least.
+  bool read_alike(int32_t a, int32_t b, bool by_name = false) const {
     if (!are_like(a, b)) return false;
     const std::vector<int32_t>&in_a = a_.node(a_.value(a).producer).inputs,
           &in_b = b_.node(b_.value(b).producer).inputs;
@@ -194,11 +216,12 @@ class Uncrossing {
       if (in_a[port] < 0) continue;
       const FlatValue& read = a_.value(in_a[port]);
       const int32_t counterpart = a_.match_of(in_a[port]);
-      const bool may_be_float = read.type->dtype == DType::undefined || is_floating(read.type->dtype);
-      const bool is_weight = read.is_constant && may_be_float && known_size(*read.type) != 1;
       const bool is_same =
-          counterpart >= 0 ? counterpart == in_b[port] : read.value_info->name == b_.value(in_b[port]).value_info->name;
-      if (is_weight && !is_same) return false;
+          counterpart >= 0 && !by_name ? counterpart == in_b[port] : has_its_name(in_a[port], in_b[port]);
+      if (is_weight(read)) {
+        if (!is_same) return false;
+        continue;
+      }
       if (!is_compared(a_, read)) continue;
       if (counterpart != in_b[port]) return false;
       is_any_computed = true;
@@ -223,7 +246,8 @@ class Uncrossing {
       for (const FlatUse& use : uses_a) {
         const int32_t partner = a_.match_of_node(use.node);
         const auto is_of_pair = [&](const FlatUse& other) { return other.node == partner && other.port == use.port; };
-        const bool reads_more = partner >= 0 && a_.node(use.node).inputs.size() > 1;
+        const auto counts = [&](int32_t read) { return read >= 0 && is_compared(a_, a_.value(read)); };
+        const bool reads_more = partner >= 0 && std::ranges::count_if(a_.node(use.node).inputs, counts) > 1;
         if (!reads_more || std::ranges::none_of(uses_b, is_of_pair)) continue;
         chain.reader = use.node;
         return chain;
@@ -241,11 +265,20 @@ class Uncrossing {
   // Their earlier counterparts are matched with each other.
   void match(const Chain& chain) {
     for (size_t step = 0; step < chain.a.size(); ++step) {
-      const int32_t a = chain.a[step], b = chain.b[step], left_b = a_.match_of(a), left_a = b_.match_of(b);
-      set(a, b);
-      if (left_a >= 0) set(left_a, left_b);
-      if (left_a < 0 && left_b >= 0) set(-1, left_b);
+      rematch(chain.a[step], chain.b[step]);
+      any_read(chain.a[step], chain.b[step], [&](int32_t x, int32_t y) {
+        if (is_weight(a_.value(x)) && has_its_name(x, y)) rematch(x, y);
+        return false;
+      });
     }
+  }
+
+  void rematch(int32_t a, int32_t b) {
+    const int32_t left_b = a_.match_of(a), left_a = b_.match_of(b);
+    if (left_b == b) return;
+    set(a, b);
+    if (left_a >= 0) set(left_a, left_b);
+    if (left_a < 0 && left_b >= 0) set(-1, left_b);
   }
 
   void set(int32_t a, int32_t b) {
@@ -257,6 +290,7 @@ class Uncrossing {
   }
 
   MatchSide &a_, &b_;
+  bool trusts_names_ = false;
 };
 
 }  // namespace

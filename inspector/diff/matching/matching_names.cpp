@@ -49,7 +49,9 @@ std::vector<HashKey> weights_since(const MatchSide& side, int32_t id, const std:
       const FlatValue& read = side.value(input);
       if (read.is_constant && is_floating(read.type->dtype) && known_size(*read.type) > 1)
         weights.push_back(read.made_of);
-      if (!read.is_constant && std::ranges::find(walked, input) == walked.end()) walked.push_back(input);
+      const bool is_new =
+          !read.is_constant && walked.size() < kMostWalked && std::ranges::find(walked, input) == walked.end();
+      if (is_new) walked.push_back(input);
     }
   }
   std::ranges::sort(weights);
