@@ -91,7 +91,6 @@ class Uncrossing {
   Uncrossing(MatchSide& a, MatchSide& b) : a_(a), b_(b) {}
 
   void run(bool names_agree) {
-    trusts_names_ = names_agree;
     if (names_agree) match_dead();
     if (names_agree) match_named();
     for (const FlatValue& value : a_.flat.values) {
@@ -152,8 +151,7 @@ class Uncrossing {
   void look_at(int32_t a) {
     const int32_t known = a_.match_of(a);
     const bool is_read_alike = known >= 0 && read_alike(a, known);
-    if (is_read_alike && !(trusts_names_ && read_other_names(a, known) && !consumed_alike(a, known).has_value()))
-      return;
+    if (is_read_alike && !(read_other_names(a, known) && !consumed_alike(a, known).has_value())) return;
     for (const int32_t input : a_.node(a_.value(a).producer).inputs) {
       const int32_t read = input >= 0 && is_compared(a_, a_.value(input)) ? a_.match_of(input) : -1;
       if (read < 0) continue;
@@ -200,7 +198,13 @@ class Uncrossing {
     const bool may_be_float = value.type->dtype == DType::undefined || is_floating(value.type->dtype);
     return value.is_constant && may_be_float && known_size(*value.type) != 1;
   }
-  bool has_its_name(int32_t a, int32_t b) const { return a_.value(a).value_info->name == b_.value(b).value_info->name; }
+  // Stored quantized values go by the name of the floats that they stand for, as quantizers name them.
+  static std::string_view name_of(const FlatValue& value) {
+    constexpr std::string_view kSuffix = "_quantized";
+    const std::string_view name = value.value_info->name;
+    return name.ends_with(kSuffix) ? name.substr(0, name.size() - kSuffix.size()) : name;
+  }
+  bool has_its_name(int32_t a, int32_t b) const { return name_of(a_.value(a)) == name_of(b_.value(b)); }
   bool read_other_names(int32_t a, int32_t b) const {
     return any_read(a, b, [&](int32_t x, int32_t y) { return is_weight(a_.value(x)) && !has_its_name(x, y); });
   }
@@ -290,7 +294,6 @@ class Uncrossing {
   }
 
   MatchSide &a_, &b_;
-  bool trusts_names_ = false;
 };
 
 }  // namespace
