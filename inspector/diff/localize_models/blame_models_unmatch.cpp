@@ -103,9 +103,25 @@ Unmatching::Unmatching(const ModelSide& a, const ModelSide& b, const ModelMatchi
   for (const NodeMatch& match : matching.nodes) partners_[&LocatedNode{match.location_a, match.a}.node()] = &match;
 }
 
+// Unmatches sizes that are computed from shapes where nothing else differs: numbered names of another export crossed
+// them, and every value whose shape they make agrees. True when nothing else was wrong.
+bool Unmatching::unmatch_shapes() {
+  std::vector<int32_t> sizes;
+  for (const ValueMatch& match : matching_.values) {
+    if (match.is_extra || !values_.has_diverged(match.a)) continue;
+    const bool are_sizes =
+        a_.value_info(match.a).follows_from_constants && b_.value_info(match.b).follows_from_constants;
+    if (!are_sizes || a_.follows_from_constants(match.a) || b_.follows_from_constants(match.b)) return false;
+    sizes.push_back(match.a);
+  }
+  for (const int32_t id : sizes) values_.unmatch(id, kPairedWrongly);
+  return !sizes.empty() && values_.outcome() == OverallVerdict::pass;
+}
+
 // Unmatches values that differ without effect where the outputs agree: they were paired wrongly, or are quantized at
 // another node; constants that differ with them are equivalent. True when nothing else was wrong.
 bool Unmatching::unmatch_wrong_pairs() {
+  if (unmatch_shapes()) return true;
   const auto is_changed = [&](const auto& match) {
     return values_.has_diverged(match.a) && was_changed(a_, b_, match);
   };

@@ -77,6 +77,7 @@ class Unmatching {
                            const Region& region);
 
  private:
+  bool unmatch_shapes();
   bool is_counted_from_end(const ValueMatch& match, const PathLinks& links) const;
   std::optional<int64_t> indexed_length(int32_t index, const LocatedNode& reader, const Instance& instance) const;
   bool is_compensated(const RegionRunner& regions, const ValueMatch& target, const Instance& instance,
