@@ -8,6 +8,7 @@
 #include "runtime/device/cpu/multiversion.h"
 #include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/cpu/window_channels_last.h"
+#include "runtime/device/storage.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
 
@@ -29,13 +30,13 @@ struct FoldSumSquare : FoldBase {
 struct FoldL2 : FoldSumSquare {
   template <class C>
   PX_HD C finish(C a, int64_t) const {
-    return static_cast<C>(std::sqrt(a));
+    return storage::from_storage<C>(std::sqrt(a));
   }
 };
 struct FoldLogSum : FoldSum {
   template <class C>
   PX_HD C finish(C a, int64_t) const {
-    return static_cast<C>(std::log(a));
+    return storage::from_storage<C>(std::log(a));
   }
 };
 struct FoldProd : FoldBase {

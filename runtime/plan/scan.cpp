@@ -63,11 +63,12 @@ Status run_scan(ControlCall& call) {
   OpCall& op = call.op;
   const Graph* body = body_of(op, "body");
   const int64_t input_count = op.integer("num_scan_inputs");
+  if (body == nullptr) return invalid_model("attribute 'body' is missing; it must be a graph");
+  if (input_count < 1 || input_count > op.input_count())
+    return wrong_attribute("num_scan_inputs", input_count, "be in [1, {}], the number of inputs", op.input_count());
   const int64_t state_count = op.input_count() - input_count;
-  if (body == nullptr || input_count < 1 || state_count < 0 || op.output_count() < state_count)
-    return invalid_model(fmt::format(
-        "num_scan_inputs is {} of {} inputs and {} outputs; it must be 1 or more, and leave an output for each state",
-        input_count, op.input_count(), op.output_count()));
+  if (op.output_count() < state_count)
+    return wrong_value("the number of outputs", op.output_count(), "be {} or more, one for each state", state_count);
   const ScanInputs inputs = PX_TRY(scan_inputs(call, state_count));
   const int64_t length = inputs.length;
   const auto scanned_count = static_cast<size_t>(op.output_count() - state_count);

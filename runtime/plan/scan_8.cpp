@@ -2,8 +2,6 @@
 // Scan of operator set 8: a batch axis 0 everywhere, the sequence on axis 1. Samples run one after the other, their
 // steps numbered on. A shorter sequence is scanned within its own length, also backwards; the specification leaves open
 // the rest of the outputs: zeros.
-#include <fmt/format.h>
-
 #include "inspector/model/rule_errors.h"
 #include "runtime/plan/stack.h"
 
@@ -20,11 +18,12 @@ struct Batches {
 Result<Batches> batches_of(const OpCall& op) {
   Batches batches;
   const int64_t scanned = op.integer("num_scan_inputs");
+  if (scanned < 1 || scanned >= op.input_count())
+    return wrong_attribute("num_scan_inputs", scanned, "be in [1, {}), the number of inputs", op.input_count());
   batches.state_count = op.input_count() - 1 - scanned;
-  if (scanned < 1 || batches.state_count < 0 || op.output_count() < batches.state_count)
-    return invalid_model(fmt::format(
-        "num_scan_inputs is {} of {} inputs and {} outputs; it must be 1 or more, and leave an output for each state",
-        scanned, op.input_count(), op.output_count()));
+  if (op.output_count() < batches.state_count)
+    return wrong_value("the number of outputs", op.output_count(), "be {} or more, one for each state",
+                       batches.state_count);
   batches.reversed = op.find_integers("directions").value_or(Ints(scanned));
   if (batches.reversed.size() != scanned)
     return wrong_length("attribute 'directions'", batches.reversed.size(), "have {}, one for each scanned input",

@@ -177,6 +177,7 @@ Status op_average_pool(OpContext& op) {
   const bool count_padding = op.find_int("count_include_pad").value_or(0) != 0;
   const int64_t inner = window.input_count();
   const Numbers<double> numbers(op.input(0));
+  Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), shape));
   std::vector<double> results(static_cast<size_t>(shape.element_count()));
   const std::vector<int64_t> none(window.rank(), 0);
   for_windows(window, planes_of(op),
@@ -196,7 +197,8 @@ Status op_average_pool(OpContext& op) {
                 }
                 results[result] = sum / static_cast<double>(inside);
               });
-  return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(results));
+  store<double>(output, 0, std::span<const double>(results));
+  return op.set_output(0, std::move(output));
 }
 
 Status op_lp_pool(OpContext& op) {
@@ -205,6 +207,7 @@ Status op_lp_pool(OpContext& op) {
   const auto p = power_of(op);
   const int64_t inner = window.input_count();
   const Numbers<double> numbers(op.input(0));
+  Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), shape));
   std::vector<double> results(static_cast<size_t>(shape.element_count()));
   for_windows(window, planes_of(op), [&](size_t result, int64_t plane, int64_t, const std::vector<int64_t>& positions) {
     double sum = 0;
@@ -213,7 +216,8 @@ Status op_lp_pool(OpContext& op) {
     }
     results[result] = power_mean_root(sum, p);
   });
-  return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(results));
+  store<double>(output, 0, std::span<const double>(results));
+  return op.set_output(0, std::move(output));
 }
 
 Status op_global_max_pool(OpContext& op) {
@@ -260,6 +264,7 @@ Status op_max_unpool(OpContext& op) {
   const Numbers<double> numbers(x);
   if (static_cast<int64_t>(indices.size()) != numbers.size())
     return wrong_input(op, 1, "have the shape of X, {}", x.shape().to_string());
+  Tensor output = PX_TRY(op.allocate(x.dtype(), shape));
   std::vector<double> results(static_cast<size_t>(shape.element_count()), 0.0);
   const std::vector<int64_t> strides = strides_of(shape);
   for (size_t index = 0; index < indices.size(); ++index) {
@@ -269,7 +274,8 @@ Status op_max_unpool(OpContext& op) {
     const Walk<1> at(implied.dims(), {strides}, indices[index]);
     results[static_cast<size_t>(at.offset())] = numbers[static_cast<int64_t>(index)];
   }
-  return op.set_output(0, x.dtype(), shape, std::span<const double>(results));
+  store<double>(output, 0, std::span<const double>(results));
+  return op.set_output(0, std::move(output));
 }
 
 // The elements of one bin along one axis: [begin, end), possibly none.
@@ -302,6 +308,7 @@ Status op_max_roi_pool(OpContext& op) {
   const Shape result = PX_TRY(Shape::create(dims));
   const Numbers<double> x(op.input(0));
   const Numbers<double> rois(op.input(1));
+  Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), result));
   std::vector<double> values(static_cast<size_t>(result.element_count()));
   for (int64_t index = 0; index < result.element_count(); ++index) {
     const int64_t roi = index / (shape[1] * pooled[0] * pooled[1]);
@@ -309,9 +316,11 @@ Status op_max_roi_pool(OpContext& op) {
     const double batch = rois[roi * 5];
     if (!(batch >= 0 && batch < static_cast<double>(shape[0])))
       return wrong_value(fmt::format("the batch entry of region {}", roi), batch, "be in [0, {})", shape[0]);
+    constexpr double kFarthest = 4611686018427387904.0;  // 2^62
     for (int64_t which = 1; which < 5; ++which) {
-      if (!std::isfinite(corner(which)))
-        return wrong_value(fmt::format("a corner of region {}", roi), corner(which), "be finite");
+      if (!(std::fabs(corner(which)) < kFarthest))
+        return wrong_value(fmt::format("a corner of region {}", roi), corner(which),
+                           "be below 2^62 after 'spatial_scale' ({})", scale);
     }
     const Bin rows = bin_of(corner(2), corner(4), index / pooled[1] % pooled[0], pooled[0], shape[2]);
     const Bin columns = bin_of(corner(1), corner(3), index % pooled[1], pooled[1], shape[3]);
@@ -326,7 +335,8 @@ Status op_max_roi_pool(OpContext& op) {
     }
     values[static_cast<size_t>(index)] = best;
   }
-  return op.set_output(0, op.input(0).dtype(), result, std::span<const double>(values));
+  store<double>(output, 0, std::span<const double>(values));
+  return op.set_output(0, std::move(output));
 }
 
 constexpr OpRow kPoolRows[] = {

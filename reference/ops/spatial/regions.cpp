@@ -90,6 +90,7 @@ Status op_roi_align(OpContext& op) {
   const Shape result = PX_TRY(Shape::create(dims));
   const Numbers<double> x(op.input(0));
   const Numbers<double> boxes(rois);
+  Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), result));
   std::vector<double> values(static_cast<size_t>(result.element_count()));
   for (int64_t roi = 0; roi < count; ++roi) {
     const double offset = half_pixel ? 0.5 : 0.0;
@@ -136,7 +137,8 @@ Status op_roi_align(OpContext& op) {
           mode == "avg" ? sum / static_cast<double>(std::max<int64_t>(1, samples)) : best;
     }
   }
-  return op.set_output(0, op.input(0).dtype(), result, std::span<const double>(values));
+  store<double>(output, 0, std::span<const double>(values));
+  return op.set_output(0, std::move(output));
 }
 
 struct Box {

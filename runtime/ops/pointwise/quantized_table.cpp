@@ -55,7 +55,7 @@ Result<QuantizedTable> quantized_table(const OpCall& op) {
   table.block = asked == 0 ? std::max<int64_t>(1, length) : asked;
   for (int64_t axis = 0; axis < rank; ++axis) {
     const bool own = axis == table.axis;
-    const int64_t wanted = own ? (length + table.block - 1) / table.block : table.dims[axis];
+    const int64_t wanted = own ? length / table.block + (length % table.block == 0 ? 0 : 1) : table.dims[axis];
     const bool repeated = !own && is_floating(data.dtype()) && table.scale_dims[axis] == 1;
     if (table.scale_dims[axis] != wanted && !repeated)
       return wrong_input(op, 2, "have size {} along axis {}, to fit the blocks of data", wanted, axis);

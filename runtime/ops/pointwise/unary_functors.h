@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runtime/device/cpu/math.h"
+#include "runtime/device/storage.h"
 #include "runtime/ops/op_call.h"
 
 namespace parallax::runtime {
@@ -221,8 +222,8 @@ struct Shrink {
   template <class T>
   PX_HD T operator()(T x) const {
     const double value = static_cast<double>(x);
-    if (value < -static_cast<double>(lambd)) return static_cast<T>(value + static_cast<double>(bias));
-    if (value > static_cast<double>(lambd)) return static_cast<T>(value - static_cast<double>(bias));
+    if (value < -static_cast<double>(lambd)) return storage::from_storage<T>(value + static_cast<double>(bias));
+    if (value > static_cast<double>(lambd)) return storage::from_storage<T>(value - static_cast<double>(bias));
     return T(0);
   }
 };

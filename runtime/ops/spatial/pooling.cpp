@@ -314,16 +314,14 @@ Status max_unpool(OpContext<Device>& op) {
   const Tensor& indices = op.input(1);
   if (!(x.shape() == indices.shape()) || x.shape().rank() < 3)
     return wrong_input(op, 1, "have the shape of X, {}, of rank 3 or more", x.shape().to_string());
-  const Ints kernel = op.find_integers("kernel_shape").value_or(Ints{});
   const int64_t rank = rank_of(x.shape()) - 2;
-  const Ints strides = op.find_integers("strides").value_or(Ints(rank, 1));
-  const Ints pads = op.find_integers("pads").value_or(Ints(2 * rank));
-  if (kernel.size() != rank || strides.size() != rank || pads.size() != 2 * rank)
-    return execution_error(
-        fmt::format("kernel_shape, strides and pads have {}, {} and {} entries; they must have {}, {} and {}",
-                    kernel.size(), strides.size(), pads.size(), rank, rank, 2 * rank));
+  const Ints kernel = PX_TRY(window_list(op, "kernel_shape", rank, 0, 1));
+  const Ints strides = PX_TRY(window_list(op, "strides", rank, 1, 1));
+  const Ints pads = PX_TRY(window_list(op, "pads", 2 * rank, 0, 0));
   Ints dims{x.shape()[0], x.shape()[1]};
   for (int64_t axis = 0; axis < rank; ++axis) {
+    if (dim_of(x.shape(), axis + 2) > kLargestOfWindow)
+      return wrong_shape("X", x.shape(), "have dimensions of at most {}", kLargestOfWindow);
     dims.push_back((dim_of(x.shape(), axis + 2) - 1) * strides[axis] - pads[axis] - pads[axis + rank] + kernel[axis]);
   }
   const Shape natural = PX_TRY(shape_of(dims));

@@ -302,9 +302,10 @@ struct GreatestOfBin {
 };
 
 struct OutsideSamples {
-  double batch;
+  double batch, scale;
   PX_HD bool operator()(double value, int64_t location) const {
-    return location % 5 == 0 ? !(value >= 0 && value < batch) : value - value != 0;
+    constexpr double kFarthest = 4611686018427387904.0;  // 2^62
+    return location % 5 == 0 ? !(value >= 0 && value < batch) : !(std::fabs(value * scale) < kFarthest);
   }
 };
 
@@ -317,9 +318,11 @@ Status max_roi_pool(OpContext<Device>& op) {
     return wrong_input(op, 0, "be [N,C,H,W], and rois, {}, be [n,5]", op.input(1).shape().to_string());
   if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1)
     return wrong_attribute("pooled_shape", bins, "be two sizes of 1 or more");
-  const double batch = static_cast<double>(x[0]);
-  const int64_t bad = PX_TRY(find_first<double>(op.queue(), OutsideSamples{batch}, regions.view()));
-  if (bad >= 0) return wrong_entry(op, 1, bad, "be a sample in [0, {}) or a corner in range", x[0]);
+  const double batch = static_cast<double>(x[0]), scale = op.real("spatial_scale");
+  const int64_t bad = PX_TRY(find_first<double>(op.queue(), OutsideSamples{batch, scale}, regions.view()));
+  if (bad >= 0)
+    return wrong_entry(op, 1, bad, "be a sample in [0, {}) or a corner below 2^62 after 'spatial_scale' ({})", x[0],
+                       scale);
   const DType dtype = op.input(0).dtype();
   const MutableView y = PX_TRY(op.make_output(0, dtype, shape_of({regions.shape()[0], x[1], bins[0], bins[1]})));
   if (y.element_count() == 0) return {};
@@ -327,14 +330,8 @@ Status max_roi_pool(OpContext<Device>& op) {
     using C = decltype(zero);
     const auto feature_maps = PX_TRY(converted<C>(op.queue(), op.input(0).view(), op.is_constant(0)));
     tabulate<C>(op.queue(),
-                GreatestOfBin<Device, C>{op.real("spatial_scale"),
-                                         bins[0],
-                                         bins[1],
-                                         x[1],
-                                         x[2],
-                                         x[3],
-                                         {feature_maps.get()},
-                                         source_of(regions.view())},
+                GreatestOfBin<Device, C>{
+                    scale, bins[0], bins[1], x[1], x[2], x[3], {feature_maps.get()}, source_of(regions.view())},
                 y);
     return {};
   });

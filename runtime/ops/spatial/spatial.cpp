@@ -9,20 +9,7 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kLargest =
-    int64_t{1} << 31;  // of any attribute: keeps sums and products of a few of them within 63 bits
 constexpr int64_t kMostTaps = int64_t{1} << 28;  // of a window on all axes: each output walks them
-
-Result<Ints> list(const OpCall& op, std::string_view name, int64_t count, int64_t fill, int64_t least) {
-  Ints values = op.find_integers(name).value_or(Ints{});
-  if (values.empty()) values = Ints(count, fill);
-  if (values.size() != count) return wrong_length(fmt::format("attribute '{}'", name), values.size(), "have {}", count);
-  for (int64_t value : values) {
-    if (value < least || value > kLargest)
-      return wrong_value(fmt::format("an entry of attribute '{}'", name), value, "be in [{}, {}]", least, kLargest);
-  }
-  return values;
-}
 
 // SAME: as many outputs as strides fit, the padding shared out, the odd one at the end (UPPER) or the beginning
 // (LOWER).
@@ -36,23 +23,36 @@ void pad_same(WindowAttributes& window, const Ints& in_spatial, int64_t axis, bo
 
 }  // namespace
 
+Result<Ints> window_list(const OpCall& op, std::string_view name, int64_t count, int64_t fill, int64_t least) {
+  Ints values = op.find_integers(name).value_or(Ints{});
+  if (values.empty() && fill >= least) values = Ints(count, fill);
+  if (values.size() != count) return wrong_length(fmt::format("attribute '{}'", name), values.size(), "have {}", count);
+  for (int64_t value : values) {
+    if (value < least || value > kLargestOfWindow)
+      return wrong_value(fmt::format("an entry of attribute '{}'", name), value, "be in [{}, {}]", least,
+                         kLargestOfWindow);
+  }
+  return values;
+}
+
 Result<WindowAttributes> window_attributes(const OpCall& op, const Ints& in_spatial, const Ints& kernel,
                                            bool ceil_mode) {
   const int64_t rank = kernel.size();
   if (in_spatial.size() != rank)
     return wrong_value("the number of spatial axes", in_spatial.size(), "be that of the kernel, {}", rank);
   WindowAttributes window{kernel, {}, {}, Ints(rank), Ints(rank), Ints(rank)};
-  window.strides = PX_TRY(list(op, "strides", rank, 1, 1));
-  window.dilations = PX_TRY(list(op, "dilations", rank, 1, 1));
-  const Ints pads = PX_TRY(list(op, "pads", 2 * rank, 0, 0));
+  window.strides = PX_TRY(window_list(op, "strides", rank, 1, 1));
+  window.dilations = PX_TRY(window_list(op, "dilations", rank, 1, 1));
+  const Ints pads = PX_TRY(window_list(op, "pads", 2 * rank, 0, 0));
   const std::string auto_pad = op.find_text("auto_pad").value_or("NOTSET");
   const Shape kernel_shape = PX_TRY(shape_of(kernel));
   if (kernel_shape.element_count() > kMostTaps)
     return wrong_value("the number of a window's elements", kernel_shape.element_count(), "be at most {}", kMostTaps);
   for (int64_t axis = 0; axis < rank; ++axis) {
-    if (kernel[axis] < 1 || kernel[axis] > kLargest || in_spatial[axis] > kLargest)
+    if (kernel[axis] < 1 || kernel[axis] > kLargestOfWindow || in_spatial[axis] > kLargestOfWindow)
       return wrong_value(fmt::format("the kernel along spatial axis {}", axis), kernel[axis],
-                         "be in [1, {}] over at most as many positions, there are {}", kLargest, in_spatial[axis]);
+                         "be in [1, {}] over at most as many positions, there are {}", kLargestOfWindow,
+                         in_spatial[axis]);
     if (auto_pad == "NOTSET" || auto_pad.empty()) {
       window.pads_begin[axis] = pads[axis];
       window.pads_end[axis] = pads[axis + rank];

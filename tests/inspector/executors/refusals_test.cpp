@@ -97,6 +97,25 @@ const Refused kRefused[] = {
      "initializer { name: 'depth' data_type: 1 float_data: 1e30 } "
      "initializer { name: 'ends' data_type: 1 dims: 2 float_data: 0 float_data: 1 } ",
      ErrorCode::execution, "be 0 or more and below 1e15"},
+    {"UnpoolStride", 11,
+     "node { op_type: 'MaxUnpool' name: 'n' input: 'image' input: 'at' output: 'y' "
+     "attribute { name: 'kernel_shape' ints: 2 ints: 2 type: INTS } "
+     "attribute { name: 'strides' ints: 1 ints: 9223372036854775807 type: INTS } } "
+     "initializer { name: 'at' data_type: 7 dims: 1 dims: 1 dims: 4 dims: 4 "
+     "int64_data: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] } ",
+     ErrorCode::execution, "is 9223372036854775807; it must be in [1, 2147483648]"},
+    {"RoiCorner", 11,
+     "node { op_type: 'MaxRoiPool' name: 'n' input: 'image' input: 'rois' output: 'y' "
+     "attribute { name: 'pooled_shape' ints: 2 ints: 2 type: INTS } "
+     "attribute { name: 'spatial_scale' f: 2 type: FLOAT } } "
+     "initializer { name: 'rois' data_type: 1 dims: 1 dims: 5 float_data: [0, 0, 0, 3, 1e30] } ",
+     ErrorCode::execution, "below 2^62 after 'spatial_scale' (2)"},
+    {"ScanInputs", 13,
+     "node { op_type: 'Scan' name: 'n' input: 'w' output: 'y' "
+     "attribute { name: 'num_scan_inputs' i: -9223372036854775808 type: INT } "
+     "attribute { name: 'body' type: GRAPH g { name: 'b' input { name: 's' } "
+     "node { op_type: 'Identity' input: 's' output: 'o' } output { name: 'o' } } } }",
+     ErrorCode::execution, "attribute 'num_scan_inputs' is -9223372036854775808; it must be in [1, 1]"},
     {"SoftmaxAxis", 11,
      "node { op_type: 'Softmax' name: 'n' input: 'w' output: 'y' attribute { name: 'axis' i: 3 type: INT } }",
      ErrorCode::execution, "the axis is 3; it must be in [-3, 3)"},
@@ -173,6 +192,13 @@ TEST_P(EmptyOperands, AScanOutputOfNoIterationHasTheShapeOfTheBody) {
           "output { name: 'c2' } output { name: 's2' } output { name: 'o' } } } } ") +
           "initializer { name: 'trips' data_type: 7 int64_data: 0 } " + constant("a", {2, 3}),
       {0, 3, 2});
+}
+
+TEST_P(EmptyOperands, TheLogarithmOfNoIntegersIsTheLeast) {
+  expect_shape(
+      "node { op_type: 'ReduceLogSum' input: 'a' output: 'y' attribute { name: 'axes' ints: 1 type: INTS } "
+      "attribute { name: 'keepdims' i: 0 type: INT } } initializer { name: 'a' data_type: 7 dims: 2 dims: 0 } ",
+      {2}, -9223372036854775808.0);
 }
 
 TEST_P(EmptyOperands, AConstantMayBeSparse) {
