@@ -111,7 +111,7 @@ bool Unmatching::unmatch_shapes() {
     if (match.is_extra || !values_.has_diverged(match.a)) continue;
     const bool are_sizes =
         a_.value_info(match.a).follows_from_constants && b_.value_info(match.b).follows_from_constants;
-    if (!are_sizes || a_.follows_from_constants(match.a) || b_.follows_from_constants(match.b)) return false;
+    if (!are_sizes || (a_.follows_from_constants(match.a) && b_.follows_from_constants(match.b))) return false;
     sizes.push_back(match.a);
   }
   for (const int32_t id : sizes) values_.unmatch(id, kPairedWrongly);
