@@ -32,6 +32,7 @@ Result<Shape> pooled_shape(const OpContext& op, const Window& window) {
 // a time.
 template <class Each>
 void for_windows(const Window& window, int64_t planes, const Each& each) {
+  if (planes == 0) return;
   constexpr int64_t kPositions = 64;
   const int64_t locations = window.output_count();
   parallel_for((locations + kPositions - 1) / kPositions, kPositions * planes * window.kernel_count() * 2,
