@@ -81,12 +81,6 @@ int64_t count_of_scales(const Graph& graph, ValueId id) {
   return dims->empty() ? 1 : std::max<int64_t>(0, dims->front().value);
 }
 
-std::string without_suffix(const std::string& name) {
-  constexpr std::string_view kSuffix = "_quantized";
-  const bool has_it = name.size() > kSuffix.size() && name.ends_with(kSuffix);
-  return has_it ? name.substr(0, name.size() - kSuffix.size()) : name;
-}
-
 class GraphLowering {
  public:
   GraphLowering(Graph& graph, FreshNames& names, int64_t opset) : graph_(graph), names_(names), opset_(opset) {}
@@ -226,7 +220,7 @@ class GraphLowering {
     TypeInfo type = value_at(graph_, data).type;
     type.dtype = value_at(graph_, scale).type.dtype;
     const bool is_held = value_at(graph_, data).initializer_index >= 0;
-    const std::string base = without_suffix(name);
+    const std::string base(diff::name_of_floats(name));
     const ValueId made =
         add_value(graph_, names_.take(is_held && base != name ? base : base + "_dequantized"), std::move(type));
     std::vector<ValueId> inputs = {data, scale};
@@ -332,7 +326,7 @@ class GraphLowering {
     const auto make_float = [&](std::string_view suffix) {
       TypeInfo type = value_at(graph_, given).type;
       if (y_scale != kNoValue) type.dtype = value_at(graph_, y_scale).type.dtype;
-      const std::string name = value_at(graph_, given).name, base = without_suffix(name);
+      const std::string name = value_at(graph_, given).name, base(diff::name_of_floats(name));
       return add_value(graph_, names_.take(base == name ? name + std::string(suffix) : base), std::move(type));
     };
     if (y_scale != kNoValue) {

@@ -58,6 +58,12 @@ LocatedNode taken_by(const ModelSide& side, const LocatedNode& dequantize) {
   return read < 0 ? LocatedNode{} : side.producer(before_moves(side, read));
 }
 
+// The QuantizeLinear that made what a DequantizeLinear reads; none where that is stored.
+LocatedNode quantizer_of(const LocatedNode& dequantize) {
+  const NodeId before = quantize_before(*dequantize.location->graph, dequantize.node());
+  return before == kNoNode ? LocatedNode{} : LocatedNode{dequantize.location, before};
+}
+
 // The root mean square of the elements that no mask hides.
 double size_of(const Value& value) {
   if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return 0;
@@ -145,9 +151,8 @@ class QuantizedBlame {
 
   // `floats` are the input of the quantization.
   Culprit of(const LocatedNode& dequantize, const Value& floats) const {
-    const NodeId before = quantize_before(*dequantize.location->graph, dequantize.node());
-    if (before == kNoNode) return of_constant(dequantize);
-    const LocatedNode quantize{dequantize.location, before};
+    const LocatedNode quantize = quantizer_of(dequantize);
+    if (quantize.id == kNoNode) return of_constant(dequantize);
     const std::string saturation = saturation_text(quantize, floats);
     if (!saturation.empty()) return {quantize, saturation};
     const std::string there = quantized_text(side_, quantize), here = quantized_text(side_, dequantize);
@@ -181,26 +186,22 @@ class QuantizedBlame {
 
   // True where the range is that of the values while the model runs, and no mask is among them.
   bool is_fitted(const LocatedNode& dequantize, const Value& floats) const {
-    const NodeId before = quantize_before(*dequantize.location->graph, dequantize.node());
-    if (before == kNoNode) return false;
-    const Node& quantize = LocatedNode{dequantize.location, before}.node();
-    return quantize.op_type == "DynamicQuantizeLinear" &&
+    const LocatedNode quantize = quantizer_of(dequantize);
+    return quantize.id != kNoNode && quantize.node().op_type == "DynamicQuantizeLinear" &&
            largest_of(floats) <= thresholds::kMaskRatio * size_of(floats);
   }
 
   // True for stored values that are the floats they stand for, but for their steps.
   bool is_held_right(const LocatedNode& dequantize) const {
-    const int32_t made = made_by(dequantize);
-    const int32_t other = (&side_ == &a_ ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(made)];
-    if (other < 0 || quantize_before(*dequantize.location->graph, dequantize.node()) != kNoNode) return false;
+    const int32_t made = made_by(dequantize), other = counterpart_of(made);
+    if (other < 0 || quantizer_of(dequantize).id != kNoNode) return false;
     return &side_ == &a_ ? are_within_steps(a_, made, b_, other) : are_within_steps(a_, other, b_, made);
   }
 
   // True where the ends of the range are those of the values, as calibration gives them.
   bool is_calibrated(const LocatedNode& dequantize, const Value& floats) const {
-    const NodeId before = quantize_before(*dequantize.location->graph, dequantize.node());
-    if (before == kNoNode) return false;
-    const LocatedNode quantize{dequantize.location, before};
+    const LocatedNode quantize = quantizer_of(dequantize);
+    if (quantize.id == kNoNode) return false;
     const std::optional<QuantizedRange> range = quantized_range_of(*quantize.location->graph, quantize.node());
     if (!range.has_value() || quantized_text(side_, quantize) != quantized_text(side_, dequantize)) return false;
     const double end = std::max(std::abs(range->lowest), std::abs(range->highest)), largest = largest_of(floats);
@@ -209,11 +210,13 @@ class QuantizedBlame {
   }
 
  private:
+  int32_t counterpart_of(int32_t id) const {
+    return (&side_ == &a_ ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
+  }
   std::string_view letter() const { return &side_ == &a_ ? "A" : "B"; }
 
   Culprit of_constant(const LocatedNode& dequantize) const {
-    const int32_t made = made_by(dequantize);
-    const int32_t other = (&side_ == &a_ ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(made)];
+    const int32_t made = made_by(dequantize), other = counterpart_of(made);
     return &side_ == &a_ ? of_constant(dequantize, made, other) : of_constant(dequantize, other, made);
   }
 
@@ -273,13 +276,12 @@ std::optional<Culprit> explain_held(const ModelSide& a, const ModelSide& b, cons
 std::optional<Culprit> find_inserted_quantization(const Region& region, const Interventions& interventions) {
   for (const LocatedNode& node : region.nodes_b) {
     if (!is_dequantize(node.node())) continue;
-    const NodeId quantize = quantize_before(*node.location->graph, node.node());
-    if (quantize == kNoNode || !interventions.agrees_without_quantization(node)) continue;
+    const LocatedNode quantize = quantizer_of(node);
+    if (quantize.id == kNoNode || !interventions.agrees_without_quantization(node)) continue;
     const std::optional<QuantizedRange> range = quantized_range_of(*node.location->graph, node.node());
     const std::string steps = range.has_value() ? fmt::format(" to steps of {:.6g}", range->step) : "";
     return Culprit{
-        {node.location, quantize},
-        fmt::format("B quantizes its values here{}, and A does not: without that both make the same", steps)};
+        quantize, fmt::format("B quantizes its values here{}, and A does not: without that both make the same", steps)};
   }
   return std::nullopt;
 }
@@ -323,7 +325,7 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
   const bool clamps = is_in_a ? clamps_b && !clamps_a : clamps_a && !clamps_b;
   const auto& counterparts = is_in_a ? matching.b_of_a : matching.a_of_b;
   const bool keeps_steps = std::ranges::any_of(dequantizers, [&](const LocatedNode& node) {
-    return quantize_before(*node.location->graph, node.node()) == kNoNode &&
+    return quantizer_of(node).id == kNoNode &&
            (counterparts[static_cast<size_t>(made_by(node))] < 0 || !side.follows_from_constants(made_by(node)));
   });
   WithoutQuantization result{runner, {}, 0, {}, keeps_steps};
@@ -368,11 +370,11 @@ std::optional<WithoutQuantization> without_quantization(const ModelSide& a, cons
   double largest = 0;
   for (const auto& [dequantize, alone] : beyond) largest = std::max(largest, alone);
   for (const auto& [dequantize, alone] : beyond) {
-    if (alone < thresholds::kObservableShare * largest) continue;
+    if (alone < thresholds::kObservableShare * largest || blame.is_held_right(dequantize)) continue;
     const auto made = result.runner.make(made_by(dequantize), is_in_a, instance);
     const Value floats = made.ok() ? *made : Value();
     if (alone <= thresholds::kNearQuantization && blame.is_calibrated(dequantize, floats)) continue;
-    if (blame.is_fitted(dequantize, floats) || blame.is_held_right(dequantize)) continue;
+    if (blame.is_fitted(dequantize, floats)) continue;
     result.culprits.push_back(blame.of(dequantize, floats));
   }
   return result;

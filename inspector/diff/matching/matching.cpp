@@ -200,13 +200,12 @@ bool fits_together(const TypeInfo& a, const TypeInfo& b) {
 
 // The name of the float that stored quantized values stand for, as quantizers name them; empty for any other value.
 std::string name_of_stored(const FlatValue& value) {
-  constexpr std::string_view kSuffix = "_quantized";
   const ValueInfo& info = *value.value_info;
   if (info.op != "DequantizeLinear" || info.graph == nullptr) return {};
   const NodeId producer = value_at(*info.graph, info.value).producer;
   const ValueDef& held = value_at(*info.graph, info.graph->nodes[static_cast<size_t>(producer)].inputs.front());
-  if (held.producer != kNoNode || !held.name.ends_with(kSuffix)) return {};
-  return held.name.substr(0, held.name.size() - kSuffix.size());
+  const std::string_view name = diff::name_of_floats(held.name);
+  return held.producer != kNoNode || name == held.name ? std::string() : std::string(name);
 }
 
 // Pairs stored quantized values with the floats of the other model that they are named after, which no node shows.

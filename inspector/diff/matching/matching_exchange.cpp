@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "inspector/diff/matching/matching_likeness.h"
+#include "inspector/diff/tolerance/quantization.h"
 
 namespace parallax::diff {
 
@@ -151,7 +152,9 @@ class Uncrossing {
   void look_at(int32_t a) {
     const int32_t known = a_.match_of(a);
     const bool is_read_alike = known >= 0 && read_alike(a, known);
-    if (is_read_alike && !(read_other_names(a, known) && !consumed_alike(a, known).has_value())) return;
+    if (is_read_alike && !read_other_names(a, known)) return;
+    const std::optional<Chain> crossed = known < 0 ? std::nullopt : consumed_alike(a, known);
+    if (is_read_alike && crossed.has_value()) return;
     for (const int32_t input : a_.node(a_.value(a).producer).inputs) {
       const int32_t read = input >= 0 && is_compared(a_, a_.value(input)) ? a_.match_of(input) : -1;
       if (read < 0) continue;
@@ -163,7 +166,6 @@ class Uncrossing {
         const bool is_of_known = known >= 0 && b_.value(known).producer == use.node;
         if (other < 0 || is_of_known || !read_alike(a, other, is_read_alike)) continue;
         const std::optional<Chain> chain = consumed_alike(a, other);
-        const std::optional<Chain> crossed = known < 0 ? std::nullopt : consumed_alike(a, known);
         if (chain.has_value() && !crossed.has_value()) return match(*chain);
         if (!is_read_alike && !chain.has_value() && crossed.has_value() && exchange(*crossed, other)) return;
       }
@@ -198,13 +200,9 @@ class Uncrossing {
     const bool may_be_float = value.type->dtype == DType::undefined || is_floating(value.type->dtype);
     return value.is_constant && may_be_float && known_size(*value.type) != 1;
   }
-  // Stored quantized values go by the name of the floats that they stand for, as quantizers name them.
-  static std::string_view name_of(const FlatValue& value) {
-    constexpr std::string_view kSuffix = "_quantized";
-    const std::string_view name = value.value_info->name;
-    return name.ends_with(kSuffix) ? name.substr(0, name.size() - kSuffix.size()) : name;
+  bool has_its_name(int32_t a, int32_t b) const {
+    return name_of_floats(a_.value(a).value_info->name) == name_of_floats(b_.value(b).value_info->name);
   }
-  bool has_its_name(int32_t a, int32_t b) const { return name_of(a_.value(a)) == name_of(b_.value(b)); }
   bool read_other_names(int32_t a, int32_t b) const {
     return any_read(a, b, [&](int32_t x, int32_t y) { return is_weight(a_.value(x)) && !has_its_name(x, y); });
   }

@@ -64,6 +64,12 @@ const Tensor* payload_of(const StoredTensor& stored) {
 
 }  // namespace
 
+std::string_view name_of_floats(std::string_view name) {
+  constexpr std::string_view kSuffix = "_quantized";
+  const bool has_it = name.size() > kSuffix.size() && name.ends_with(kSuffix);
+  return has_it ? name.substr(0, name.size() - kSuffix.size()) : name;
+}
+
 const Tensor* constant_tensor(const Graph& graph, ValueId id) {
   if (id == kNoValue) return nullptr;
   const ValueDef& definition = value_at(graph, id);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "inspector/exec/value_table.h"
 #include "inspector/model/ir.h"
@@ -16,6 +17,10 @@ const Tensor* constant_tensor(const Graph& graph, ValueId id);
 
 bool is_quantize(const Node& node);    // QuantizeLinear, DynamicQuantizeLinear
 bool is_dequantize(const Node& node);  // DequantizeLinear
+
+// The name of the floats that stored quantized values of this name stand for, as quantizers name them: without its
+// suffix "_quantized"; the name itself where it has none.
+std::string_view name_of_floats(std::string_view name);
 
 // True for Reshape, Transpose and their like, and Cast: they hand on what they read, in another order, shape or type.
 bool moves_elements(const Node& node);

@@ -194,8 +194,8 @@ class Maker:
         if not difference <= HEALTHY_LIMIT[GROUPS[form]]:
             self.drop(f"{form} is too far from A", f"{name}: {difference:.3g}")
             return None
-        if widest_step(b) > WIDEST_STEP:
-            self.drop(f"{form} quantizes a mask", f"{name}: a step of {widest_step(b):.3g}")
+        if (step := widest_step(b)) > WIDEST_STEP:
+            self.drop(f"{form} quantizes a mask", f"{name}: a step of {step:.3g}")
             return None
         return Pair(f"healthy-{name}-{form}", a, b, source.inputs, name, form, [], difference, difference)
 
