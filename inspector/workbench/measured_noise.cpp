@@ -14,6 +14,7 @@
 #include "inspector/diff/localize/node_judge.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/link.h"
+#include "inspector/tensor/elements.h"
 #include "inspector/transform/extract.h"
 
 namespace parallax {
