@@ -43,7 +43,8 @@ Result<Tensor> nudged(const Tensor& tensor, uint32_t seed, double ulps) {
   const std::span<float> after = result.mutable_as<float>();
   for (size_t index = 0; index < before.size(); ++index) {
     const bool is_whole = before[index] == std::trunc(before[index]);
-    after[index] = is_whole ? before[index] : static_cast<float>(element_as_double(moved.tensor(), index));
+    const double other = element_as_double(moved.tensor(), static_cast<int64_t>(index));
+    after[index] = is_whole ? before[index] : static_cast<float>(other);
   }
   return result;
 }
