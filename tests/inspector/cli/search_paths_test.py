@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs and modules look for libraries in absolute folders, and nowhere that a model could be; nor do they name the
-folder of the sources, which would stand in the messages of internal errors.
+"""Programs and modules look for libraries in absolute folders, and nowhere that a model could be; they start where
+nothing of CUDA is installed; nor do they name the folder of the sources, which would stand in the messages of internal
+errors.
 
 search_paths_test.py BUILD_FOLDER SOURCE_FOLDER FILE...
 """
@@ -19,11 +20,12 @@ FILES = [Path(name) for name in sys.argv[3:]]
 del sys.argv[1:]
 
 DYNAMIC, LOAD = 2, 1  # kinds of program headers
-STRTAB, RPATH, RUNPATH = 5, 15, 29  # tags of the dynamic section
+NEEDED, STRTAB, RPATH, RUNPATH = 1, 5, 15, 29  # tags of the dynamic section
+OF_CUDA = re.compile("lib(cuda|cublas|cudnn|nv)")
 
 
-def search_paths(file):
-    """The texts of DT_RPATH and DT_RUNPATH of a 64-bit ELF file."""
+def texts_of(file, wanted):
+    """The texts of these tags in a 64-bit ELF file."""
     data = file.read_bytes()
     assert data[:6] == b"\x7fELF\x02\x01", file
     offset, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
@@ -36,11 +38,15 @@ def search_paths(file):
     tables = [value for tag, value in tags if tag == STRTAB]
     texts = []
     for tag, value in tags:
-        if tag in (RPATH, RUNPATH):
+        if tag in wanted:
             table = next(begin + tables[0] - address for _, _, begin, address, _, length in loads
                          if address <= tables[0] < address + length)
             texts.append(data[table + value:data.index(b"\0", table + value)].decode())
     return texts
+
+
+def search_paths(file):
+    return texts_of(file, (RPATH, RUNPATH))
 
 
 class SearchPaths(unittest.TestCase):
@@ -69,6 +75,12 @@ class SearchPaths(unittest.TestCase):
         for file in FILES:
             with self.subTest(file.name):
                 self.check(file)
+
+    def test_nothing_of_cuda_is_needed(self):
+        for file in FILES:
+            needed = texts_of(file, (NEEDED,))
+            self.assertTrue(any(name.startswith("libc.so") for name in needed), f"{file}: {needed}")
+            self.assertEqual([name for name in needed if OF_CUDA.match(name)], [], file)
 
     def test_no_file_names_the_folder_of_the_sources(self):
         for file in FILES:
