@@ -54,7 +54,11 @@ std::byte* Block::memory(Thread& thread, const Instruction& instruction, const O
   }
   DeviceMemory& device = device_memory();
   if (!device.holds(address, bytes)) refuse(thread, "illegal address: " + device.explain(address, bytes));
-  if (checks_races_) note_access(thread, device.accesses(address), bytes, access, {"device memory", address});
+  if (checks_races_) {
+    ByteAccess* accesses = device.accesses(address);
+    count_bytes(accesses, bytes, access);
+    note_access(thread, accesses, bytes, access, {"device memory", address});
+  }
   return reinterpret_cast<std::byte*>(address);
 }
 
@@ -85,6 +89,19 @@ Space Block::space_of(const Thread& thread, uint64_t address) const {
 // ---- Races: accesses of two threads, one of them a write, between which neither a barrier nor their warp's orders
 // them. Atomic and strong ones
 // (ld.volatile, st.relaxed) are left out: they are how threads wait for each other. ----
+
+// Bytes that the launch has neither read nor written before.
+void Block::count_bytes(ByteAccess* accesses, size_t bytes, Access access) {
+  for (size_t i = 0; i < bytes && accesses != nullptr; ++i) {
+    const ByteAccess& byte = accesses[i];
+    const bool is_fresh = byte.launch != launch_number_;
+    if (access == Access::write) {
+      bytes_written_ += is_fresh || byte.writer == 0 ? 1 : 0;
+    } else {
+      bytes_read_ += is_fresh || (byte.writer == 0 && byte.reader == 0) ? 1 : 0;
+    }
+  }
+}
 
 void Block::note_access(const Thread& thread, ByteAccess* accesses, size_t bytes, Access access, Location location) {
   if (access == Access::atomic || accesses == nullptr) return;

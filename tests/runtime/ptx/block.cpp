@@ -40,13 +40,14 @@ std::string problem_with(const Function& kernel, const Launch& launch) {
 }  // namespace
 
 std::string run_kernel(Function& kernel, const Launch& launch, const std::vector<std::byte>& arguments,
-                       bool checks_races) {
+                       bool checks_races, LaunchWork& work) {
   try {
     if (!kernel.is_parsed) parse(kernel);
     const std::string problem = problem_with(kernel, launch);
     if (!problem.empty()) return "kernel " + kernel.name + ": " + problem;
     Block block(kernel, launch, arguments, checks_races);
     for (uint64_t number = 0; number < launch.grid.count(); ++number) block.run(number);
+    work = block.work();
   } catch (const Problem& problem) {
     return problem.what();
   }

@@ -20,11 +20,17 @@ struct Launch {
   size_t shared_bytes = 0;
 };
 
+// What a launch did. A byte of device memory is counted once as read and once as written: caches hold the rest.
+struct LaunchWork {
+  int64_t instructions = 0;  // of threads
+  int64_t bytes_read = 0, bytes_written = 0;
+};
+
 // Runs the kernel on arguments that are laid out as its parameters. Returns one sentence that names the kernel, the
 // line of its PTX, the thread and the address; "" where all went well. `checks_races`: an access that is not ordered
-// with another thread's by a barrier is a problem, too.
+// with another thread's by a barrier is a problem, too, and bytes are counted.
 std::string run_kernel(Function& kernel, const Launch& launch, const std::vector<std::byte>& arguments,
-                       bool checks_races);
+                       bool checks_races, LaunchWork& work);
 
 enum class ThreadState : uint8_t { running, at_barrier, at_warp, ended };
 
@@ -56,6 +62,7 @@ class Block {
   Block(Function& kernel, const Launch& launch, const std::vector<std::byte>& arguments, bool checks_races);
 
   void run(uint64_t number);
+  LaunchWork work() const { return {static_cast<int64_t>(steps_), bytes_read_, bytes_written_}; }
 
   // ---- For handlers ----
   [[noreturn]] void refuse(const Thread& thread, const std::string& what) const;
@@ -106,6 +113,7 @@ class Block {
   uint64_t special(const Thread& thread, Special which) const;
   std::byte* shared_memory(const Thread& thread, uint64_t address, size_t bytes, Access access);
   void note_access(const Thread& thread, ByteAccess* accesses, size_t bytes, Access access, Location location);
+  void count_bytes(ByteAccess* accesses, size_t bytes, Access access);
   void note_byte(const Thread& thread, ByteAccess& byte, bool is_write, Location location);
 
   Function& kernel_;
@@ -120,6 +128,7 @@ class Block {
   uint64_t number_ = 0;
   uint64_t block_time_ = 0;  // barriers that were passed, in all blocks so far
   uint64_t steps_ = 0;
+  int64_t bytes_read_ = 0, bytes_written_ = 0;
 };
 
 // ---- Bits of registers ----

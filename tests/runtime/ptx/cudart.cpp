@@ -59,7 +59,9 @@ cudaError_t launch(const void* host_function, const Launch& size, void** argumen
   StandInCounts& counts = device().counts();
   ++(stream.recording == nullptr ? counts.launches : counts.recorded_launches);
   const auto run = [kernel, size, bytes = taken(*kernel, arguments)] {
-    const std::string problem = run_kernel(*kernel, size, bytes, device().checks_races());
+    LaunchWork work;
+    const std::string problem = run_kernel(*kernel, size, bytes, device().checks_races(), work);
+    device().note_launch(kernel->name, work);
     if (!problem.empty()) device().note_problem(problem);
   };
   device().submit(stream, {run, nullptr, nullptr, true});

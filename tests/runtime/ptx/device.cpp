@@ -68,6 +68,8 @@ Device::Device()
       fault_(chosen("PTX_FAULT", kFaults, "none")),
       checks_races_(std::strcmp(variable("PTX_RACES", "off"), "on") == 0) {
   streams_.push_back(std::make_unique<Stream>());
+  const char* work = variable("PTX_WORK", "");
+  if (*work != '\0') work_ = std::fopen(work, "w");
   try {
     load_modules(variable("PTX_FOLDER", "ptx"));
   } catch (const Problem& problem) {
@@ -154,6 +156,19 @@ void Device::note_problem(const std::string& problem) {
   std::fprintf(stderr, "ptx: %s\n", problem.c_str());
 }
 
+void Device::note_launch(const std::string& kernel, const LaunchWork& work) {
+  counts_.instructions += work.instructions;
+  counts_.kernel_bytes += work.bytes_read + work.bytes_written;
+  if (work_ == nullptr) return;
+  std::fprintf(work_, "%s\t%lld\t%lld\t%lld\n", kernel.c_str(), static_cast<long long>(work.instructions),
+               static_cast<long long>(work.bytes_read), static_cast<long long>(work.bytes_written));
+}
+
+void Device::note_library(const std::string& name, int64_t bytes) {
+  counts_.library_bytes += bytes;
+  if (work_ != nullptr) std::fprintf(work_, "%s\t\t%lld\t\n", name.c_str(), static_cast<long long>(bytes));
+}
+
 bool Device::take_problem() {
   const bool was_pending = is_pending_;
   is_pending_ = false;
@@ -176,6 +191,9 @@ void submit_library_call(void* stream, const std::string& name, const std::vecto
       return;
     }
     run();
+    int64_t bytes = 0;
+    for (const LibraryOperand& operand : operands) bytes += operand.bytes;
+    device().note_library(name, bytes);
     const std::string guards = device_memory().check_guards();
     if (!guards.empty()) device().note_problem(name + ": " + guards);
   };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <deque>
 #include <functional>
 #include <map>
@@ -73,6 +74,9 @@ class Device {
   // Work that fails says so here. The next question for an error is answered with it, and the process ends with exit
   // code 70.
   void note_problem(const std::string& problem);
+  // Counts what a launch did, and what a library was given; each is a line of the file that PTX_WORK names.
+  void note_launch(const std::string& kernel, const LaunchWork& work);
+  void note_library(const std::string& name, int64_t bytes);
   bool has_problem() const { return is_pending_; }
   bool take_problem();
   const std::string& last_problem() const { return last_problem_; }
@@ -87,6 +91,7 @@ class Device {
   Fault fault_ = Fault::none;
   bool checks_races_ = false;
   std::vector<std::unique_ptr<Stream>> streams_;
+  std::FILE* work_ = nullptr;
   std::string last_problem_;
   bool is_pending_ = false;
 };

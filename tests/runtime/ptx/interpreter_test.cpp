@@ -88,15 +88,15 @@ class Interpreter : public testing::Test {
     EXPECT_EQ(device_memory().free(output_), "");
   }
 
-  std::string run(const std::string& name, const void* output) const {
+  std::string run(const std::string& name, const void* output) {
     const void* arguments[] = {input_, output};
     std::vector<std::byte> bytes(sizeof arguments);
     std::memcpy(bytes.data(), arguments, sizeof arguments);
     Function* found = find_kernel(name);
     EXPECT_NE(found, nullptr) << name;
-    return found == nullptr ? "" : run_kernel(*found, {{}, {kThreads, 1, 1}, 0}, bytes, true);
+    return found == nullptr ? "" : run_kernel(*found, {{}, {kThreads, 1, 1}, 0}, bytes, true, work_);
   }
-  std::string run(const std::string& name) const { return run(name, output_); }
+  std::string run(const std::string& name) { return run(name, output_); }
 
   float result(uint32_t index) const {
     float value = 0;
@@ -112,6 +112,7 @@ class Interpreter : public testing::Test {
 
   std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
+  LaunchWork work_;  // of the last run
 };
 
 TEST_F(Interpreter, ComputesAndExchanges) {
@@ -124,6 +125,13 @@ TEST_F(Interpreter, ComputesAndExchanges) {
   EXPECT_EQ(run("sum_of_warp"), "");
   EXPECT_EQ(result(5), 11.0F);
   EXPECT_EQ(result(31), 62.0F) << "a lane past the end is its own";
+}
+
+TEST_F(Interpreter, CountsEachByteOnce) {
+  EXPECT_EQ(run("reverse"), "");
+  EXPECT_EQ(work_.bytes_read, static_cast<int64_t>(kThreads * sizeof(float)));
+  EXPECT_EQ(work_.bytes_written, static_cast<int64_t>(kThreads * sizeof(float)));
+  EXPECT_GT(work_.instructions, int64_t{5} * kThreads);
 }
 
 TEST_F(Interpreter, NamesKernelLineThreadAndAddress) {

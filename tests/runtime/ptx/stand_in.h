@@ -24,6 +24,9 @@ struct StandInCounts {
   int64_t bytes_to_device = 0;
   int64_t bytes_to_host = 0;
   int64_t allocations = 0;
+  int64_t instructions = 0;   // of kernels' threads
+  int64_t kernel_bytes = 0;   // of device memory, each once a launch as read and once as written; with PTX_RACES=on
+  int64_t library_bytes = 0;  // of the operands of libraries
   int64_t problems = 0;
 };
 
