@@ -63,7 +63,7 @@ class GpuPlatform final : public Platform {
   Result<Tensor> allocate(DType dtype, const Shape& shape) override { return queue_->allocate(dtype, shape); }
   Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
               const StridedSource& source) override {
-    copy_region(*queue_, bytes_per_element, dims, target, source);
+    copy_strided(*queue_, bytes_per_element, dims, target, source);
     return queue_->take_failure();
   }
 

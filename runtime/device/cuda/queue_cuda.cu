@@ -263,9 +263,27 @@ Result<Tensor> chunk_statistics(Queue<Cuda>& queue, const TensorView& view, Elem
   return chunk_statistics_by_kernel(queue, view, order);
 }
 
-void copy_region(Queue<Cuda>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
-                 const StridedSource& source) {
-  copy_strided(queue, bytes_per_element, dims, target, source);
+void copy_strided(Queue<Cuda>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
+                  const StridedSource& source) {
+  gpu::copy_strided_by_kernel(queue, bytes_per_element, dims, target, source);
 }
+
+void choose(Queue<Cuda>& queue, const MutableView& out, const std::array<TensorView, 3>& in) {
+  gpu::choose_by_kernel(queue, out, in);
+}
+
+void fill(Queue<Cuda>& queue, const MutableView& out, const std::byte* element) {
+  gpu::fill_by_kernel(queue, out, element);
+}
+
+template <class C>
+void convert_elements(Queue<Cuda>& queue, const MutableView& out, const TensorView& in) {
+  gpu::map_by_kernel<C, C>(queue, Same{}, out, std::array<TensorView, 1>{in});
+}
+template void convert_elements<float>(Queue<Cuda>& queue, const MutableView& out, const TensorView& in);
+template void convert_elements<double>(Queue<Cuda>& queue, const MutableView& out, const TensorView& in);
+template void convert_elements<int64_t>(Queue<Cuda>& queue, const MutableView& out, const TensorView& in);
+template void convert_elements<uint64_t>(Queue<Cuda>& queue, const MutableView& out, const TensorView& in);
+template void convert_elements<uint8_t>(Queue<Cuda>& queue, const MutableView& out, const TensorView& in);
 
 }  // namespace parallax::runtime

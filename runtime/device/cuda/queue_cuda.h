@@ -3,6 +3,7 @@
 // synchronize() and copies to the host. Names no CUDA type, so that the host's compiler can read it.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 
@@ -36,8 +37,9 @@ struct CudaLibrary;  // handles of cuBLAS
 template <>
 class Queue<Cuda> : public GpuQueueBase {
  public:
-  static constexpr int kThreads = 256;         // of a block
-  static constexpr int64_t kMaxBlocks = 4096;  // of a launch: threads then take several items each
+  static constexpr int kThreads = 256;               // of a block
+  static constexpr int64_t kMaxBlocks = 4096;        // of a launch: threads then take several items each
+  static constexpr int64_t kMostNarrow = INT32_MAX;  // elements of a launch that counts in 32 bits
 
   // Errors: usage, when there is no such device.
   static Result<std::unique_ptr<Queue>> create(const CudaQueueOptions& options);
@@ -84,9 +86,14 @@ class Queue<Cuda> : public GpuQueueBase {
 
 // Primitives that are calls of the driver or of cuBLAS.
 void copy_bytes(Queue<Cuda>& queue, std::byte* target, const std::byte* source, size_t bytes);
-// copy_strided, for callers that do not see kernels.
-void copy_region(Queue<Cuda>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
-                 const StridedSource& source);
+// Kernels that know no functor (gpu/copy_kernel.h).
+void copy_strided(Queue<Cuda>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
+                  const StridedSource& source);
+void choose(Queue<Cuda>& queue, const MutableView& out, const std::array<TensorView, 3>& in);
+void fill(Queue<Cuda>& queue, const MutableView& out, const std::byte* element);
+// map of Same by way of C: float, double, int64_t, uint64_t or uint8_t (gpu/map_kernel.h).
+template <class C>
+void convert_elements(Queue<Cuda>& queue, const MutableView& out, const TensorView& in);
 Status gemm(Queue<Cuda>& queue, const GemmProblem& problem, const float* a, const float* b, float* c);
 Status gemm(Queue<Cuda>& queue, const GemmProblem& problem, const double* a, const double* b, double* c);
 

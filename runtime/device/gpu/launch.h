@@ -25,11 +25,11 @@ struct LaunchSize {
   size_t shared_bytes = 0;
 };
 
-// Calls f(i) for i in [0, count), spread over all threads of all blocks.
-template <class Launch, class F>
-PX_HD void for_each_item(const Launch& launch, int64_t count, const F& f) {
-  const int64_t step = launch.blocks() * launch.threads();
-  for (int64_t i = launch.block() * launch.threads() + launch.thread(); i < count; i += step) f(i);
+// Calls f(i) for i in [0, count), spread over all threads of all blocks. `count` and the number of threads fit Index.
+template <class Launch, class Index, class F>
+PX_HD void for_each_item(const Launch& launch, Index count, const F& f) {
+  const auto step = static_cast<Index>(launch.blocks() * launch.threads());
+  for (auto i = static_cast<Index>(launch.block() * launch.threads() + launch.thread()); i < count; i += step) f(i);
 }
 
 // As many blocks as `items` need with a thread each, as long as the device has them.

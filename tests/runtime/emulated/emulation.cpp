@@ -233,11 +233,14 @@ int64_t launch_count() { return launches; }
 
 namespace parallax::runtime {
 
-std::byte* emulated_address(const std::byte* pointer, size_t bytes) {
+std::byte* emulated_address(const std::byte* pointer, size_t bytes, size_t alignment) {
   alignas(64) static std::byte spare[64];
   const auto found = emulation::find_address(pointer, bytes);
-  if (found.has_value()) return reinterpret_cast<std::byte*>(*found);
-  emulation::report(fmt::format("device memory: {} bytes out of bounds of every allocation", bytes));
+  if (found.has_value() && *found % alignment == 0) return reinterpret_cast<std::byte*>(*found);
+  emulation::report(
+      found.has_value()
+          ? fmt::format("device memory: {} bytes at an address that is no multiple of {}", bytes, alignment)
+          : fmt::format("device memory: {} bytes out of bounds of every allocation", bytes));
   return spare;
 }
 

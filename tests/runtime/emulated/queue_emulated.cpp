@@ -147,10 +147,28 @@ void copy_bytes(Queue<Emulated>& queue, std::byte* target, const std::byte* sour
   });
 }
 
-void copy_region(Queue<Emulated>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
-                 const StridedSource& source) {
-  copy_strided(queue, bytes_per_element, dims, target, source);
+void copy_strided(Queue<Emulated>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
+                  const StridedSource& source) {
+  gpu::copy_strided_by_kernel(queue, bytes_per_element, dims, target, source);
 }
+
+void choose(Queue<Emulated>& queue, const MutableView& out, const std::array<TensorView, 3>& in) {
+  gpu::choose_by_kernel(queue, out, in);
+}
+
+void fill(Queue<Emulated>& queue, const MutableView& out, const std::byte* element) {
+  gpu::fill_by_kernel(queue, out, element);
+}
+
+template <class C>
+void convert_elements(Queue<Emulated>& queue, const MutableView& out, const TensorView& in) {
+  gpu::map_by_kernel<C, C>(queue, Same{}, out, std::array<TensorView, 1>{in});
+}
+template void convert_elements<float>(Queue<Emulated>& queue, const MutableView& out, const TensorView& in);
+template void convert_elements<double>(Queue<Emulated>& queue, const MutableView& out, const TensorView& in);
+template void convert_elements<int64_t>(Queue<Emulated>& queue, const MutableView& out, const TensorView& in);
+template void convert_elements<uint64_t>(Queue<Emulated>& queue, const MutableView& out, const TensorView& in);
+template void convert_elements<uint8_t>(Queue<Emulated>& queue, const MutableView& out, const TensorView& in);
 
 Status gemm(Queue<Emulated>& queue, const GemmProblem& problem, const float* a, const float* b, float* c) {
   return gemm_by_kernel<float>(queue, problem, a, b, c);

@@ -20,6 +20,7 @@ class Queue<Emulated> : public GpuQueueBase {
  public:
   static constexpr int kThreads = 64;
   static constexpr int64_t kMaxBlocks = 3;
+  static constexpr int64_t kMostNarrow = 500;
 
   Queue() : GpuQueueBase({emulation::poison, emulation::poison}) {}
 
@@ -84,9 +85,12 @@ Result<Tensor> chunk_statistics(Queue<Emulated>& queue, const TensorView& view,
                                 ElementOrder order = ElementOrder::row_major);
 void copy_bytes(Queue<Emulated>& queue, std::byte* target, const std::byte* source, size_t bytes);
 
-// copy_strided, for callers that do not see kernels.
-void copy_region(Queue<Emulated>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
-                 const StridedSource& source);
+void copy_strided(Queue<Emulated>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
+                  const StridedSource& source);
+void choose(Queue<Emulated>& queue, const MutableView& out, const std::array<TensorView, 3>& in);
+void fill(Queue<Emulated>& queue, const MutableView& out, const std::byte* element);
+template <class C>
+void convert_elements(Queue<Emulated>& queue, const MutableView& out, const TensorView& in);
 
 // The stand-in for the library, and a record of its calls. Tests let it have other activations, and give zeros to
 // queries all of whose keys are hidden.

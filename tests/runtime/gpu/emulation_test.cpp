@@ -60,6 +60,18 @@ TEST(Emulation, BarriersSeparateWritesFromReads) {
   EXPECT_EQ(values[126], 1063);
 }
 
+TEST(Emulation, NoticesAddressesThatAreNotAligned) {
+  Memory memory(4);
+  const Elements<Emulated, int32_t> words{reinterpret_cast<int32_t*>(memory.tensor.storage().get())};
+  const Status status = run({1, 32, 0}, [=](auto&) {
+    const auto* odd = reinterpret_cast<const std::byte*>(words.data) + 2;
+    words[0] = Elements<Emulated, const int32_t>{reinterpret_cast<const int32_t*>(odd)}[0];
+  });
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message.find("4 bytes at an address that is no multiple of 4"), std::string::npos)
+      << status.error().message;
+}
+
 TEST(Emulation, ShufflesReachDownTheWarp) {
   Memory memory(64);
   const EmulatedIntegers out = memory.elements();

@@ -72,6 +72,7 @@ case("split_rows_of_int64", "Split", 13, [i64([[1, 2], [3, 4], [5, 6]]), i64([2,
 # Transpose, Trilu, DepthToSpace.
 case("transpose_default_rank_4", "Transpose", 13, [numbers([2, 1, 3, 2], 10)])
 case("transpose_scalar", "Transpose", 13, [f32(5)])
+case("transpose_long_axes", "Transpose", 13, [numbers([9, 2, 11], 14)], {"perm": [2, 1, 0]})
 case("transpose_int4_odd", "Transpose", 21, [i4([[1, 2, 3], [-4, -5, -6], [7, -8, 0]])])
 case("transpose_float8", "Transpose", 23, [e5m2([[1, 2, 3], [-4, 0.5, 6]])])
 case("transpose_empty", "Transpose", 13, [f32([], [2, 0, 3])], constant=NOTHING)
