@@ -2,11 +2,14 @@
 // Operations of all threads of a block together: folds over their values.
 #pragma once
 
+#include <bit>
+#include <type_traits>
+
 #include "runtime/device/gpu/launch.h"
 
 namespace parallax::runtime::gpu {
 
-// A slot in shared memory for each thread, whatever type a fold's state has.
+// A slot in shared memory for each warp, whatever type a fold's state has.
 struct alignas(16) Slot {
   unsigned char bytes[16];
 };
@@ -17,31 +20,40 @@ struct SlotsAs {
   PX_HD T& operator[](int64_t index) const { return *reinterpret_cast<T*>(&slots[index]); }
 };
 
-// The merge of every thread's `value` in a fixed tree, the same for all threads. `slots` has one for each thread.
+// `value` of the thread `lanes` further in the warp, whatever its size.
+template <class Launch, class T>
+PX_HD T shuffled_down(Launch& launch, const T& value, int lanes) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return launch.shuffle_down(value, lanes);
+  } else {
+    static_assert(sizeof(T) % sizeof(uint32_t) == 0);
+    struct Words {
+      uint32_t words[sizeof(T) / sizeof(uint32_t)];
+    };
+    Words all = std::bit_cast<Words>(value);
+    for (uint32_t& word : all.words) word = launch.shuffle_down(word, lanes);
+    return std::bit_cast<T>(all);
+  }
+}
+
+// The merge of the values of a warp in a fixed tree, for its first thread.
+template <class Launch, class T, class Merge>
+PX_HD T merge_warp(Launch& launch, T value, const Merge& merge) {
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value = merge(value, shuffled_down(launch, value, lanes));
+  return value;
+}
+
+// The merge of every thread's `value` in a fixed order, the same for all threads: in trees within warps, then warp by
+// warp. `slots` has one for each warp.
 template <class Launch, class T, class Slots, class Merge>
 PX_HD T merge_block(Launch& launch, const Slots& slots, T value, const Merge& merge) {
   const SlotsAs<T, Slots> partial{slots};
-  const int thread = launch.thread();
-  partial[thread] = value;
+  const int thread = launch.thread(), warps = launch.threads() / kWarp;
+  value = merge_warp(launch, value, merge);
+  if (thread % kWarp == 0) partial[thread / kWarp] = value;
   launch.barrier();
-  int width = launch.threads();
-  while (width > kWarp) {  // any number of warps: the upper half, rounded up, folds onto the lower
-    const int half = (width / kWarp + 1) / 2 * kWarp;
-    if (thread + half < width) partial[thread] = merge(partial[thread], partial[thread + half]);
-    launch.barrier();
-    width = half;
-  }
-  if (thread < kWarp) {
-    if constexpr (std::is_arithmetic_v<T>) {
-      T own = partial[thread];
-      for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) own = merge(own, launch.shuffle_down(own, lanes));
-      if (thread == 0) partial[0] = own;
-    } else if (thread == 0) {
-      for (int lane = 1; lane < kWarp; ++lane) partial[0] = merge(partial[0], partial[lane]);
-    }
-  }
-  launch.barrier();
-  const T result = partial[0];
+  T result = partial[0];
+  for (int warp = 1; warp < warps; ++warp) result = merge(result, partial[warp]);
   launch.barrier();  // nobody writes the next value before all have read this one
   return result;
 }
