@@ -18,6 +18,8 @@ Rows<Device> fused_on_gpu_rows();
 template <class Device>
 Rows<Device> fused_pointwise_rows();
 template <class Device>
+Rows<Device> fused_pointwise_on_gpu_rows();
+template <class Device>
 Rows<Device> nbits_on_gpu_rows();
 
 }  // namespace parallax::runtime

@@ -42,6 +42,7 @@ constexpr Family<Device> kFamilies[] = {
     attention_rows<Device>,
     fused_attention_rows<Device>,
     fused_on_gpu_rows<Device>,
+    fused_pointwise_on_gpu_rows<Device>,
     nbits_on_gpu_rows<Device>,
     quantize_rows<Device>,
     resize_rows<Device>,

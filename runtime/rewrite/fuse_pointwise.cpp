@@ -52,15 +52,32 @@ std::optional<int64_t> integer(const Fuser& fuser, ValueId value) {
   return std::nullopt;
 }
 
-// value = x[..., begin:end] of a last axis of `size`, by a Slice with constant bounds.
+// value = x[..., begin:end] of a last axis of `size`, by a Slice with constant bounds or a Split into halves.
 struct Part {
   ValueId x = kNoValue;
   int64_t begin = 0, end = 0;
   size_t member = Fuser::kNowhere;
 };
+std::optional<Part> half_of(const Fuser& fuser, ValueId value, int64_t rank, int64_t size) {
+  const size_t position = fuser.producer(value);
+  const Node* node = position == Fuser::kNowhere ? nullptr : fuser.at(position);
+  if (node == nullptr || node->op_type != "Split" || !is_standard(*node) || node->function != nullptr ||
+      node->outputs.size() != 2 || fuser.input(*node, 0) == kNoValue)
+    return std::nullopt;
+  const int64_t axis = int_of(*node, "axis", 0);
+  if (axis != -1 && axis != rank - 1) return std::nullopt;
+  for (const ValueId output : node->outputs) {
+    const auto dims = output == kNoValue ? std::nullopt : fuser.dims_of(output);
+    if (!dims.has_value() || dims->empty() || !dims->back().is_known() || dims->back().value != size / 2)
+      return std::nullopt;
+  }
+  const int64_t begin = value == node->outputs[0] ? 0 : size / 2;
+  return Part{fuser.input(*node, 0), begin, begin + size / 2, position};
+}
+
 std::optional<Part> part_of(const Fuser& fuser, ValueId value, int64_t rank, int64_t size) {
   const size_t position = fuser.producer(value, "Slice");
-  if (position == Fuser::kNowhere) return std::nullopt;
+  if (position == Fuser::kNowhere) return half_of(fuser, value, rank, size);
   const Node& node = *fuser.at(position);
   if (node.inputs.size() < 4) return std::nullopt;
   const auto begin = integer(fuser, fuser.input(node, 1)), end = integer(fuser, fuser.input(node, 2)),
@@ -103,9 +120,28 @@ bool is_along(const Fuser& fuser, ValueId value, ValueId x) {
   return true;
 }
 
+bool is_narrow_float(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
+}
+
+// Puts the node in, with a Transpose of x that leaves the last axis where nothing else reads what it makes.
+void replace_by_rotary(Fuser& fuser, size_t position, std::vector<size_t> members, Node made) {
+  const size_t transpose = fuser.producer(made.inputs[0], "Transpose");
+  const auto order = transpose == Fuser::kNowhere ? std::nullopt : ints_of(*fuser.at(transpose), "perm");
+  if (order.has_value() && !order->empty() && order->back() == static_cast<int64_t>(order->size()) - 1) {
+    Node wider = made;
+    wider.inputs[0] = fuser.input(*fuser.at(transpose), 0);
+    wider.attributes.push_back(ints_attribute("x_order", *order));
+    std::vector<size_t> all = members;
+    all.push_back(transpose);
+    if (fuser.replace(all, position, std::move(wider))) return;
+  }
+  fuser.replace(members, position, std::move(made));
+}
+
 void fuse_rotary(Fuser& fuser, size_t position) {
   const Node* root = fuser.at(position, "Add");
-  if (root == nullptr || fuser.dtype_of(root->outputs[0]) != DType::float32) return;
+  if (root == nullptr || !is_narrow_float(fuser.dtype_of(root->outputs[0]))) return;
   for (size_t index = 0; index < 2; ++index) {
     const size_t straight = fuser.producer(fuser.input(*root, index), "Mul");
     const size_t permuted = fuser.producer(fuser.input(*root, 1 - index), "Mul");
@@ -116,7 +152,8 @@ void fuse_rotary(Fuser& fuser, size_t position) {
       const ValueId rotated = fuser.input(other, choice % 2), sine = fuser.input(other, 1 - choice % 2);
       std::vector<size_t> members{position, straight, permuted};
       if (!is_rotated(fuser, rotated, x, members) || !is_along(fuser, cosine, x) || !is_along(fuser, sine, x)) continue;
-      fuser.replace(members, position, fuser.make(kFusedDomain, "Rotary", position, {x, cosine, sine}, root->outputs));
+      replace_by_rotary(fuser, position, std::move(members),
+                        fuser.make(kFusedDomain, "Rotary", position, {x, cosine, sine}, root->outputs));
       return;
     }
   }
@@ -125,7 +162,7 @@ void fuse_rotary(Fuser& fuser, size_t position) {
 // ---- Chains ----
 
 constexpr size_t kMostMembers = 16,
-                 kMostInputs = 8;  // as runtime/ops/pointwise/fused_pointwise.cpp has them, with the operators
+                 kMostInputs = 8;  // as runtime/ops/pointwise/pointwise_program.h has them, with the operators
 constexpr std::string_view kSteps[] = {"Abs", "Add",        "Div",  "Erf",     "Exp",  "HardSwish", "Mul",
                                        "Neg", "Reciprocal", "Relu", "Sigmoid", "Sqrt", "Sub",       "Tanh"};
 
@@ -134,7 +171,7 @@ bool is_step(const Fuser& fuser, size_t position) {
   if (node == nullptr || std::find(std::begin(kSteps), std::end(kSteps), node->op_type) == std::end(kSteps) ||
       fuser.at(position, node->op_type) == nullptr || node->opset_version < 7)
     return false;
-  return fuser.dtype_of(node->outputs[0]) == DType::float32 && are_sure(fuser.dims_of(node->outputs[0]));
+  return is_narrow_float(fuser.dtype_of(node->outputs[0])) && are_sure(fuser.dims_of(node->outputs[0]));
 }
 
 bool contains(const std::vector<size_t>& positions, size_t position) {
@@ -184,9 +221,10 @@ void fuse_chain(Fuser& fuser, size_t position) {
   if (!is_step(fuser, position)) return;
   const std::vector<size_t> members = chain_above(fuser, position);
   const std::vector<ValueId> inputs = inputs_of(fuser, members);
-  const bool all_float32 =
-      std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) { return fuser.dtype_of(input) == DType::float32; });
-  if (members.size() < 2 || inputs.size() > kMostInputs || !all_float32) return;
+  const DType dtype = fuser.dtype_of(fuser.at(position)->outputs[0]);
+  const bool have_one_type =
+      std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) { return fuser.dtype_of(input) == dtype; });
+  if (members.size() < 2 || inputs.size() > kMostInputs || !have_one_type) return;
   std::map<ValueId, int64_t> numbers;
   for (ValueId input : inputs) numbers.emplace(input, static_cast<int64_t>(numbers.size()));
   std::vector<std::string> operators;

@@ -14,7 +14,8 @@ namespace {
 // groups) of all outputs, one after the other, which are equal parts; of several inputs each is a group.
 // Gated: activation(gate) * up.
 // Pointwise: step i is `operators` i of the operands 2i and 2i + 1 (-1: none): inputs first, then results. The last is
-// Y. Rotary: X * cosine + rotated(X) * sine, where the two halves (a, b) of a row are rotated to (-b, a). Linear:
+// Y. Rotary: X * cosine + rotated(X) * sine, where the two halves (a, b) of a row are rotated to (-b, a), and axis i of
+// X is axis x_order[i] of its tensor, the last one the last. Linear:
 // activation(A B + bias) + residual, the products as MatMul has them, and A B + bias by itself. Conv: as
 // com.microsoft.FusedConv, with more activations. Attention: softmax(scale * Q K + added + added_again) V, the scores
 // replaced by hidden_value where hidden is hides_where; axis i of an operand is axis order[i] of its tensor, and axis
@@ -109,14 +110,15 @@ op Pointwise 1
   out Y T
   attr operators strings
   attr operands ints
-  type T = float
+  type T = float float16 bfloat16
 
 op Rotary 1
   in X T
   in cosine T
   in sine T
   out Y T
-  type T = float
+  attr x_order ints
+  type T = float float16 bfloat16
 )";
 
 }  // namespace

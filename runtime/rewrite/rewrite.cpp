@@ -26,7 +26,7 @@ constexpr Pattern kPatterns[] = {
     {"gelu", true, OperatorSet::standard, "GELU from its parts, with erf (Gelu) or tanh (FastGelu)", fuse_gelus},
     {"swish", true, OperatorSet::microsoft, "x * Sigmoid(a x) becomes QuickGelu", fuse_swishes},
     {"rotary", true, OperatorSet::own, "rotary embedding (x * cos + rotate_half(x) * sin) becomes one node",
-     fuse_rotaries, true},
+     fuse_rotaries},
     {"attention", true, OperatorSet::own,
      "MatMul, scale, mask, Softmax and MatMul become one node, with what moves their operands about", fuse_attentions},
     {"layer-norm", true, OperatorSet::standard, "LayerNormalization from its parts", fuse_layer_norms},
@@ -59,7 +59,7 @@ constexpr Pattern kPatterns[] = {
     {"swiglu", true, OperatorSet::own, "an activated value times another (SwiGLU, GeGLU, GLU) becomes one node",
      fuse_gates},
     {"pointwise", true, OperatorSet::own, "chains of pointwise nodes become one that walks its tensors once",
-     fuse_chains, true},
+     fuse_chains},
     {"dead", true, OperatorSet::standard, "nodes whose results nothing reads are dropped", drop_dead_nodes},
 };
 

@@ -325,6 +325,26 @@ TEST(Fusion, RotaryEmbeddingFromItsParts) {
   expect_all_accounted(edit);
 }
 
+// The Transpose before it is taken in as the order of X's axes, unless its result is read elsewhere, too.
+TEST(Fusion, RotaryEmbeddingReadsItsOperandBeforeTheTranspose) {
+  std::string graph = rotary(9);
+  graph.replace(graph.find("input { name: \"x\""), std::string("input { name: \"x\"").size(), "input { name: \"t\"");
+  graph.replace(graph.find("dim_value: 2 } dim { dim_value: 3 } dim { dim_value: 4 }"), 12, "dim_value: 3");
+  graph.replace(graph.find("dim_value: 3 } dim { dim_value: 3 } dim { dim_value: 4 }") + 21, 12, "dim_value: 2");
+  const std::string transposed = graph_node("Transpose", {"t"}, "x", ints("perm", {1, 0, 2})) + graph;
+  const auto model = model_text::model_of(transposed);
+  const auto read = model_text::model_of(transposed + graph_node("Neg", {"x"}, "z") + graph_output("z", {2, 3, 4}));
+  ASSERT_TRUE(model && read);
+  const GraphEdit edit = rewritten(*model, {"rotary"});
+  ASSERT_EQ(operators_of(edit), Ops{"Rotary"});
+  EXPECT_EQ(edit.nodes[0].node->inputs[0], model->graph.find_value("t"));
+  EXPECT_EQ(ints_of(*edit.nodes[0].node, "x_order"), (std::vector<int64_t>{1, 0, 2}));
+  expect_all_accounted(edit);
+  const GraphEdit other = rewritten(*read, {"rotary"});
+  EXPECT_EQ(operators_of(other), (Ops{"Transpose", "Rotary", "Neg"}));
+  EXPECT_EQ(ints_of(*other.nodes[1].node, "x_order"), std::nullopt);
+}
+
 TEST(Fusion, PartsOfOtherSizesAreNoRotation) {
   const auto model = model_text::model_of(rotary(3));
   ASSERT_NE(model, nullptr);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of operators: functions of elements, alone and broadcast."""
-from .case import family, INF, NAN, boolean, f16, f32, i32, i64, i8, text, u64, u8
+from .case import family, family_of_models, INF, NAN, boolean, f16, f32, i32, i64, i8, text, u64, u8
 
 case = family("elementwise")
 
@@ -90,3 +90,16 @@ case("cast_int64_to_float_rounds_once", "Cast", 13, [i64([9007199254740993, 1677
 case("cast_to_float16_overflows", "Cast", 13, [f32([65519, 65520, 9.99999994e-09, 0.100000001])], {"to": 10})
 case("cast_float_to_bool", "Cast", 13, [f32([0, -0.0, NAN, 0.100000001])], {"to": 9})
 case("cast_string_to_float", "Cast", 13, [text(["1.5", "-INF", "nan", "2e3"])], {"to": 1})
+
+# One element of the first half of each row and one of the second are rotated by the angle of their column.
+model = family_of_models("elementwise")
+model("rotated_halves_of_transposed_heads", 18, """g (float[1, 3, 2, 4] t, float[3, 4] cosine, float[3, 4] sine) => (float[1, 2, 3, 4] y) {
+    x = Transpose<perm = [0, 2, 1, 3]>(t)
+    a, b = Split<axis = -1, num_outputs = 2>(x)
+    minus = Neg(b)
+    rotated = Concat<axis = -1>(minus, a)
+    straight = Mul(x, cosine)
+    permuted = Mul(rotated, sine)
+    y = Add(straight, permuted)
+}""", [f32([(7 * i % 23 - 11) / 8 for i in range(24)], [1, 3, 2, 4]), f32([(5 * i % 13 - 6) / 8 for i in range(12)], [3, 4]),
+       f32([(3 * i % 11 - 5) / 8 for i in range(12)], [3, 4])])
