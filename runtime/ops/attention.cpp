@@ -51,9 +51,11 @@ Result<RotaryRows<Device>> cache_rows(OpContext<Device>& op, const HeadsView& x,
   if (op.input(3).element_count() != x.batch * x.length)
     return wrong_input(op, 3, "have {} elements, one for each batch entry and token of X", x.batch * x.length);
   const int64_t positions = half == 0 ? 0 : cosine.element_count() / half;
-  const auto negative = PX_TRY(find_first<int64_t>(op.queue(), OutsideCaches{positions}, op.input(3).view()));
-  if (negative >= 0) return wrong_entry(op, 3, negative, "be in [0, {}), the rows of the caches", positions);
-  rows.positions = PX_TRY(index_table(op, 3, positions));
+  const WhenFound when_found = positions > 0 ? WhenFound::is_harmless : WhenFound::harms;
+  const auto outside =
+      PX_TRY(find_first<int64_t>(op.queue(), OutsideCaches{positions}, op.input(3).view(), when_found));
+  if (outside >= 0) return wrong_entry(op, 3, outside, "be in [0, {}), the rows of the caches", positions);
+  rows.positions = PX_TRY(table_of_checked(op, 3, positions));
   return rows;
 }
 
@@ -127,20 +129,21 @@ Status rotary_embedding(OpContext<Device>& op) {
 
 // ---- Attention ----
 
+template <class Device>
 struct AttentionShape {
   HeadsView q, k, v;
   int64_t past = 0;
-  int64_t keys = 0;    // past and present
-  Ints valid_lengths;  // of each sample's keys; none without nonpad_kv_seqlen
+  int64_t keys = 0;  // past and present
   int64_t left_window = -1, right_window = -1;
   bool is_causal = false;
   double scale = 0;
   double softcap = 0;
+  Elements<Device, const int64_t> valid_lengths;  // of each sample's keys; none without nonpad_kv_seqlen
 };
 
 template <class Device>
-Result<AttentionShape> attention_shape(OpContext<Device>& op) {
-  AttentionShape shape;
+Result<AttentionShape<Device>> attention_shape(OpContext<Device>& op) {
+  AttentionShape<Device> shape;
   const int64_t q_heads = op.find_integer("q_num_heads").value_or(0);
   const int64_t kv_heads = op.find_integer("kv_num_heads").value_or(0);
   shape.q = PX_TRY(heads_view(op.input(0).shape(), q_heads, "Q"));
@@ -166,13 +169,13 @@ Result<AttentionShape> attention_shape(OpContext<Device>& op) {
   shape.left_window = std::min(op.find_integer("left_window_size").value_or(-1), widest);
   shape.right_window = std::min(op.find_integer("right_window_size").value_or(-1), widest);
   if (op.has_input(6)) {
-    shape.valid_lengths = PX_TRY(op.integers_of_input(6));
-    if (shape.valid_lengths.size() != shape.q.batch)
+    if (op.input(6).element_count() != shape.q.batch)
       return wrong_input(op, 6, "have {} elements, one length for each batch entry", shape.q.batch);
-    for (int64_t length : shape.valid_lengths) {
-      if (length < 0 || length > shape.keys)
-        return wrong_value("a length in nonpad_kv_seqlen", length, "be in [0, {}], the number of keys", shape.keys);
-    }
+    const auto lengths = PX_TRY(entries_within(op, 6, shape.keys));
+    if (lengths.wrong.has_value())
+      return wrong_value("a length in nonpad_kv_seqlen", *lengths.wrong, "be in [0, {}], the number of keys",
+                         shape.keys);
+    shape.valid_lengths = lengths.elements;
   }
   shape.scale = op.find_real("scale").value_or(1.0 / std::sqrt(static_cast<double>(shape.q.size)));
   shape.softcap = op.find_real("softcap").value_or(0.0);
@@ -266,7 +269,7 @@ struct MaskedSoftmaxRow {
 };
 
 template <class C, class Device>
-Result<MaskedRow<Device, C>> masked_row(OpContext<Device>& op, const AttentionShape& shape) {
+Result<MaskedRow<Device, C>> masked_row(OpContext<Device>& op, const AttentionShape<Device>& shape) {
   MaskedRow<Device, C> row{{},
                            {},
                            0,
@@ -279,7 +282,7 @@ Result<MaskedRow<Device, C>> masked_row(OpContext<Device>& op, const AttentionSh
                            shape.right_window,
                            shape.is_causal,
                            static_cast<C>(shape.softcap)};
-  if (!shape.valid_lengths.empty()) row.valid_lengths = PX_TRY(op.table(shape.valid_lengths));
+  row.valid_lengths = shape.valid_lengths;
   if (!op.has_input(3)) return row;
   const Tensor& mask = op.input(3);
   Ints dims(mask.shape());
@@ -337,7 +340,8 @@ Status store_scores(OpContext<Device>& op, MaskedRow<Device, C> row, const Mutab
 
 // Scores of all heads, their softmax, the weighted sum of values. Query heads share key heads in groups.
 template <class C, class Device>
-Status attend(OpContext<Device>& op, const AttentionShape& shape, const CachedRows& keys, const CachedRows& values) {
+Status attend(OpContext<Device>& op, const AttentionShape<Device>& shape, const CachedRows& keys,
+              const CachedRows& values) {
   const HeadsView& q = shape.q;
   const MutableView q_packed = PX_TRY(op.scratch(op.input(0).dtype(), Shape{q.batch, q.heads, q.length, q.size}));
   const Ints q_dims{q.batch, q.heads, q.length, q.size};
@@ -386,8 +390,8 @@ Status attend(OpContext<Device>& op, const AttentionShape& shape, const CachedRo
 // By a GPU's library: of scores that nothing changes, and nobody looks at. What a mask hides from a query altogether is
 // zeros here, and NaN to the library.
 template <class Device>
-Result<bool> attend_plainly_by_library(OpContext<Device>& op, const AttentionShape& shape, const MutableView& keys,
-                                       const MutableView& values) {
+Result<bool> attend_plainly_by_library(OpContext<Device>& op, const AttentionShape<Device>& shape,
+                                       const MutableView& keys, const MutableView& values) {
   const HeadsView& q = shape.q;
   const DType dtype = op.input(0).dtype();
   const bool is_plain = !op.has_input(3) && !op.has_input(6) && !op.wants_output(3) && !shape.is_causal &&
@@ -422,7 +426,7 @@ Result<bool> attend_plainly_by_library(OpContext<Device>& op, const AttentionSha
 
 template <class Device>
 Status attention(OpContext<Device>& op) {
-  const AttentionShape shape = PX_TRY(attention_shape(op));
+  const AttentionShape<Device> shape = PX_TRY(attention_shape(op));
   const CachedRows keys = PX_TRY(present_of(op, shape.k, 1, 4, 1, shape.keys));
   const CachedRows values = PX_TRY(present_of(op, shape.v, 2, 5, 2, shape.keys));
   if constexpr (GpuDevice<Device>) {
@@ -434,7 +438,7 @@ Status attention(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kAttentionRows[] = {
-    reads_on_host<Device>({6}, {"Attention", kFloats, attention<Device>}),
+    {"Attention", kFloats, attention<Device>},
     {"RotaryEmbedding", kFloats, rotary_embedding<Device>},
 };
 

@@ -3,6 +3,8 @@
 // GPU they are checked and turned into offsets by kernels, and the host learns only whether all are right.
 #pragma once
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "runtime/device/cpu/find.h"
@@ -118,6 +120,14 @@ struct TableIndex {
 
 namespace indices_detail {
 
+struct OutsideRange {
+  int64_t most;
+  PX_HD bool operator()(int64_t entry, int64_t) const { return entry < 0 || entry > most; }
+};
+struct Clamped {
+  int64_t most;
+  PX_HD int64_t operator()(int64_t entry) const { return entry < 0 ? 0 : entry > most ? most : entry; }
+};
 // Component i of a tuple indexes a dimension of dims[i]; a plain list of indices is tuples of one.
 struct OutsideDims {
   Axes dims;
@@ -143,47 +153,57 @@ struct TupleOffset {
   int64_t per_batch;
   PX_HD int64_t operator()(int64_t tuple) const {
     int64_t offset = tuple / per_batch;
-    for (int i = 0; i < dims.count; ++i) {
-      const int64_t index = indices[tuple * dims.count + i];
-      offset = offset * dims[i] + (index < 0 ? index + dims[i] : index);
-    }
+    for (int i = 0; i < dims.count; ++i)
+      offset = offset * dims[i] + FromFront{dims[i]}(indices[tuple * dims.count + i]);
     return offset;
   }
 };
 
-// Error: execution, naming the first index outside.
+// Error: execution, naming the first index outside. FromFront keeps the others inside of what has elements.
 template <class Device>
-Status check_on_device(OpContext<Device>& op, const Tensor& indices, const Axes& dims,
-                       WhenFound when_found = WhenFound::harms) {
+Status check_on_device(OpContext<Device>& op, const Tensor& indices, const Axes& dims) {
+  bool has_elements = true;
+  for (int i = 0; i < dims.count; ++i) has_elements = has_elements && dims[i] > 0;
+  const WhenFound when_found = has_elements ? WhenFound::is_harmless : WhenFound::harms;
   const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), OutsideDims{dims}, indices.view(), when_found));
   if (bad < 0) return {};
   const Tensor read = PX_TRY(op.queue().to_host(indices));
   return index_outside(load_element<int64_t>(read.dtype(), read.view().data, bad), dims[bad % dims.count]);
 }
 
-// The indices as int64.
+// f of each entry, as int64.
+template <class Device, class F>
+Result<MutableView> wide_entries(OpContext<Device>& op, const Tensor& entries, const F& f) {
+  const MutableView wide = PX_TRY(op.scratch(DType::int64, entries.shape()));
+  map_as<int64_t, int64_t>(op.queue(), f, wide, std::array<TensorView, 1>{entries.view()});
+  return wide;
+}
 template <class Device>
 Result<MutableView> wide_indices(OpContext<Device>& op, const Tensor& indices, int64_t dim) {
-  const MutableView wide = PX_TRY(op.scratch(DType::int64, indices.shape()));
-  map_as<int64_t, int64_t>(op.queue(), FromFront{dim}, wide, std::array<TensorView, 1>{indices.view()});
-  return wide;
+  return wide_entries(op, indices, FromFront{dim});
 }
 
 }  // namespace indices_detail
 
-// Input `input` as indices into a dimension of `dim`, where index functors can read them.
+// Input `input`, which the caller has checked, as indices into a dimension of `dim`, where index functors can read
+// them.
 template <class Device>
-Result<Elements<Device, const int64_t>> index_table(OpContext<Device>& op, int64_t input, int64_t dim) {
+Result<Elements<Device, const int64_t>> table_of_checked(OpContext<Device>& op, int64_t input, int64_t dim) {
   const Tensor& indices = op.input(input);
   if constexpr (GpuDevice<Device>) {
-    const WhenFound when_found = dim > 0 ? WhenFound::is_harmless : WhenFound::harms;
-    PX_TRY(indices_detail::check_on_device(op, indices, Axes(Ints{dim}), when_found));
     const MutableView wide = PX_TRY(indices_detail::wide_indices(op, indices, dim));
     return Elements<Device, const int64_t>{reinterpret_cast<const int64_t*>(wide.data)};
   } else {
     if (are_ready_indices(indices, dim)) return Elements<Device, const int64_t>{indices.as<int64_t>().data()};
     return op.table(PX_TRY(checked_indices(indices, dim)));
   }
+}
+
+// Input `input` as indices into a dimension of `dim`, where index functors can read them. Error: execution.
+template <class Device>
+Result<Elements<Device, const int64_t>> index_table(OpContext<Device>& op, int64_t input, int64_t dim) {
+  if constexpr (GpuDevice<Device>) PX_TRY(indices_detail::check_on_device(op, op.input(input), Axes(Ints{dim})));
+  return table_of_checked(op, input, dim);
 }
 
 // The tuples of input `input` as block numbers of `data`.
@@ -207,6 +227,26 @@ Result<Elements<Device, const int64_t>> tuple_table(OpContext<Device>& op, int64
   } else {
     return op.table(PX_TRY(nd_offsets(data, indices, batch_dims)));
   }
+}
+
+// Lengths and begins: the entries of an input, brought into [0, most], where kernels can read them. A recorded run
+// reads them anew each time.
+template <class Device>
+struct Entries {
+  Elements<Device, const int64_t> elements;
+  std::optional<int64_t> wrong;  // the first that is not in [0, most]
+};
+template <class Device>
+Result<Entries<Device>> entries_within(OpContext<Device>& op, int64_t input, int64_t most) {
+  const Tensor& given = op.input(input);
+  const indices_detail::OutsideRange outside{most};
+  const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), outside, given.view(), WhenFound::is_harmless));
+  if (bad >= 0) {
+    const Tensor read = PX_TRY(op.on_host(given));
+    return Entries<Device>{{}, load_element<int64_t>(read.dtype(), read.view().data, bad)};
+  }
+  const MutableView wide = PX_TRY(indices_detail::wide_entries(op, given, indices_detail::Clamped{most}));
+  return Entries<Device>{{reinterpret_cast<const int64_t*>(wide.data)}, std::nullopt};
 }
 
 }  // namespace parallax::runtime

@@ -67,7 +67,23 @@ class GpuPlatform final : public Platform {
     return queue_->take_failure();
   }
 
+  Result<Value> take_rows(const Value& value, std::span<const int32_t> rows) override {
+    const Tensor& from = value.tensor();
+    if (from.device().is_host()) return Platform::take_rows(value, rows);
+    Ints dims(from.shape());
+    const size_t row_bytes = dims[0] == 0 ? 0 : from.size_bytes() / static_cast<size_t>(dims[0]);
+    dims[0] = static_cast<int64_t>(rows.size());
+    const Shape shape = PX_TRY(shape_of(dims));
+    const Tensor taken = PX_TRY(queue_->allocate(from.dtype(), shape));
+    for (size_t i = 0; i < rows.size() && row_bytes > 0; ++i)
+      copy_bytes(*queue_, taken.storage().get() + i * row_bytes,
+                 from.view().data + static_cast<size_t>(rows[i]) * row_bytes, row_bytes);
+    PX_TRY(queue_->take_failure());
+    return Value(taken);
+  }
+
   Status synchronize() override { return queue_->synchronize(); }
+  bool waits_for_each_node() const override { return runtime::waits_for_each_node(); }
 
   // Whole values are summed up by the host, in the pass that takes them from the ring; where nobody wants more than the
   // statistics, they are taken on the device and travel alone.
@@ -126,7 +142,7 @@ class GpuPlatform final : public Platform {
   RunMemory::Run end_run() override { return queue_->memory().end_run(); }
   size_t buffer_alignment() const override { return kGpuBufferAlignment; }
 
-  std::unique_ptr<Replay> record(std::span<const Value> inputs, const DeviceRun& run) override {
+  std::unique_ptr<Replay> record(const ReplayInputs& inputs, const DeviceRun& run) override {
     auto replay = std::make_unique<GpuReplay<Device>>(*queue_);
     if (!replay->record(inputs, run)) return nullptr;
     return replay;
@@ -142,8 +158,6 @@ class GpuPlatform final : public Platform {
   Queue<Cpu>& host_queue() override { return host_queue_; }
 
  private:
-  static constexpr int64_t kMostHostElements = 1024;
-
   static DType dtype_of_input(const OpInput& input) {
     return input.value != nullptr && input.value->is_tensor() ? input.value->tensor().dtype() : DType::undefined;
   }

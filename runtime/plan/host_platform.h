@@ -29,7 +29,7 @@ Status call_row(const KernelRow<Device>& row, const Node& node, std::span<const 
 
 template <class Device>
 ChosenKernel chosen(const KernelRow<Device>& row) {
-  return {&row, row.dtypes, row.dtype_input, row.arguments};
+  return {&row, row.dtypes, row.dtype_input, row.arguments, row.host_inputs};
 }
 
 }  // namespace parallax::runtime

@@ -95,6 +95,7 @@ std::vector<BufferLife> MemoryPlans::grown(const std::vector<BufferLife>& lives,
 }
 
 void MemoryPlans::learn(const RunMemory::Run& run, int32_t step_count) {
+  is_settled_ = run.requests_outgrown == 0 && (last_used_ != nullptr || run.trace.lives.empty());
   if (last_used_ != nullptr) {
     if (run.requests_outgrown == 0) return;
     // The plan was too small for what it was made for: the next run of these shapes is traced again.

@@ -24,6 +24,8 @@ class MemoryPlans {
   // Takes the result of the run that choose() was last asked for, when it succeeded.
   void learn(const RunMemory::Run& run, int32_t step_count);
 
+  // The last run that was learnt from found all its memory planned, or asked for none.
+  bool is_settled() const { return is_settled_; }
   int64_t built() const { return built_; }
   const MemoryPlan* last_used() const { return last_used_.get(); }
 
@@ -55,6 +57,7 @@ class MemoryPlans {
   std::vector<BufferLife> last_lives_;  // of the last traced run, by step, and what it ran on
   std::vector<int64_t> last_numbers_;
   std::shared_ptr<const MemoryPlan> last_used_;
+  bool is_settled_ = false;
   int64_t built_ = 0;
   int64_t runs_ = 0;
   int growth_power_ = 1;  // sizes grow with the dimensions, or with their squares

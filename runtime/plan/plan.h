@@ -74,6 +74,8 @@ struct GraphPlan {
   std::vector<BufferSlot> locations;     // by ValueId
   std::vector<int32_t> outputs;          // slots of the values to return, aliases resolved
   std::vector<uint8_t> growing_outputs;  // by output: it is a state that grows in place; empty: none does
+  std::vector<uint8_t> kept_outputs;     // by output: a state, which stays on the device; empty: none does
+  std::vector<uint8_t> read_on_host;     // by input of the main graph (host_reads.h); empty: none is
   int32_t slot_count = 0;                // values that live at different times share one
 };
 

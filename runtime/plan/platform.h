@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "inspector/exec/capture_traffic.h"
+#include "inspector/exec/kept_states.h"
 #include "inspector/exec/observer.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/growable.h"
@@ -20,12 +21,16 @@
 
 namespace parallax::runtime {
 
+// On a GPU, values of at most so many elements may stay on the host.
+inline constexpr int64_t kMostHostElements = 1024;
+
 // The row that runs a node; `row` is a KernelRow of the platform's device.
 struct ChosenKernel {
   const void* row = nullptr;
   uint32_t dtypes = 0;
   int64_t dtype_input = 0;
   Arguments arguments = Arguments::tensors;
+  uint32_t host_inputs = 0;  // a bit for each input of which the host reads the content
   explicit operator bool() const { return row != nullptr; }
 };
 
@@ -70,7 +75,13 @@ class Platform {
     return std::vector<Value>(values.begin(), values.end());
   }
 
+  // Row i along the first axis is row rows[i] of `value`, a tensor. Rows are valid.
+  virtual Result<Value> take_rows(const Value& value, std::span<const int32_t> rows) {
+    return Value(PX_TRY(parallax::take_rows(value.tensor(), rows)));
+  }
+
   virtual Status synchronize() = 0;
+  virtual bool waits_for_each_node() const { return false; }  // and runs without planned memory and replays
 
   // ---- Values on their way to the observer; on the host they are there ----
   // Null where there is no room for it now. `order`: in which its statistics count.
@@ -90,9 +101,7 @@ class Platform {
   virtual size_t buffer_alignment() const { return kBufferAlignment; }
 
   // A run kept to be launched again as one. Null: it cannot be, or the platform has no such thing.
-  virtual std::unique_ptr<Replay> record(std::span<const Value> /*inputs*/, const DeviceRun& /*run*/) {
-    return nullptr;
-  }
+  virtual std::unique_ptr<Replay> record(const ReplayInputs& /*inputs*/, const DeviceRun& /*run*/) { return nullptr; }
 
   virtual void set_limit(int64_t bytes, int64_t weight_bytes) = 0;  // of both weights and values; 0: none
   virtual void reset_peak() = 0;

@@ -12,6 +12,7 @@
 #include "inspector/exec/signature.h"
 #include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/growable.h"
+#include "runtime/plan/host_reads.h"
 #include "runtime/rewrite/fused_ops.h"
 
 namespace parallax::runtime {
@@ -102,7 +103,7 @@ Result<ChosenKernel> kernel_for(const Platform& platform, const Step& step, std:
 
 }  // namespace
 
-Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info,
+Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::vector<Value> inputs, const CallInfo& info,
                                         Observer& observer, std::span<const CaptureLevel> levels, bool announce) {
   observer_ = &observer;
   levels_ = levels;
@@ -113,9 +114,9 @@ Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const V
   if (!info.graph.empty()) frames_.push({Frame::Kind::graph, info.graph, -1});
   if (info.step >= 0) frames_.push({Frame::Kind::step, "", info.step});
   frame_seed_ = seed_of(frames_.prefix());
-  PX_TRY(begin_call(info, inputs));
+  PX_TRY(begin_call(platform_, *observer_, info, inputs));
   if (announce) PX_TRY(announce_absent(plan));
-  auto outputs = run_graph(plan, std::vector<Value>(inputs.begin(), inputs.end()), nullptr, nullptr);
+  auto outputs = run_graph(plan, std::move(inputs), nullptr, nullptr);
   if (observer_failed_) {
     event_queue_.drop();
     return outputs;
@@ -130,14 +131,13 @@ Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const V
   return outputs;
 }
 
-// States that grow in place are shown as plain values; who hears nothing needs no copy of them.
-Status Runner::begin_call(const CallInfo& info, std::span<const Value> inputs) {
-  const auto grows = [](const Value& value) { return is_growable(value); };
-  const bool is_observed = dynamic_cast<const NullObserver*>(observer_) == nullptr;
-  if (!is_observed || std::ranges::none_of(inputs, grows)) return observer_->begin_call(info, inputs);
+Status begin_call(Platform& platform, Observer& observer, const CallInfo& info, std::span<const Value> inputs) {
+  const auto is_kept = [](const Value& value) { return value.is_tensor() && !value.tensor().device().is_host(); };
+  const bool is_observed = dynamic_cast<const NullObserver*>(&observer) == nullptr;
+  if (!is_observed || std::ranges::none_of(inputs, is_kept)) return observer.begin_call(info, inputs);
   std::vector<Value> shown;
-  for (const Value& input : inputs) shown.push_back(PX_TRY(platform_.to_row_major(input)));
-  return observer_->begin_call(info, shown);
+  for (const Value& input : inputs) shown.push_back(PX_TRY(platform.to_host(input)));
+  return observer.begin_call(info, shown);
 }
 
 Status Runner::announce_absent(const GraphPlan& plan) {
@@ -203,9 +203,11 @@ Result<std::vector<Value>> Runner::run_steps(ActiveGraph& active, std::vector<Va
   const GraphPlan& plan = active.plan;
   PX_TRY(store_sources(active, std::move(inputs)));
   if (!is_body) {
-    for (ValueId id : plan.graph->inputs) {
-      const auto slot = static_cast<size_t>(plan.locations[static_cast<size_t>(id)].slot);
+    for (size_t index = 0; index < plan.graph->inputs.size(); ++index) {
+      const auto id = static_cast<size_t>(plan.graph->inputs[index]);
+      const auto slot = static_cast<size_t>(plan.locations[id].slot);
       if (active.is_constant[slot] != 0) continue;  // moved where it is read, once for the session
+      if (stays_on_host(plan, index, active.values[slot])) continue;
       active.values[slot] = PX_TRY(platform_.to_device(active.values[slot]));
     }
   }
@@ -213,10 +215,12 @@ Result<std::vector<Value>> Runner::run_steps(ActiveGraph& active, std::vector<Va
   std::vector<Value> outputs;
   outputs.reserve(plan.outputs.size());
   for (int32_t slot : plan.outputs) outputs.push_back(active.values[static_cast<size_t>(slot)]);
-  const bool stay = is_body || leaves_outputs_;
+  const auto marked = [](const std::vector<uint8_t>& marks, size_t index) {
+    return index < marks.size() && marks[index] != 0;
+  };
   for (size_t index = 0; index < outputs.size(); ++index) {
-    const bool grows = index < plan.growing_outputs.size() && plan.growing_outputs[index] != 0;
-    if (grows && is_growable(outputs[index])) continue;
+    if (marked(plan.growing_outputs, index) && is_growable(outputs[index])) continue;
+    const bool stay = is_body || leaves_outputs_ || marked(plan.kept_outputs, index);
     outputs[index] = PX_TRY(stay ? platform_.to_row_major(outputs[index]) : platform_.to_host(outputs[index]));
   }
   return outputs;
@@ -269,6 +273,7 @@ Status Runner::run_step(ActiveGraph& active, const Step& step) {
   const auto begin = wants_times_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   platform_.enter_step(step.memory_step);
   Status computed = compute(active, step);
+  if (computed.ok() && platform_.waits_for_each_node()) computed = platform_.synchronize();
   if (!computed.ok()) return failed(step, std::move(computed).error());
   if (wants_times_) {
     PX_TRY(platform_.synchronize());

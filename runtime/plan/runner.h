@@ -14,6 +14,9 @@
 
 namespace parallax::runtime {
 
+// States are shown as plain values of the host; who hears nothing needs no copy of them.
+Status begin_call(Platform& platform, Observer& observer, const CallInfo& info, std::span<const Value> inputs);
+
 class Runner {
  public:
   Runner(const RunOptions& options, Platform& platform)
@@ -21,7 +24,7 @@ class Runner {
 
   // Everything between begin_call and end_call. `levels`: by value id, the levels that the observer wants. `announce`
   // first announces the values that do not exist.
-  Result<std::vector<Value>> call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info,
+  Result<std::vector<Value>> call(const GraphPlan& plan, std::vector<Value> inputs, const CallInfo& info,
                                   Observer& observer, std::span<const CaptureLevel> levels, bool announce);
 
   // Nodes that ran in another executor though a kernel had been planned for them.
@@ -39,7 +42,6 @@ class Runner {
     bool has_constants = false;
   };
 
-  Status begin_call(const CallInfo& info, std::span<const Value> inputs);
   Status announce_absent(const GraphPlan& plan);
   Result<std::vector<Value>> run_graph(const GraphPlan& plan, std::vector<Value> inputs, ActiveGraph* enclosing,
                                        const BodyPlan* body);

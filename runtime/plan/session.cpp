@@ -13,20 +13,34 @@
 #include "inspector/exec/session_cloning.h"
 #include "inspector/exec/session_states.h"
 #include "inspector/exec/wanted_levels.h"
+#include "inspector/model/random_operators.h"
 #include "runtime/device/cpu/growable.h"
 #include "runtime/ops/table.h"
 #include "runtime/plan/growing.h"
 #include "runtime/plan/host_platform.h"
+#include "runtime/plan/host_reads.h"
 #include "runtime/plan/memory_plans.h"
 #include "runtime/plan/runner.h"
 
 namespace parallax::runtime {
 namespace {
 
+// Bytes of what the caller holds: the platform counts states on its device.
 int64_t input_bytes(std::span<const Value> inputs) {
   int64_t bytes = 0;
-  for (const Value& input : inputs) bytes += static_cast<int64_t>(payload_bytes(input));
+  for (const Value& input : inputs) {
+    const bool is_on_gpu = input.is_tensor() && input.tensor().device().kind == Device::Kind::cuda;
+    if (!is_on_gpu) bytes += static_cast<int64_t>(payload_bytes(input));
+  }
   return bytes;
+}
+
+// It draws random numbers, or may do so, also in a body.
+bool draws(const GraphPlan& plan) {
+  return std::ranges::any_of(plan.steps, [](const Step& step) {
+    const bool in_body = std::ranges::any_of(step.bodies, [](const BodyPlan& body) { return draws(*body.plan); });
+    return in_body || draws_at_random(step.node->op_type) || step.node->op_type.ends_with("Dropout");
+  });
 }
 
 class RuntimeSession final : public Session,
@@ -53,12 +67,17 @@ class RuntimeSession final : public Session,
     request.evaluate = [this](const Node& node, std::span<const Value> inputs) { return evaluate(node, inputs); };
     std::unique_ptr<GraphPlan> plan = PX_TRY(plan_graph(value_infos_->main(), request));
     number_steps(*plan, memory_steps_);
+    if (!platform_->is_host()) mark_read_on_host(*plan);
+    if (!platform_->is_host() && !states_.empty()) plan->kept_outputs.assign(plan->graph->outputs.size(), 0);
+    for (size_t index = 0; index < states_.size() && !plan->kept_outputs.empty(); ++index)
+      plan->kept_outputs[states_.binding(index).output] = 1;
     if (platform_->grows_in_place()) {
       const std::vector<bool> grow = mark_growing(*plan, states_);
       for (size_t index = 0; index < grow.size(); ++index) {
         if (grow[index]) growing_states_.push_back(index);
       }
     }
+    draws_ = draws(*plan);
     plan_ = std::move(plan);
     weight_bytes_ = request.weight_bytes;
     fallback_nodes_ = std::move(request.fallback_nodes);
@@ -99,7 +118,7 @@ class RuntimeSession final : public Session,
       (is_growable(value) ? growable : plain).push_back(index);
       if (is_growable(value)) values.push_back(value);
     }
-    for (size_t index : plain) taken.emplace_back(PX_TRY(take_rows(states_.value(index).tensor(), rows)));
+    for (size_t index : plain) taken.push_back(PX_TRY(platform_->take_rows(states_.value(index), rows)));
     if (!values.empty()) values = PX_TRY(platform_->take_growable_rows(values, rows));
     for (size_t i = 0; i < plain.size(); ++i) states_.replace(plain[i], std::move(taken[i]));
     for (size_t i = 0; i < growable.size(); ++i) states_.replace(growable[i], std::move(values[i]));
@@ -116,7 +135,8 @@ class RuntimeSession final : public Session,
   Result<Value> state(size_t index) const override {
     PX_TRY(states_.check_index(index));
     const Value& value = states_.value(index);
-    return is_growable(value) ? platform_->to_row_major(value) : states_.get(index);
+    const bool is_kept = value.is_tensor() && !value.tensor().device().is_host();
+    return is_kept ? platform_->to_host(value) : states_.get(index);
   }
 
   // Nodes of other executors have sessions of their own, which cannot be shared. The copy's states have no values yet.
@@ -127,6 +147,7 @@ class RuntimeSession final : public Session,
     copy->value_infos_ = value_infos_;
     copy->plan_ = plan_;
     copy->memory_steps_ = memory_steps_;
+    copy->draws_ = draws_;
     copy->weight_bytes_ = weight_bytes_;
     copy->growing_states_ = growing_states_;
     copy->states_ = PX_TRY(KeptStates::create(model_->graph, options_.states));
@@ -160,41 +181,43 @@ class RuntimeSession final : public Session,
     const std::vector<CaptureLevel>& levels = levels_.of(observer, *value_infos_);
     const bool is_watched = announced_to_ != observer.identity() || observer.wants_node_times() ||
                             std::ranges::any_of(levels, [](CaptureLevel level) { return level != CaptureLevel::none; });
-    const bool may_replay = !is_watched && options_.overrides.empty() && options_.memory_limit_bytes == 0 &&
-                            states_.empty() && call.graph.empty() && call.step < 0;  // random numbers depend on both
+    const bool is_planned = !platform_->waits_for_each_node();
+    const bool may_replay = is_planned && !platform_->is_host() && !is_watched && options_.overrides.empty() &&
+                            options_.memory_limit_bytes == 0 &&
+                            (!draws_ || (call.graph.empty() && call.step < 0));  // random numbers depend on both
+    const std::vector<uint8_t> on_host = may_replay ? inputs_on_host(*plan_, inputs) : std::vector<uint8_t>();
     if (may_replay && !options_.cancel.is_cancelled()) {
-      auto replayed = PX_TRY(replays_.run(inputs));
+      auto replayed = PX_TRY(replays_.run({inputs, on_host, plan_->kept_outputs}));
       if (replayed.has_value()) return sentence_of(*std::move(replayed), inputs, observer, call);
     }
     platform_->reset_peak();
-    platform_->begin_run(memory_plans_.choose(inputs));
-    auto outputs = runner_.call(*plan_, inputs, call, observer, levels, announced_to_ != observer.identity());
+    platform_->begin_run(is_planned ? memory_plans_.choose(inputs) : nullptr);
+    auto outputs = runner_.call(*plan_, {inputs.begin(), inputs.end()}, call, observer, levels,
+                                announced_to_ != observer.identity());
     const RunMemory::Run seen = platform_->end_run();
-    if (outputs.ok()) memory_plans_.learn(seen, memory_steps_);
+    if (outputs.ok() && is_planned) memory_plans_.learn(seen, memory_steps_);
     announced_to_ = observer.identity();
     peak_bytes_ = std::max(
         peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() + input_bytes(inputs) + platform_->peak_bytes());
-    if (may_replay && outputs.ok()) learn_replay(inputs, *outputs, levels);
+    if (may_replay && outputs.ok()) learn_replay({inputs, on_host, plan_->kept_outputs}, *outputs, levels);
     return outputs;
   }
 
   // All that an observer hears of a run of which it wants to see nothing.
-  static Result<std::vector<Value>> sentence_of(std::vector<Value> outputs, std::span<const Value> inputs,
-                                                Observer& observer, const CallInfo& call) {
-    PX_TRY(observer.begin_call(call, inputs));
+  Result<std::vector<Value>> sentence_of(std::vector<Value> outputs, std::span<const Value> inputs, Observer& observer,
+                                         const CallInfo& call) {
+    PX_TRY(begin_call(*platform_, observer, call, inputs));
     PX_TRY(observer.end_call(call));
     return outputs;
   }
 
   // Records a run that was planned and found all its buffers.
-  void learn_replay(std::span<const Value> inputs, std::span<const Value> outputs,
-                    std::span<const CaptureLevel> levels) {
-    if (platform_->is_host() || memory_plans_.last_used() == nullptr) return;
-    replays_.learn(*platform_, inputs, outputs, [&](std::span<const Value> on_device) {
+  void learn_replay(const ReplayInputs& inputs, std::span<const Value> outputs, std::span<const CaptureLevel> levels) {
+    replays_.learn(*platform_, inputs, outputs, memory_plans_.is_settled(), [&](std::vector<Value> on_device) {
       NullObserver nobody;
-      platform_->begin_run(memory_plans_.choose(inputs));
+      platform_->begin_run(memory_plans_.choose(inputs.values));
       runner_.leave_outputs(true);
-      auto left = runner_.call(*plan_, on_device, {}, nobody, levels, false);
+      auto left = runner_.call(*plan_, std::move(on_device), {}, nobody, levels, false);
       runner_.leave_outputs(false);
       platform_->end_run();
       return left;
@@ -226,6 +249,7 @@ class RuntimeSession final : public Session,
   MemoryPlans memory_plans_;
   Replays replays_;
   int32_t memory_steps_ = 0;
+  bool draws_ = false;
   KeptStates states_;
   std::vector<size_t> growing_states_;  // those that grow in place
   WantedLevels levels_;

@@ -87,7 +87,16 @@ DoctorItem examine_cudnn() {
   }
   const auto version = reinterpret_cast<size_t (*)()>(::dlsym(library, "cudnnGetVersion"));
   const size_t number = version == nullptr ? 0 : version();  // of 9.19.0: 91900
+  std::string lacking;
+  for (const char* function : {"cudnnGetVersion", "cudnnBackendExecute"})  // the others come with the second
+    if (lacking.empty() && ::dlsym(library, function) == nullptr) lacking = function;
   ::dlclose(library);
+  if (!lacking.empty()) {
+    return {"cudnn", false,
+            fmt::format("{} is not usable: it has no function {}; convolutions and attention on a GPU by own kernels",
+                        name, lacking),
+            "remove it from LD_LIBRARY_PATH or install cuDNN " PARALLAX_CUDNN ": https://developer.nvidia.com/cudnn"};
+  }
   return {"cudnn", true,
           fmt::format("cuDNN {}.{}.{}: convolutions; from 9.10.2 on attention in float16 and bfloat16", number / 10000,
                       number / 100 % 100, number % 100),

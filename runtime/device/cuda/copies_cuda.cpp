@@ -37,8 +37,7 @@ namespace {
 
 Status checked(const char* what, cudaError_t error) {
   if (error == cudaSuccess) return {};
-  const std::string message = std::string("cuda: ") + what + ": " + cudaGetErrorString(error);
-  return error == cudaErrorMemoryAllocation ? Status(out_of_memory(message)) : Status(execution_error(message));
+  return cuda_error(what, error);
 }
 
 Result<std::shared_ptr<CudaCopies>> make_copies() {

@@ -59,7 +59,7 @@ void launch(Queue<Cuda>& queue, const Kernel& kernel, const gpu::LaunchSize& siz
                     static_cast<cudaStream_t>(queue.stream())>>>(kernel);
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess) {
-    queue.fail(execution_error(std::string("cuda: ") + Kernel::kName + ": " + cudaGetErrorString(error)));
+    queue.fail(cuda_error(Kernel::kName, error));
   }
 }
 

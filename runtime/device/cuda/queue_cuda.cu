@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA queue: device memory and copies.
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 
 #include <cuda_runtime.h>
 
@@ -28,10 +30,28 @@ struct CudaStream {
 
 namespace {
 
-Error cuda_error(const char* what, cudaError_t error) {
-  const std::string message = std::string("cuda: ") + what + ": " + cudaGetErrorString(error);
-  return error == cudaErrorMemoryAllocation ? out_of_memory(message) : execution_error(message);
+// Errors of kernels, which any later call reports. All later work of the process fails likewise.
+bool is_late(cudaError_t error) {
+  constexpr cudaError_t kLate[] = {cudaErrorIllegalAddress,      cudaErrorLaunchFailure, cudaErrorMisalignedAddress,
+                                   cudaErrorInvalidAddressSpace, cudaErrorInvalidPc,     cudaErrorIllegalInstruction,
+                                   cudaErrorHardwareStackError,  cudaErrorLaunchTimeout, cudaErrorAssert};
+  return std::ranges::find(kLate, error) != std::end(kLate);
 }
+
+}  // namespace
+
+Error cuda_error(const char* what, int code) {
+  const auto error = static_cast<cudaError_t>(code);
+  std::string message = std::string("cuda: ") + what + ": " + cudaGetErrorString(error);
+  if (error == cudaErrorMemoryAllocation) return out_of_memory(message);
+  if (is_late(error) && !waits_for_each_node()) {
+    message += std::string(", at or before this point: kernels run later than they are launched; ") + kWaitForEachNode +
+               "=1 waits for each node, and names the one that fails";
+  }
+  return execution_error(message);
+}
+
+namespace {
 
 // By a stream that is waited for: cudaMemcpy may return while pageable memory is still on its way, on the default
 // stream, for which the kernels' stream does not wait.
@@ -141,6 +161,7 @@ Result<Tensor> Queue<Cuda>::allocate(DType dtype, const Shape& shape) {
   const parallax::Device device{parallax::Device::Kind::cuda, options_.device_index};
   const size_t bytes = std::max<size_t>(1, byte_size(dtype, shape.element_count()));
   if (auto location = memory_->location(bytes)) return Tensor::wrap(dtype, shape, std::move(location), device);
+  if (is_recording()) return allocate_alongside(dtype, shape);
   const auto counted = static_cast<int64_t>(bytes);
   auto memory = take(counted);
   if (!memory.ok()) return std::move(memory).error();
@@ -164,26 +185,32 @@ std::shared_ptr<std::byte> Queue<Cuda>::make_block(int64_t bytes) {
 }
 
 Result<Tensor> Queue<Cuda>::to_device(const Tensor& host) {
+  if (is_recording()) {                                         // at once, and not as a part of what is recorded
+    const auto planned = memory_->location(host.size_bytes());  // counts among the requests of the step
+    auto tensor = allocate_alongside(host.dtype(), host.shape());
+    if (!tensor.ok()) return tensor;
+    const cudaError_t error = copy_to_device_now(tensor->storage().get(), host.view());
+    if (error != cudaSuccess) return cuda_error("cannot copy to the device", error);
+    return tensor;
+  }
   auto tensor = allocate(host.dtype(), host.shape());
   if (!tensor.ok()) return tensor;
-  if (is_recording()) return upload_alongside(host);
   Status copied = upload(host, *tensor);
   if (!copied.ok()) return std::move(copied).error();
   return tensor;
 }
 
-// At once, and not as a part of what is recorded.
-Result<Tensor> Queue<Cuda>::upload_alongside(const Tensor& host) {
+Result<Tensor> Queue<Cuda>::allocate_alongside(DType dtype, const Shape& shape) {
+  const size_t bytes = std::max<size_t>(1, byte_size(dtype, shape.element_count()));
+  Status allowed = check_own(static_cast<int64_t>(bytes));
+  if (!allowed.ok()) return std::move(allowed).error();
   void* memory = nullptr;
-  cudaError_t error = cudaMalloc(&memory, std::max<size_t>(1, host.size_bytes()));
+  const cudaError_t error = cudaMalloc(&memory, bytes);
   if (error != cudaSuccess) return cuda_error("cannot allocate", error);
   const std::shared_ptr<const std::byte> owner(static_cast<const std::byte*>(memory), [](const std::byte* pointer) {
     cudaFree(const_cast<std::byte*>(pointer));
   });
-  error = copy_to_device_now(memory, host.view());
-  if (error != cudaSuccess) return cuda_error("cannot copy to the device", error);
-  return keep_upload(
-      Tensor::wrap(host.dtype(), host.shape(), owner, {parallax::Device::Kind::cuda, options_.device_index}));
+  return keep(Tensor::wrap(dtype, shape, owner, {parallax::Device::Kind::cuda, options_.device_index}));
 }
 
 Status Queue<Cuda>::upload(const Tensor& host, const Tensor& device) {

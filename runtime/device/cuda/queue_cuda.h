@@ -31,6 +31,10 @@ struct CudaQueueOptions {
   bool tf32 = false;  // products of float32 may round their operands to TF32
 };
 
+// "cuda: WHAT: ..." with the text of a cudaError_t. Where a kernel that was launched before may be to blame, it tells
+// so, and how to find that kernel.
+Error cuda_error(const char* what, int error);
+
 struct CudaStream;   // a cudaStream_t, destroyed when the last memory that is freed in its order has gone
 struct CudaLibrary;  // handles of cuBLAS
 
@@ -76,7 +80,7 @@ class Queue<Cuda> : public GpuQueueBase {
  private:
   Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> stream, std::unique_ptr<CudaLibrary> library);
   Result<std::byte*> take(int64_t bytes);  // counted as live
-  Result<Tensor> upload_alongside(const Tensor& host);
+  Result<Tensor> allocate_alongside(DType dtype, const Shape& shape);  // for the recording
 
   CudaQueueOptions options_;
   int64_t limit_bytes_ = 0;

@@ -25,7 +25,7 @@ namespace {
 Status checked(cudaError_t error) {
   if (error == cudaSuccess) return {};
   cudaGetLastError();  // reported here, and not by the next launch
-  return execution_error(std::string("cuda: CUB: ") + cudaGetErrorString(error));
+  return cuda_error("CUB", error);
 }
 
 // call(part, memory, bytes) says with a null pointer how much memory it needs, and works with it. The first part is the

@@ -4,6 +4,7 @@
 // that were launched may still use it: its next user launches after them, on the same stream.
 #pragma once
 
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,17 @@
 
 namespace parallax::runtime {
 
+// The environment variable that lets runs wait for each node, without planned memory and replays: errors are then those
+// of the node that is named, and tools such as compute-sanitizer see each value as an allocation of its own.
+inline constexpr const char* kWaitForEachNode = "PARALLAX_WAIT_FOR_EACH_NODE";
+inline bool waits_for_each_node() {
+  static const bool is_asked_for = [] {
+    const char* const text = std::getenv(kWaitForEachNode);  // NOLINT(concurrency-mt-unsafe): read once, never written
+    return text != nullptr && std::string_view(text) == "1";
+  }();
+  return is_asked_for;
+}
+
 // The launches of a queue between begin_recording and end_recording, to be launched again as one.
 class Recording {
  public:
@@ -28,11 +40,13 @@ class Recording {
 struct RecordedNeeds {
   Tensor checks;  // int64 numbers that its kernels write, each of which is -1 where all is well
   int64_t check_count = 0;
-  std::vector<Tensor> uploads;  // what the host made, which follows from shapes and constants alone
+  std::vector<Tensor> own;  // what the host made, which follows from the form alone, and buffers that are not planned
+  int64_t own_bytes = 0;
 };
 
-// While it records, a queue executes nothing but copies to the device. Whatever needs the device's answer, or memory
-// that is not planned, is refused with an error then: such a run cannot be replayed.
+// While it records, a queue executes nothing but copies to the device. Memory that is not planned, as that of values
+// which outlive the run, is the recording's own. Whatever needs the device's answer, or much of such memory, is refused
+// with an error: such a run cannot be replayed.
 class GpuQueueBase {
  public:
   explicit GpuQueueBase(BufferWatch watch = {}) : memory_(RunMemory::create(std::move(watch))) {}
@@ -85,6 +99,7 @@ class GpuQueueBase {
     const auto key = std::pair{constant.data, dtype};
     const auto found = converted_.find(key);
     if (found != converted_.end()) return found->second;
+    PX_TRY(refused_in_recording("make what outlives it"));
     const auto made_outside = memory_->pause();
     const Tensor made = PX_TRY(make());
     converted_.emplace(key, made);
@@ -92,10 +107,20 @@ class GpuQueueBase {
   }
 
  protected:
-  static constexpr int64_t kMostChecks = 256;
+  static constexpr int64_t kMostChecks = 1024;
+  static constexpr int64_t kMostOwnBytes = int64_t{256} << 20;
   void set_recording(bool is_recording) { is_recording_ = is_recording; }
-  void set_checks(Tensor checks) { needs_ = {std::move(checks), 0, {}}; }
-  Tensor keep_upload(Tensor made) { return needs_.uploads.emplace_back(std::move(made)); }
+  void set_checks(Tensor checks) { needs_ = {std::move(checks), 0, {}, 0}; }
+  // There may be so much more of the recording's own memory.
+  Status check_own(int64_t bytes) const {
+    if (needs_.own_bytes + bytes <= kMostOwnBytes) return {};
+    return unsupported("a recorded run cannot have " + std::to_string(needs_.own_bytes + bytes) +
+                       " bytes of its own; at most " + std::to_string(kMostOwnBytes));
+  }
+  Tensor keep(Tensor made) {
+    needs_.own_bytes += static_cast<int64_t>(made.size_bytes());
+    return needs_.own.emplace_back(std::move(made));
+  }
 
   const std::shared_ptr<RunMemory> memory_;
 

@@ -79,7 +79,7 @@ struct CachePosition {
   int64_t length, cached, per_sample;      // along the axis; blocks before the axis of a sample
   PX_HD int64_t operator()(int64_t block) const {
     const int64_t lead = block / length;
-    return lead * cached + (begins[lead / per_sample] + block % length) % cached;
+    return lead * cached + (begins[lead / per_sample] % cached + block % length) % cached;
   }
 };
 
@@ -100,18 +100,21 @@ Status tensor_scatter(OpContext<Device>& op) {
   if (!fits)
     return wrong_input(op, 1, "have the type and shape of past_cache, {}{}, and be no longer along axis {}",
                        name_of(cache.dtype()), cache.shape().to_string(), axis);
-  Ints begins = op.has_input(2) ? PX_TRY(op.integers_of_input(2)) : Ints(dims[0]);
-  if (begins.size() != dims[0]) return wrong_input(op, 2, "have {} elements, one for each batch entry", dims[0]);
-  for (int64_t& begin : begins) {
-    if (begin < 0 || (mode == "linear" && begin > dims[axis] - given[axis]))
-      return wrong_value("an entry of write_indices", begin, "leave room for the update within [0, {})", dims[axis]);
-    begin %= std::max<int64_t>(1, dims[axis]);
+  Entries<Device> begins;
+  if (op.has_input(2)) {
+    if (op.input(2).element_count() != dims[0])
+      return wrong_input(op, 2, "have {} elements, one for each batch entry", dims[0]);
+    begins = PX_TRY(entries_within(op, 2, mode == "linear" ? dims[axis] - given[axis] : INT64_MAX));
+    if (begins.wrong.has_value())
+      return wrong_value("an entry of write_indices", *begins.wrong, "leave room for the update within [0, {})",
+                         dims[axis]);
+  } else {
+    begins.elements = PX_TRY(op.table(Ints(dims[0])));
   }
   const MutableView y = PX_TRY(op.make_output_over(0, cache.dtype(), cache.shape(), {0}));
   if (y.data != cache.view().data) copy_bytes(op.queue(), y.data, cache.view().data, cache.size_bytes());
   if (update.element_count() == 0) return {};
-  const CachePosition<Device> location{PX_TRY(op.table(std::move(begins))), given[axis], dims[axis],
-                                       product(dims, 1, axis)};
+  const CachePosition<Device> location{begins.elements, given[axis], dims[axis], product(dims, 1, axis)};
   const int64_t inner = product(dims, axis + 1, dims.size());
   return scatter<float>(op.queue(), location, Combine::replace, y, update.view(), inner), Status{};
 }
@@ -269,7 +272,7 @@ constexpr KernelRow<Device> kScatteringRows[] = {
     {"Scatter", kMovable, scatter_elements<Device>},
     {"ScatterElements", kMovable, scatter_elements<Device>},
     {"ScatterND", kMovable, scatter_nd<Device>},
-    reads_on_host<Device>({2}, {"TensorScatter", kMovable, tensor_scatter<Device>}),
+    {"TensorScatter", kMovable, tensor_scatter<Device>},
 };
 
 }  // namespace

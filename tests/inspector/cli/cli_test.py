@@ -230,6 +230,19 @@ class CommandLine(ProgramTest):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIsInstance(json.loads(done.stdout), dict)
 
+    def test_doctor_tells_a_library_that_is_not_usable(self):
+        listed = json.loads(self.run_program("doctor", "--json").stdout)["libraries"]
+        names = [library["name"] for library in listed if library["name"].startswith("libcudnn.so.")]
+        if not names:
+            self.skipTest("this build has no cuDNN")
+        empty = self.folder / names[0]
+        subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", empty], check=True)
+        shown = subprocess.run([self.program, "doctor"], env={**os.environ, "LD_LIBRARY_PATH": str(self.folder)}, text=True,
+                               stdout=subprocess.PIPE, check=False, timeout=120).stdout
+        (line,) = [line for line in shown.splitlines() if "is not usable" in line]
+        self.assertIn(f"{names[0]} is not usable: it has no function cudnnGetVersion", line)
+        self.assertNotIn("ok", line.split("cudnn")[0])
+
     def test_rewrite_as_json(self):
         patterns = json.loads(self.run_program("rewrite", "--list", "--json").stdout)["patterns"]
         rows = [line.split(None, 3) for line in self.run_program("rewrite", "--list").stdout.splitlines()]

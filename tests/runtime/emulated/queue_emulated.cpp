@@ -22,7 +22,7 @@ Result<Tensor> Queue<Emulated>::allocate(DType dtype, const Shape& shape) {
   if (limit_bytes_ > 0 && live_bytes() + static_cast<int64_t>(bytes) > limit_bytes_) {
     return out_of_memory(std::to_string(bytes) + " bytes more would exceed the memory limit");
   }
-  PX_TRY(refused_in_recording("take memory"));
+  if (is_recording()) return allocate_alongside(dtype, shape);
   auto memory = emulation::allocate(bytes);
   peak_bytes_ = std::max(peak_bytes_, live_bytes());
   const std::byte* address = memory.get();
@@ -34,6 +34,12 @@ Result<Tensor> Queue<Emulated>::allocate(DType dtype, const Shape& shape) {
   return Tensor::wrap(dtype, shape, std::move(owner), kDevice);
 }
 
+Result<Tensor> Queue<Emulated>::allocate_alongside(DType dtype, const Shape& shape) {
+  const size_t bytes = std::max<size_t>(1, byte_size(dtype, shape.element_count()));
+  PX_TRY(check_own(static_cast<int64_t>(bytes)));
+  return keep(Tensor::wrap(dtype, shape, emulation::allocate(bytes), kDevice));
+}
+
 std::shared_ptr<std::byte> Queue<Emulated>::make_block(int64_t bytes) {
   if (limit_bytes_ > 0 && live_bytes() + bytes > limit_bytes_) return nullptr;
   auto block = std::const_pointer_cast<std::byte>(emulation::allocate(static_cast<size_t>(bytes)));
@@ -42,11 +48,9 @@ std::shared_ptr<std::byte> Queue<Emulated>::make_block(int64_t bytes) {
 }
 
 Result<Tensor> Queue<Emulated>::to_device(const Tensor& host) {
-  Tensor tensor = PX_TRY(allocate(host.dtype(), host.shape()));
-  if (is_recording()) {
-    auto memory = emulation::allocate(std::max<size_t>(1, host.size_bytes()));
-    tensor = keep_upload(Tensor::wrap(host.dtype(), host.shape(), std::move(memory), kDevice));
-  }
+  const auto planned = is_recording() ? memory_->location(host.size_bytes()) : nullptr;
+  const Tensor tensor =
+      PX_TRY(is_recording() ? allocate_alongside(host.dtype(), host.shape()) : allocate(host.dtype(), host.shape()));
   PX_TRY(upload(host, tensor));
   return tensor;
 }

@@ -61,6 +61,7 @@ class Queue<Emulated> : public GpuQueueBase {
     size_t bytes;
   };
   Status finish_front();
+  Result<Tensor> allocate_alongside(DType dtype, const Shape& shape);  // for the recording
 
   std::vector<std::function<Status()>> work_;  // of the recording
   int64_t limit_bytes_ = 0;

@@ -2,8 +2,11 @@
 // Recorded runs on the emulated device, which keeps what it is asked to launch and does it later: replays give what
 // plain runs give, for other inputs too, take no memory, and give way wherever the device's answer is needed.
 
+#include <array>
+
 #include <gtest/gtest.h>
 
+#include "tests/inspector/executors/decoder_models.h"
 #include "tests/runtime/emulated/emulated_executor.h"
 #include "tests/runtime/emulated/emulation.h"
 #include "tests/runtime/model_text.h"
@@ -64,6 +67,33 @@ int64_t allocations_of(Session& session, const std::vector<Value>& inputs, Obser
   const int64_t before = runtime::emulation::allocation_count();
   outputs = session.run(inputs, observer).take();
   return runtime::emulation::allocation_count() - before;
+}
+
+// A session that is warm after `first` replays `others`, and gives what fresh sessions give.
+void expect_replays(const std::shared_ptr<const Model>& model, const std::vector<Value>& first,
+                    const std::vector<std::vector<Value>>& others) {
+  NullObserver nobody;
+  auto session = warm_session(model, first, nobody);
+  for (size_t run = 0; run < others.size(); ++run) {
+    std::vector<Value> outputs;
+    EXPECT_EQ(allocations_of(*session, others[run], nobody, outputs), 0) << "run " << run << " is not replayed";
+    const auto expected = fresh(model, others[run]);
+    for (size_t index = 0; index < expected.size(); ++index)
+      EXPECT_TRUE(same(outputs[index], expected[index])) << "run " << run << ", output " << index;
+  }
+}
+
+// The run of a warm session fails with these words, and the next one is a replay again.
+void expect_named(const std::shared_ptr<const Model>& model, const std::vector<Value>& good,
+                  const std::vector<Value>& bad, const std::string& words) {
+  NullObserver nobody;
+  auto session = warm_session(model, good, nobody);
+  const auto failed = session->run(bad, nobody);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.error().message.find(words), std::string::npos) << failed.error().message;
+  std::vector<Value> again;
+  EXPECT_EQ(allocations_of(*session, good, nobody, again), 0);
+  EXPECT_TRUE(same(again[0], fresh(model, good)[0]));
 }
 
 class Counter final : public Observer {
@@ -141,6 +171,142 @@ TEST(Replay, ABadIndexIsStillNamed) {
   std::vector<Value> again;
   EXPECT_EQ(allocations_of(*session, inputs_of(3), nobody, again), 0);
   EXPECT_TRUE(same(again[0], fresh(network(), inputs_of(3))[0]));
+}
+
+std::string heads(int count) { return "attribute { name: \"num_heads\" type: INT i: " + std::to_string(count) + " } "; }
+
+TEST(Replay, RotatesByPositions) {
+  const auto model =
+      model_text::model_of(node("RotaryEmbedding", {"x", "cosine", "sine", "ids"}, {"r"}, heads(2)) +
+                               node("Neg", {"r"}, {"y"}) + value("input", "x") + value("input", "cosine") +
+                               value("input", "sine") + value("input", "ids", kInt64) + value("output", "y"),
+                           23);
+  const auto inputs = [](uint32_t seed, const std::vector<int64_t>& ids) {
+    return std::vector<Value>{filled({1, 3, 8}, seed), filled({5, 2}, seed + 1), filled({5, 2}, seed + 2),
+                              Tensor::from<int64_t>(Shape{1, 3}, ids)};
+  };
+  expect_replays(model, inputs(1, {0, 1, 2}), {inputs(2, {4, 0, 3}), inputs(3, {1, 1, 1})});
+  expect_named(model, inputs(1, {0, 1, 2}), inputs(4, {0, -1, 2}), "be in [0, 5), the rows of the caches");
+  expect_named(model, inputs(1, {0, 1, 2}), inputs(4, {0, 1, 5}), "be in [0, 5), the rows of the caches");
+}
+
+TEST(Replay, GathersAndScattersTuples) {
+  const auto model = model_text::model_of(
+      node("GatherND", {"x", "from"}, {"g"}) + node("ScatterND", {"x", "to", "g"}, {"y"}) + value("input", "x") +
+          value("input", "from", kInt64) + value("input", "to", kInt64) + value("output", "y"),
+      21);
+  const auto inputs = [](uint32_t seed, const std::vector<int64_t>& from, const std::vector<int64_t>& to) {
+    return std::vector<Value>{filled({3, 4, 2}, seed), Tensor::from<int64_t>(Shape{2, 2}, from),
+                              Tensor::from<int64_t>(Shape{2, 2}, to)};
+  };
+  const auto good = inputs(1, {0, 1, 2, 3}, {1, 1, 2, 0});
+  expect_replays(model, good, {inputs(2, {-3, -1, 1, 1}, {0, 0, -1, -4}), inputs(3, {2, 3, 0, 0}, {2, 3, 1, 2})});
+  expect_named(model, good, inputs(4, {0, 4, 2, 3}, {1, 1, 2, 0}), "an index is 4; it must be in [-4, 4)");
+  expect_named(model, good, inputs(4, {0, 1, 2, 3}, {1, 1, -4, 0}), "an index is -4; it must be in [-3, 3)");
+}
+
+// Nodes that write over their inputs ask for no memory at all.
+TEST(Replay, OfNodesInPlace) {
+  const auto model = model_text::model_of(
+      node("Neg", {"x"}, {"a"}) + node("Abs", {"a"}, {"y"}) + value("input", "x") + value("output", "y"), 21);
+  const auto inputs = [](uint32_t seed) { return std::vector<Value>{filled({9}, seed)}; };
+  NullObserver nobody;
+  auto session = tests::make_emulated_executor()->prepare(model, {}).take();
+  std::vector<Value> outputs;
+  const int64_t plain = allocations_of(*session, inputs(1), nobody, outputs);
+  EXPECT_EQ(plain, 1) << "the upload of x";
+  expect_replays(model, inputs(1), {inputs(2), inputs(3)});
+}
+
+// A cache of fixed length: where it is written, and how much of it counts, is read by the kernels in each replay.
+TEST(Replay, StepsOfAStaticCache) {
+  const std::string cache = node("TensorScatter", {"past", "now", "at"}, {"cache"}, axis(2));
+  const auto model = model_text::model_of(
+      cache + node("Attention", {"q", "cache", "cache", "", "", "", "lengths"}, {"y"}) + value("input", "q") +
+          value("input", "past") + value("input", "now") + value("input", "at", kInt64) +
+          value("input", "lengths", kInt64) + value("output", "y") + value("output", "cache"),
+      24);
+  const auto step = [](uint32_t seed, std::vector<int64_t> at, std::vector<int64_t> lengths) {
+    return std::vector<Value>{filled({2, 4, 1, 8}, seed), filled({2, 2, 16, 8}, seed + 1),
+                              filled({2, 2, 1, 8}, seed + 2), integers(at), integers(lengths)};
+  };
+  expect_replays(model, step(1, {3, 0}, {4, 1}),
+                 {step(2, {4, 1}, {5, 2}), step(3, {5, 2}, {6, 3}), step(4, {15, 9}, {16, 10})});
+  expect_named(model, step(1, {3, 0}, {4, 1}), step(2, {4, 16}, {5, 2}), "an entry of write_indices is 16");
+  expect_named(model, step(1, {3, 0}, {4, 1}), step(2, {4, 1}, {17, 2}), "a length in nonpad_kv_seqlen is 17");
+}
+
+// The content that the host reads belongs to the form: each content has a recording of its own.
+TEST(Replay, HoldsForTheContentThatTheHostReads) {
+  const auto model = model_text::model_of(
+      node("Add", {"begin", "one"}, {"from"}) + node("Slice", {"x", "from", "end"}, {"s"}) + node("Exp", {"s"}, {"e"}) +
+          node("Add", {"e", "s"}, {"y"}) + "initializer { name: \"one\" data_type: 7 dims: 1 int64_data: 1 } " +
+          value("input", "x") + value("input", "begin", kInt64) + value("input", "end", kInt64) + value("output", "y"),
+      21);
+  const auto inputs = [](uint32_t seed, int64_t begin, int64_t end) {
+    return std::vector<Value>{filled({9, 3}, seed), integers({begin}), integers({end})};
+  };
+  expect_replays(model, inputs(1, 0, 6), {inputs(2, 0, 6), inputs(3, 0, 6)});
+  NullObserver nobody;
+  auto session = warm_session(model, inputs(1, 0, 6), nobody);
+  std::vector<Value> outputs;
+  for (uint32_t round = 0; round < 12; ++round) {
+    const auto given = inputs(round, round % 3, 4 + round % 3);  // one length, other rows
+    const int64_t taken = allocations_of(*session, given, nobody, outputs);
+    EXPECT_TRUE(same(outputs[0], fresh(model, given)[0])) << round;
+    EXPECT_TRUE(round < 9 || taken == 0) << round;
+  }
+}
+
+TEST(Replay, HoldsForTheLengthsOfGroups) {
+  using namespace decoder_models;
+  const auto model = decoder(Kind::group_query);
+  const auto inputs = [](uint32_t seed, int32_t total) {
+    std::vector<Value> all{filled({1, 1, kWidth}, seed), Tensor::vector<int32_t>(std::array{total - 1}),
+                           Tensor::vector<int32_t>(std::array{total})};
+    for (uint32_t cache = 0; cache < 2 * kLayers; ++cache)
+      all.push_back(filled({1, cached_heads(Kind::group_query), 7, kSize}, seed + cache));
+    return all;
+  };
+  expect_replays(model, inputs(1, 8), {inputs(2, 8), inputs(3, 8)});
+  expect_replays(model, inputs(1, 5), {inputs(2, 5)});
+}
+
+// Runs of ever new shapes are made once each; what comes back is recorded, however many others came before.
+TEST(Replay, LearnsWhatComesAgain) {
+  const auto model = network();
+  NullObserver nobody;
+  auto session = warm_session(model, inputs_of(1), nobody);
+  const auto grown = [](size_t length) { return inputs_of(2, std::vector<int64_t>(length, 3)); };
+  std::vector<Value> outputs;
+  for (size_t length = 6; length < 40; ++length) {
+    auto alone = tests::make_emulated_executor()->prepare(model, {}).take();
+    ASSERT_TRUE(alone->run(grown(length), nobody).ok());
+    int64_t before = runtime::emulation::launch_count();
+    ASSERT_TRUE(alone->run(grown(length), nobody).ok());
+    const int64_t plain = runtime::emulation::launch_count() - before;
+    before = runtime::emulation::launch_count();
+    ASSERT_TRUE(session->run(grown(length), nobody).ok());
+    EXPECT_EQ(runtime::emulation::launch_count() - before, plain) << length;
+  }
+  for (int round = 0; round < 3; ++round) ASSERT_TRUE(session->run(grown(20), nobody).ok());
+  EXPECT_EQ(allocations_of(*session, grown(20), nobody, outputs), 0);
+  EXPECT_TRUE(same(outputs[0], fresh(model, grown(20))[0]));
+}
+
+// More forms than are kept take turns: those that have a recording keep it.
+TEST(Replay, KeepsRecordingsOfFormsThatTakeTurns) {
+  const auto model = network();
+  NullObserver nobody;
+  auto session = warm_session(model, inputs_of(1), nobody);
+  int64_t replayed = 0;
+  std::vector<Value> outputs;
+  for (size_t run = 0; run < 120; ++run) {
+    const auto inputs = inputs_of(static_cast<uint32_t>(run), std::vector<int64_t>(6 + run % 12, 2));
+    if (allocations_of(*session, inputs, nobody, outputs) == 0 && run >= 60) ++replayed;
+    EXPECT_TRUE(run < 108 || same(outputs[0], fresh(model, inputs)[0])) << run;
+  }
+  EXPECT_EQ(replayed, 40) << "8 forms of 12, 5 times each";
 }
 
 TEST(Replay, WhoWatchesSeesEveryValue) {

@@ -49,20 +49,23 @@ class Controls(unittest.TestCase):
         self.assertNotEqual(code, 0, f"{command} passes with {environment}")
         self.assertRegex(output, words)
 
+    def write_mutated(self, folder, kernel, pattern, replacement):
+        total = 0
+        for source in sorted(OPTIONS.ptx.glob("*.ptx")):
+            text, count = mutated(source.read_text(), kernel, pattern, replacement)
+            target = pathlib.Path(folder) / source.name
+            if count:
+                target.write_text(text)
+            else:
+                target.symlink_to(source)
+            total += count
+        self.assertGreater(total, 0, f"no kernel {kernel} has {pattern}")
+
     def expect_mutation_to_fail(self, kernel, pattern, replacement, cases, words):
         command = cases_of(OPTIONS.ops_test, cases)
         self.expect_pass(command)
         with tempfile.TemporaryDirectory() as folder:
-            total = 0
-            for source in sorted(OPTIONS.ptx.glob("*.ptx")):
-                text, count = mutated(source.read_text(), kernel, pattern, replacement)
-                target = pathlib.Path(folder) / source.name
-                if count:
-                    target.write_text(text)
-                else:
-                    target.symlink_to(source)
-                total += count
-            self.assertGreater(total, 0, f"no kernel {kernel} has {pattern}")
+            self.write_mutated(folder, kernel, pattern, replacement)
             self.expect_failure(command, words, PTX_FOLDER=folder)
 
     def expect_fault_to_fail(self, fault, command, words):
@@ -89,6 +92,22 @@ class Controls(unittest.TestCase):
         self.expect_fault_to_fail("skipped_event", [OPTIONS.parallax, "run", sample / "model.onnx", "--with",
                                                     "reference,cuda", "--inputs", sample / "test_data_set_0",
                                                     "--observe-all"], "diverged")
+
+    def test_a_kernel_that_writes_out_of_its_range_is_named_with_its_node(self):
+        nodes = "".join(f'node {{ op_type: "{op}" name: "{name}" input: "{x}" output: "{y}" }} '
+                        for op, name, x, y in (("Sinh", "first", "x", "a"), ("Atanh", "second", "a", "b"), ("Cosh", "third", "b", "y")))
+        floats = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 8 } } } }"
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "chain.textproto"
+            model.write_text(f'ir_version: 8 opset_import {{ version: 17 }} graph {{ name: "g" {nodes} '
+                             f'input {{ name: "x" {floats} }} output {{ name: "y" {floats} }} }}')
+            command = [OPTIONS.parallax, "run", model, "--with", "cuda", "--rewrite=none"]
+            self.expect_pass(command)
+            self.write_mutated(folder, "5Atanh", r"(st\.global\S*\s+\[%rd\d+)(?:\+\d+)?\]", r"\1+268435456]")
+            late = "at or before this point: .*; PARALLAX_WAIT_FOR_EACH_NODE=1 waits for each node"
+            self.expect_failure(command, late, PTX_FOLDER=folder)
+            self.expect_failure(command, r"node 'second' \(Atanh-9\), cuda: .*illegal address", PTX_FOLDER=folder,
+                                PARALLAX_WAIT_FOR_EACH_NODE="1")
 
     def test_memory_that_is_freed_too_early_is_noticed(self):
         self.expect_fault_to_fail("early_free", cases_of(OPTIONS.ops_test, "cuda/folds.*"),
