@@ -22,7 +22,7 @@ void sort_by_target(Ints& dims, std::array<Ints, 2>& strides) {
   }
 }
 
-// Whether `times` neighbors along the last axis may be moved as one element.
+// True where `times` neighbors along the last axis may be moved as one element.
 bool may_widen(const CopyPlan& plan, int64_t times, const std::byte* target, const std::byte* source) {
   const int64_t last = plan.dims.size() - 1;
   if (plan.strides[0][last] != 1 || plan.strides[1][last] != 1 || plan.dims[last] % times != 0) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indices of elements taken apart into axes, in 32-bit arithmetic: divisions by numbers that the host knows become
+// Indices of elements split into axes, in 32-bit arithmetic: divisions by numbers that the host knows become
 // multiplications, and what does not fit is launched in parts that do.
 #pragma once
 
@@ -39,7 +39,7 @@ struct Divisor {
                                        static_cast<uint64_t>(divisor));
   }
 
-  // Of a number below 2^31.
+  // The quotient of a number below 2^31.
   PX_HD uint32_t narrow_quotient(uint32_t n) const {
     return static_cast<uint32_t>((uint64_t{n} * multiplier) >> shift);
   }
@@ -66,7 +66,7 @@ struct Walk {
     }
   }
 
-  // Where element `index` is in each operand. There is at least one axis.
+  // Sets `at` to the offset of element `index` in each operand. There is at least one axis.
   PX_HD void offsets(uint32_t index, int32_t (&at)[N]) const {
     for (size_t operand = 0; operand < N; ++operand) at[operand] = 0;
     PX_ROLLED
@@ -86,7 +86,7 @@ struct WalkPart {
   Ints offsets;
 };
 
-// Takes the axes apart until in each part no number of elements, and no distance in any operand, is above `most`. Where
+// Divides axes in two until in each part no number of elements, and no distance in any operand, is above `most`. Where
 // the number of elements alone is, the parts are rows of the outermost axis: row-major neighbors stay neighbors.
 std::vector<WalkPart> narrow_parts(const Ints& dims, std::span<const Ints> strides, int64_t most);
 

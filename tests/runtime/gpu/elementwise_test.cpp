@@ -33,7 +33,7 @@ TEST(GpuIndices, DivisorsAreExact) {
   EXPECT_EQ(wide.quotient((int64_t{1} << 34) + 5), 2);
 }
 
-// Where each element is, in the order of the parts.
+// The offsets of each element, in the order of the parts.
 std::vector<std::vector<int64_t>> walked(const Ints& dims, const std::vector<Ints>& strides, int64_t most) {
   std::vector<std::vector<int64_t>> elements;
   for (const gpu::WalkPart& part : gpu::narrow_parts(dims, strides, most)) {
@@ -57,7 +57,7 @@ TEST(GpuIndices, PartsAreTheWhole) {
   const auto whole = walked(dims, strides, 1000);
   ASSERT_EQ(gpu::narrow_parts(dims, strides, 1000).size(), 1U);
   for (const int64_t most : {69, 70, 100, 209}) EXPECT_EQ(walked(dims, strides, most), whole) << most;
-  // distances alone too large: other axes than the first are taken apart, so the order may differ
+  // where distances alone are too large, other axes than the first are halved, and the order differs
   auto scattered = walked({4, 5}, {{1, 1000}}, 1500);
   std::sort(scattered.begin(), scattered.end());
   auto expected = walked({4, 5}, {{1, 1000}}, 100000);
@@ -131,7 +131,7 @@ TEST(GpuCopies, MoveElementsOfEverySizeInEveryLayout) {
       {"transposed, written first", {29, 37}, {1, 29}, {37, 1}, 0, 0},
       {"transposed in planes", {3, 33, 11}, {363, 11, 1}, {363, 1, 33}, 0, 0},
       {"transposed around", {9, 3, 34}, {102, 34, 1}, {1, 306, 9}, 0, 0},
-      {"transposed, far apart", {12, 2, 2, 8}, {32, 16, 8, 1}, {1, 480, 192, 12}, 0, 0},
+      {"transposed, with gaps", {12, 2, 2, 8}, {32, 16, 8, 1}, {1, 480, 192, 12}, 0, 0},
       {"transposed, few rows", {5, 40}, {40, 1}, {1, 5}, 0, 0},
       {"nothing", {0, 4}, {4, 1}, {1, 1}, 0, 0},
   };

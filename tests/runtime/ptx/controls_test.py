@@ -77,10 +77,8 @@ class Controls(unittest.TestCase):
                                      r"race in shared memory at 0x[0-9a-f]+: .* with no barrier between")
 
     def test_exchanged_strides_of_two_operands_are_noticed(self):
-        def other(found):  # strides of the second operand are 256 bytes after those of the first
-            return f"+{int(found[1]) + (256 if int(found[1]) <= 280 else -256)}]{found[2]}"
-
-        self.expect_mutation_to_fail("AddELm2E", r"\+(\d+)\](; *\n\tmul\.lo\.s64)", other, "cuda/*.add_*",
+        # strides of the first operand are 128 bytes before those of the second, where the loop over axes reads both
+        self.expect_mutation_to_fail("3AddE", r"\+-128\](; *\n\tmad\.lo\.s32)", r"]\1", "cuda/*.add_*",
                                      "FAILED|illegal address")
 
     def test_a_sum_without_its_product_is_noticed(self):
