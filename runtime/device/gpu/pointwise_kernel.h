@@ -59,14 +59,14 @@ inline bool is_aligned(const std::byte* data) { return reinterpret_cast<uintptr_
 
 // The axes of a result, and how far each operand moves along them, in elements.
 template <int kOperands>
-struct Walk {
+struct OperandWalk {
   int axes = 0;
   bool fits_32_bits = false;  // the number of elements: divisions are then of 32 bits
   int64_t dims[kMaxAxes] = {};
   int64_t strides[kOperands][kMaxAxes] = {};
 
-  Walk() = default;
-  Walk(const Ints& own_dims, std::span<const Ints> own_strides)
+  OperandWalk() = default;
+  OperandWalk(const Ints& own_dims, std::span<const Ints> own_strides)
       : axes(static_cast<int>(own_dims.size())), fits_32_bits(product(own_dims) <= INT32_MAX) {
     for (int axis = 0; axis < axes; ++axis) dims[axis] = own_dims[axis];
     for (size_t operand = 0; operand < own_strides.size(); ++operand) {
@@ -137,7 +137,7 @@ struct ProgramKernel {
   S* out;
   bool is_out_aligned;
   int64_t count;
-  Walk<DeviceProgram::kMostInputs> walk;
+  OperandWalk<DeviceProgram::kMostInputs> walk;
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
@@ -242,7 +242,7 @@ struct RotateKernel {
   const S *x, *cosine, *sine;
   S* y;
   int64_t rows, half;
-  Walk<3> walk;  // of rows
+  OperandWalk<3> walk;  // of rows
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
@@ -275,7 +275,7 @@ struct RotateKernel {
 
 template <class S, int N, GpuDevice Gpu>
 void launch_rotation(Queue<Gpu>& queue, const std::array<const std::byte*, 3>& in, std::byte* y, int64_t rows,
-                     int64_t half, Walk<3> walk) {
+                     int64_t half, OperandWalk<3> walk) {
   const int64_t items = rows * (half / N);
   walk.fits_32_bits = items <= INT32_MAX;
   const auto of = [](const std::byte* data) { return reinterpret_cast<const S*>(data); };
@@ -294,7 +294,7 @@ void rotate_rows(Queue<Gpu>& queue, const MutableView& y, const std::array<const
   const int64_t rows = product(dims);
   if (rows == 0 || half == 0) return;
   merge_axes(dims, strides);
-  const gpu::Walk<3> walk(dims, strides);
+  const gpu::OperandWalk<3> walk(dims, strides);
   visit_narrow_float(y.dtype, [&](auto* type) {
     using S = std::remove_pointer_t<decltype(type)>;
     constexpr int kGroup = 16 / sizeof(S);
