@@ -68,7 +68,7 @@ class Replays {
   static std::optional<Form> form_of(const ReplayInputs& inputs);
   Entry* find(const Form& form);
   Entry& used(Form form);
-  // False where all replays have been used since `entry` was last seen: of forms that take turns, those that have a
+  // False where all replays have been used since `entry` was last seen: of forms that alternate, those that have a
   // recording keep it.
   bool make_room(const Entry& entry);
 

@@ -79,7 +79,7 @@ class Queue<Cuda> : public GpuQueueBase {
 
  private:
   Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> stream, std::unique_ptr<CudaLibrary> library);
-  Result<std::byte*> take(int64_t bytes);  // counted as live
+  Result<std::byte*> take(int64_t bytes);                              // counted as live
   Result<Tensor> allocate_alongside(DType dtype, const Shape& shape);  // for the recording
 
   CudaQueueOptions options_;

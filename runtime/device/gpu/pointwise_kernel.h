@@ -78,7 +78,7 @@ struct OperandWalk {
     return fits_32_bits ? offset_by<uint32_t>(operand, static_cast<uint32_t>(index))
                         : offset_by<uint64_t>(operand, static_cast<uint64_t>(index));
   }
-  // Whether operand's offsets differ by multiples of `group` along all axes but the last.
+  // True where the operand's offsets differ by multiples of `group` along all axes but the last.
   bool moves_by(int operand, int64_t group) const {
     for (int axis = 0; axis + 1 < axes; ++axis) {
       if (strides[operand][axis] % group != 0) return false;

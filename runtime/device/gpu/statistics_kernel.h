@@ -66,7 +66,7 @@ struct ChunkStatisticsKernel {
     Number values[4];
   };
 
-  // What a thread has found by comparisons.
+  // The results of a thread's comparisons.
   struct Found {
     Number min = INFINITY, max = -INFINITY;
     uint32_t zeros = 0, nan = 0, positive_inf = 0, negative_inf = 0;
@@ -311,7 +311,7 @@ struct ChunkStatisticsKernel {
       half.number(kFound + half.thread / kWarp * kFoundCount + i) = static_cast<double>(numbers[i]);
   }
 
-  // What the half's warps have found of one kind, in any order.
+  // The results of one kind that the half's warps have found, in any order.
   template <class Launch, class Merge>
   PX_HD static double found_in(const Half<Launch>& half, int kind, const Merge& merge) {
     double result = half.number(kFound + kind);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the nodes of parallax.fused say in this folder, for every device: the program of Pointwise, the rows of Rotary.
+// The content of the nodes of parallax.fused in this folder, for every device: the program of Pointwise, the rows of
+// Rotary.
 #pragma once
 
 #include <array>

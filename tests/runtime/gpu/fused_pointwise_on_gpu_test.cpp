@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fused pointwise nodes of GPU devices, on the emulated one: the bits of the nodes themselves, in all narrow types,
-// with broadcasting, odd counts, halves that fill no group, and replays.
+// with broadcasting, odd counts, rows that fill no group, and replays.
 #include "tests/runtime/emulated/emulated_executor.h"
 #include "tests/runtime/plan/pointwise_graphs.h"
 

@@ -79,7 +79,7 @@ inline void expect_same_bits(const Case& test, DType dtype, const std::function<
   for (const Value& output : outputs) EXPECT_TRUE(session_values::same(output, outputs[0]));
 }
 
-// The halves by Slice, or by Split; X as given, or transposed from [batch, length, heads, size].
+// The two parts by Slice, or by Split; X as given, or transposed from [batch, length, heads, size].
 inline std::string rotary(const std::vector<int64_t>& x, const std::vector<int64_t>& cache, bool splits = false,
                           bool transposes = false) {
   const int64_t half = x.back() / 2;
@@ -107,7 +107,7 @@ inline std::string rotary(const std::vector<int64_t>& x, const std::vector<int64
 inline std::vector<Case> rotations() {
   return {
       {"rows of a cache", rotary({2, 3, 5, 64}, {5, 64}), "rotary", 6, {{2, 3, 5, 64}, {5, 64}, {5, 64}}},
-      {"odd halves", rotary({2, 3, 5, 6}, {2, 1, 5, 6}), "rotary", 6, {{2, 3, 5, 6}, {2, 1, 5, 6}, {2, 1, 5, 6}}},
+      {"odd parts", rotary({2, 3, 5, 6}, {2, 1, 5, 6}), "rotary", 6, {{2, 3, 5, 6}, {2, 1, 5, 6}, {2, 1, 5, 6}}},
       {"Split", rotary({2, 3, 5, 32}, {5, 32}, true), "rotary", 6, {{2, 3, 5, 32}, {5, 32}, {5, 32}}},
       {"Transpose", rotary({2, 3, 5, 32}, {5, 32}, true, true), "rotary", 7, {{2, 5, 3, 32}, {5, 32}, {5, 32}}},
       {"Transpose of equal axes",

@@ -20,7 +20,7 @@ struct Launch {
   size_t shared_bytes = 0;
 };
 
-// What a launch did. A byte of device memory is counted once as read and once as written: caches hold the rest.
+// The work of a launch. A byte of device memory is counted once as read and once as written: caches hold the rest.
 struct LaunchWork {
   int64_t instructions = 0;  // of threads
   int64_t bytes_read = 0, bytes_written = 0;

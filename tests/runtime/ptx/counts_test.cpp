@@ -9,6 +9,7 @@
 #include "inspector/exec/session_states.h"
 #include "inspector/model/io/import.h"
 #include "tests/runtime/model_text.h"
+#include "tests/runtime/ptx/layer_model.h"
 #include "tests/runtime/ptx/stand_in.h"
 #include "tests/runtime/session_values.h"
 #include "tests/runtime/sorting_cases.h"
@@ -39,6 +40,8 @@ ptx::StandInCounts difference(const ptx::StandInCounts& after, const ptx::StandI
   made.bytes_to_device -= before.bytes_to_device;
   made.bytes_to_host -= before.bytes_to_host;
   made.allocations -= before.allocations;
+  made.kernel_bytes -= before.kernel_bytes;
+  made.library_bytes -= before.library_bytes;
   return made;
 }
 
@@ -113,6 +116,7 @@ void expect_within(const ptx::StandInCounts& counts, const Limit& limit) {
 }
 
 constexpr int kRuns = 5;
+constexpr double kMostLayerBytes = 2.5, kMostStepBytes = 1.1;  // times the least
 
 // From the fourth run on it is one launch of a graph, a copy of each input, one of the output, and one of what kernels
 // have looked for in the indices.
@@ -234,6 +238,44 @@ TEST_F(Counts, OfStepsWithAStaticCache) {
     EXPECT_LE(counts.bytes_to_host, 64 + 2 * 8);
   }
   EXPECT_TRUE(same(*states.state(0), cache));
+}
+
+// A row of the table in runtime/README.md: what a run launches and moves, and the bytes that it cannot do without.
+double bytes_over_least(const char* name, const ptx::StandInCounts& counts, const layer_model::LayerSizes& sizes) {
+  const int64_t bytes = counts.kernel_bytes + counts.library_bytes;
+  const double ratio = static_cast<double>(bytes) / static_cast<double>(sizes.least_bytes());
+  std::printf("| %s | %lld | %lld | %lld | %lld | %lld | %.2f |\n", name,
+              static_cast<long long>(counts.replayed_launches), static_cast<long long>(counts.launches),
+              static_cast<long long>(counts.waits), static_cast<long long>(bytes / 1024),
+              static_cast<long long>(sizes.least_bytes() / 1024), ratio);
+  return ratio;
+}
+
+TEST_F(Counts, BytesOfALayer) {
+  const layer_model::LayerSizes sizes;
+  prepare(model_text::model_of(layer_model::LayerText(sizes).text()));
+  if (counts_ == nullptr) return;
+  ptx::StandInCounts last;
+  for (int i = 0; i < kRuns; ++i) last = run({session_values::filled({sizes.batch, sizes.sequence, sizes.width}, 1)});
+  EXPECT_GT(bytes_over_least("Llama layer", last, sizes), 1.0) << "or bytes are left out";
+  EXPECT_LE(bytes_over_least("Llama layer", last, sizes), kMostLayerBytes);
+  EXPECT_EQ(last.graph_launches, 1);
+}
+
+TEST_F(Counts, BytesOfAStep) {
+  layer_model::LayerSizes sizes{1, 1, 16, 128, 4, 344};
+  RunOptions options;
+  options.states = {{"past_k", "present_k", 2}, {"past_v", "present_v", 2}};
+  prepare(model_text::model_of(layer_model::LayerText(sizes).text()), options);
+  if (counts_ == nullptr) return;
+  auto& states = dynamic_cast<SessionStates&>(*session_);
+  for (size_t state = 0; state < 2; ++state)
+    ASSERT_TRUE(states.set_state(state, session_values::filled({1, sizes.heads, sizes.past, sizes.head()}, 2)).ok());
+  ptx::StandInCounts last;
+  for (int i = 0; i < kRuns; ++i) last = run({session_values::filled({1, 1, sizes.width}, 1), Value(), Value()});
+  sizes.past += kRuns - 1;
+  EXPECT_GT(bytes_over_least("decode step", last, sizes), 1.0) << "or bytes are left out";
+  EXPECT_LE(bytes_over_least("decode step", last, sizes), kMostStepBytes);
 }
 
 TEST(Sorting, HasTheHostsBits) {

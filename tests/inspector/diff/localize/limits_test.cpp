@@ -24,9 +24,7 @@ namespace parallax {
 namespace limits_test {
 
 namespace fs = std::filesystem;
-using testing::finished_model;
-using testing::GraphBuilder;
-using testing::sines;
+using testing::finished_model, testing::GraphBuilder, testing::sines;
 
 struct Sides {
   Comparison streamed, dumped;
