@@ -10,21 +10,21 @@ namespace parallax::runtime::gpu {
 namespace {
 
 // The axis to be halved; none where the part fits.
-int64_t axis_to_halve(const Ints& dims, std::span<const Ints> strides, int64_t most) {
-  if (product(dims) > most) {
-    for (int64_t axis = 0; axis < dims.size(); ++axis) {
-      if (dims[axis] > 1) return axis;
-    }
-  }
+bool is_narrow(const Ints& dims, std::span<const Ints> strides, int64_t most) {
+  if (product(dims) > most) return false;
   for (const Ints& own : strides) {
-    int64_t reach = 0, widest = 0, widest_axis = 0;
-    for (int64_t axis = 0; axis < dims.size(); ++axis) {
-      const int64_t distance = std::abs(own[axis]) * (dims[axis] - 1);  // within a payload
-      if (distance > widest) widest_axis = axis;
-      widest = std::max(widest, distance);
-      reach += distance;
-    }
-    if (reach > most) return widest_axis;
+    int64_t reach = 0;
+    for (int64_t axis = 0; axis < dims.size(); ++axis) reach += std::abs(own[axis]) * (dims[axis] - 1);
+    if (reach > most) return false;
+  }
+  return true;
+}
+
+// The outermost axis of more than one element, so that parts are row-major neighbors; -1 where nothing is to halve.
+int64_t axis_to_halve(const Ints& dims, std::span<const Ints> strides, int64_t most) {
+  if (is_narrow(dims, strides, most)) return -1;
+  for (int64_t axis = 0; axis < dims.size(); ++axis) {
+    if (dims[axis] > 1) return axis;
   }
   return -1;
 }

@@ -86,8 +86,8 @@ struct WalkPart {
   Ints offsets;
 };
 
-// Divides axes in two until in each part no number of elements, and no distance in any operand, is above `most`. Where
-// the number of elements alone is, the parts are rows of the outermost axis: row-major neighbors stay neighbors.
+// Halves the outermost axis of more than one element until in each part no number of elements, and no distance in any
+// operand, is above `most`. The parts come in row-major order, each of them without a gap.
 std::vector<WalkPart> narrow_parts(const Ints& dims, std::span<const Ints> strides, int64_t most);
 
 }  // namespace parallax::runtime::gpu

@@ -71,7 +71,7 @@ struct PointwiseOperators {
 static_assert(DeviceProgram::kMostSteps == PointwiseProgram::kMostSteps &&
               DeviceProgram::kMostInputs == PointwiseProgram::kMostInputs);
 
-DeviceProgram device_program(const PointwiseProgram& program) {
+[[maybe_unused]] DeviceProgram device_program(const PointwiseProgram& program) {
   DeviceProgram made;
   made.step_count = static_cast<int>(program.step_count);
   made.input_count = static_cast<int>(program.input_count);
