@@ -10,6 +10,8 @@ namespace parallax::runtime::gpu {
 namespace {
 
 // The axis to be halved; none where the part fits.
+constexpr size_t kMostParts = 65536;  // dense operands that fit a memory need far fewer
+
 bool is_narrow(const Ints& dims, std::span<const Ints> strides, int64_t most) {
   if (product(dims) > most) return false;
   for (const Ints& own : strides) {
@@ -20,31 +22,39 @@ bool is_narrow(const Ints& dims, std::span<const Ints> strides, int64_t most) {
   return true;
 }
 
-// The outermost axis of more than one element, so that parts are row-major neighbors; -1 where nothing is to halve.
-int64_t axis_to_halve(const Ints& dims, std::span<const Ints> strides, int64_t most) {
-  if (is_narrow(dims, strides, most)) return -1;
-  for (int64_t axis = 0; axis < dims.size(); ++axis) {
-    if (dims[axis] > 1) return axis;
-  }
-  return -1;
+int64_t outermost(const Ints& dims) {
+  int64_t axis = 0;
+  while (dims[axis] == 1) ++axis;
+  return axis;
 }
 
-}  // namespace
+// The axis along which any operand goes farthest; the outermost one where none moves.
+int64_t widest(const Ints& dims, std::span<const Ints> strides) {
+  int64_t farthest = 0, found = outermost(dims);
+  for (const Ints& own : strides) {
+    for (int64_t axis = 0; axis < dims.size(); ++axis) {
+      const int64_t distance = std::abs(own[axis]) * (dims[axis] - 1);
+      if (distance > farthest) found = axis;
+      farthest = std::max(farthest, distance);
+    }
+  }
+  return found;
+}
 
-std::vector<WalkPart> narrow_parts(const Ints& dims, std::span<const Ints> strides, int64_t most) {
-  PX_CHECK(most > 0);
-  const WalkPart whole{dims, Ints(static_cast<int64_t>(strides.size()))};
-  if (axis_to_halve(dims, strides, most) < 0) return {whole};
-  std::vector<WalkPart> done;
-  std::vector<WalkPart> open{whole};
+// Empty where there would be more than kMostParts.
+template <class Choose>
+std::vector<WalkPart> parts_by(const Choose& choose, const WalkPart& whole, std::span<const Ints> strides,
+                               int64_t most) {
+  std::vector<WalkPart> done, open{whole};
   while (!open.empty()) {
     WalkPart first = std::move(open.back());
     open.pop_back();
-    const int64_t axis = axis_to_halve(first.dims, strides, most);
-    if (axis < 0) {
+    if (is_narrow(first.dims, strides, most)) {
       done.push_back(std::move(first));
       continue;
     }
+    if (done.size() + open.size() >= kMostParts) return {};
+    const int64_t axis = choose(first.dims);
     WalkPart second = first;
     first.dims[axis] = (first.dims[axis] + 1) / 2;
     second.dims[axis] -= first.dims[axis];
@@ -55,6 +65,16 @@ std::vector<WalkPart> narrow_parts(const Ints& dims, std::span<const Ints> strid
     open.push_back(std::move(first));  // in order
   }
   return done;
+}
+
+}  // namespace
+
+std::vector<WalkPart> narrow_parts(const Ints& dims, std::span<const Ints> strides, int64_t most) {
+  PX_CHECK(most > 0);
+  const WalkPart whole{dims, Ints(static_cast<int64_t>(strides.size()))};
+  std::vector<WalkPart> parts = parts_by(outermost, whole, strides, most);
+  if (!parts.empty()) return parts;
+  return parts_by([&](const Ints& left) { return widest(left, strides); }, whole, strides, most);
 }
 
 }  // namespace parallax::runtime::gpu

@@ -86,8 +86,8 @@ struct WalkPart {
   Ints offsets;
 };
 
-// Halves the outermost axis of more than one element until in each part no number of elements, and no distance in any
-// operand, is above `most`. The parts come in row-major order, each of them without a gap.
+// Divides the axes until in each part no number of elements, and no distance in any operand, is above `most`. Parts are
+// row-major neighbors, but where operands have strides that make these too many: none of dense operands do.
 std::vector<WalkPart> narrow_parts(const Ints& dims, std::span<const Ints> strides, int64_t most);
 
 }  // namespace parallax::runtime::gpu
