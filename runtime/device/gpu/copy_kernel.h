@@ -12,7 +12,7 @@
 namespace parallax::runtime {
 namespace gpu {
 
-struct Bytes16 {
+struct alignas(16) Bytes16 {  // every tensor of a GPU begins at a multiple of 256 (memory_plan.h)
   uint64_t words[2];
 };
 
