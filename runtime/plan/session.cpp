@@ -67,10 +67,11 @@ class RuntimeSession final : public Session,
     request.evaluate = [this](const Node& node, std::span<const Value> inputs) { return evaluate(node, inputs); };
     std::unique_ptr<GraphPlan> plan = PX_TRY(plan_graph(value_infos_->main(), request));
     number_steps(*plan, memory_steps_);
-    if (!platform_->is_host()) mark_read_on_host(*plan);
-    if (!platform_->is_host() && !states_.empty()) plan->kept_outputs.assign(plan->graph->outputs.size(), 0);
-    for (size_t index = 0; index < states_.size() && !plan->kept_outputs.empty(); ++index)
-      plan->kept_outputs[states_.binding(index).output] = 1;
+    if (!platform_->is_host()) {
+      mark_read_on_host(*plan);
+      plan->kept_outputs.resize(plan->graph->outputs.size());
+      for (size_t index = 0; index < states_.size(); ++index) plan->kept_outputs[states_.binding(index).output] = 1;
+    }
     if (platform_->grows_in_place()) {
       const std::vector<bool> grow = mark_growing(*plan, states_);
       for (size_t index = 0; index < grow.size(); ++index) {
