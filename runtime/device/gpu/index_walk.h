@@ -66,6 +66,17 @@ struct Walk {
     }
   }
 
+  // Where element `index` is in one operand. There is at least one axis.
+  PX_HD int32_t offset(int operand, uint32_t index) const {
+    int32_t at = 0;
+    PX_ROLLED
+    for (int axis = axes - 1; axis > 0; --axis) {
+      const uint32_t outer = dims[axis].narrow_quotient(index);
+      at += static_cast<int32_t>(index - outer * static_cast<uint32_t>(dims[axis].value)) * strides[operand][axis];
+      index = outer;
+    }
+    return at + static_cast<int32_t>(index) * strides[operand][0];
+  }
   // Sets `at` to the offset of element `index` in each operand. There is at least one axis.
   PX_HD void offsets(uint32_t index, int32_t (&at)[N]) const {
     for (size_t operand = 0; operand < N; ++operand) at[operand] = 0;

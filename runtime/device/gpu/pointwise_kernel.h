@@ -4,10 +4,11 @@
 // it, so the bits are those of kernels of their own.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <bit>
 
 #include "runtime/device/cpu/map.h"
+#include "runtime/device/gpu/index_walk.h"
 #include "runtime/device/gpu/launch.h"
 #include "runtime/device/gpu/memory.h"
 
@@ -28,76 +29,19 @@ auto visit_narrow_float(DType dtype, const Visit& visit) {
 
 namespace gpu {
 
-struct alignas(16) Words16 {
-  uint32_t words[4];
-};
-
-// N elements that are loaded and stored at once: 16 bytes as words, or one element.
-template <class S, int N>
-using Group = std::conditional_t<N == 1, S, Words16>;
-
+// N neighbors as numbers, by one access.
 template <class Device, class S, int N>
 PX_HD void load_group(const S* data, float (&values)[N]) {
-  struct Elements16 {
-    S elements[N];
-  };
-  const auto group = Elements<Device, const Group<S, N>>{reinterpret_cast<const Group<S, N>*>(data)}[0];
-  const auto all = std::bit_cast<Elements16>(group);
-  for (int j = 0; j < N; ++j) values[j] = storage::from_storage<float>(all.elements[j]);
+  const auto pack = load_pack<Device, S, N>(reinterpret_cast<const std::byte*>(data), 0, false);
+  for (int j = 0; j < N; ++j) values[j] = storage::from_storage<float>(pack.template get<S>(j));
 }
 template <class Device, class S, int N>
 PX_HD void store_group(S* data, const float (&values)[N]) {
-  struct Elements16 {
-    S elements[N];
-  };
-  Elements16 all;
-  for (int j = 0; j < N; ++j) all.elements[j] = storage::to_storage<S>(values[j]);
-  Elements<Device, Group<S, N>>{reinterpret_cast<Group<S, N>*>(data)}[0] = std::bit_cast<Group<S, N>>(all);
+  using Group = Pack<N* static_cast<int>(sizeof(S))>;
+  Group group{};
+  for (int j = 0; j < N; ++j) group.template set<S>(j, storage::to_storage<S>(values[j]));
+  Elements<Device, Group>{reinterpret_cast<Group*>(data)}[0] = group;
 }
-
-inline bool is_aligned(const std::byte* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
-
-// The axes of a result, and how far each operand moves along them, in elements.
-template <int kOperands>
-struct OperandWalk {
-  int axes = 0;
-  bool fits_32_bits = false;  // the number of elements: divisions are then of 32 bits
-  int64_t dims[kMaxAxes] = {};
-  int64_t strides[kOperands][kMaxAxes] = {};
-
-  OperandWalk() = default;
-  OperandWalk(const Ints& own_dims, std::span<const Ints> own_strides)
-      : axes(static_cast<int>(own_dims.size())), fits_32_bits(product(own_dims) <= INT32_MAX) {
-    for (int axis = 0; axis < axes; ++axis) dims[axis] = own_dims[axis];
-    for (size_t operand = 0; operand < own_strides.size(); ++operand) {
-      for (int axis = 0; axis < axes; ++axis) strides[operand][axis] = own_strides[operand][axis];
-    }
-  }
-
-  PX_HD int64_t offset(int operand, int64_t index) const {
-    return fits_32_bits ? offset_by<uint32_t>(operand, static_cast<uint32_t>(index))
-                        : offset_by<uint64_t>(operand, static_cast<uint64_t>(index));
-  }
-  // True where the operand's offsets differ by multiples of `group` along all axes but the last.
-  bool moves_by(int operand, int64_t group) const {
-    for (int axis = 0; axis + 1 < axes; ++axis) {
-      if (strides[operand][axis] % group != 0) return false;
-    }
-    return true;
-  }
-
- private:
-  template <class Index>
-  PX_HD int64_t offset_by(int operand, Index rest) const {
-    int64_t offset = 0;
-    for (int axis = axes - 1; axis > 0; --axis) {
-      const Index dim = static_cast<Index>(dims[axis]);
-      offset += static_cast<int64_t>(rest % dim) * strides[operand][axis];
-      rest /= dim;
-    }
-    return offset + static_cast<int64_t>(rest) * strides[operand][0];
-  }
-};
 
 }  // namespace gpu
 
@@ -125,6 +69,17 @@ enum class Reading : uint8_t {
   scattered,   // element by element
 };
 
+// Of an input of so many `elements`, for a result of `count`. `has_whole_groups`: runs of the last axis are whole
+// groups.
+inline Reading reading_of(int64_t elements, int64_t count, const Ints& strides, bool has_whole_groups, bool is_aligned,
+                          int64_t group) {
+  if (elements == 1 || (has_whole_groups && strides.back() == 0)) return Reading::repeated;
+  if (is_aligned && elements == count) return Reading::contiguous;
+  bool moves_by_groups = true;
+  for (int64_t axis = 0; axis + 1 < strides.size(); ++axis) moves_by_groups &= strides[axis] % group == 0;
+  return is_aligned && has_whole_groups && moves_by_groups ? Reading::row : Reading::scattered;
+}
+
 // Operators: a struct with `template <int N> static void apply(uint8_t code, float (&x)[N], const float (&y)[N])`,
 // which leaves the result of x and y in x.
 template <class Device, class S, class Operators>
@@ -136,16 +91,16 @@ struct ProgramKernel {
   Reading readings[DeviceProgram::kMostInputs];
   S* out;
   bool is_out_aligned;
-  int64_t count;
-  OperandWalk<DeviceProgram::kMostInputs> walk;
+  uint32_t count;
+  Walk<DeviceProgram::kMostInputs> walk;
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
-    for_each_item(launch, (count + kGroup - 1) / kGroup, [&](int64_t group) { run(group * kGroup); });
+    for_each_item(launch, (count + kGroup - 1) / kGroup, [&](uint32_t group) { run(group * kGroup); });
   }
 
  private:
-  PX_HD void run(int64_t index) const {
+  PX_HD void run(uint32_t index) const {
     float kept[DeviceProgram::kMostSteps][kGroup];
     float last[kGroup] = {}, x[kGroup], y[kGroup];
     for (int i = 0; i < program.step_count; ++i) {
@@ -162,7 +117,7 @@ struct ProgramKernel {
       Elements<Device, S>{out}[index + j] = storage::to_storage<S>(last[j]);
   }
 
-  PX_HD void fetch(int operand, int step, int64_t index, const float (&last)[kGroup],
+  PX_HD void fetch(int operand, int step, uint32_t index, const float (&last)[kGroup],
                    const float (&kept)[DeviceProgram::kMostSteps][kGroup], float (&values)[kGroup]) const {
     const int result = operand - program.input_count;
     if (result >= 0) {
@@ -182,7 +137,7 @@ struct ProgramKernel {
     for (int j = 0; j < kGroup; ++j)
       values[j] = index + j < count ? element(data, walk.offset(operand, index + j)) : 0.0F;
   }
-  PX_HD static float element(const S* data, int64_t index) {
+  PX_HD static float element(const S* data, int32_t index) {
     return storage::from_storage<float>(Elements<Device, const S>{data}[index]);
   }
 };
@@ -198,36 +153,34 @@ void run_program(Queue<Gpu>& queue, const DeviceProgram& program, const MutableV
   if (count == 0) return;
   Ints dims = out.shape;
   std::array<Ints, DeviceProgram::kMostInputs> strides;
+  strides.fill(Ints(dims.size()));
   for (size_t input = 0; input < inputs.size(); ++input)
     strides[input] = broadcast_strides(inputs[input].shape, out.shape);
-  merge_axes(dims, std::span(strides).first(inputs.size()));
+  merge_axes(dims, strides);
   visit_narrow_float(out.dtype, [&](auto* type) {
     using S = std::remove_pointer_t<decltype(type)>;
     using Kernel = gpu::ProgramKernel<Gpu, S, Operators>;
-    Kernel kernel{program,
-                  {},
-                  {},
-                  reinterpret_cast<S*>(out.data),
-                  gpu::is_aligned(out.data),
-                  count,
-                  {dims, std::span(strides).first(inputs.size())}};
-    const bool has_whole_groups = dims.back() % Kernel::kGroup == 0;
-    for (size_t input = 0; input < inputs.size(); ++input) {
-      const std::byte* data = inputs[input].data;
-      kernel.inputs[input] = reinterpret_cast<const S*>(data);
-      gpu::Reading& reading = kernel.readings[input];
-      reading = gpu::Reading::scattered;
-      if (inputs[input].shape.element_count() == 1 || (has_whole_groups && strides[input].back() == 0)) {
-        reading = gpu::Reading::repeated;
-      } else if (gpu::is_aligned(data)) {
-        const bool moves_by_groups = kernel.walk.moves_by(static_cast<int>(input), Kernel::kGroup);
-        if (inputs[input].shape.element_count() == count)
-          reading = gpu::Reading::contiguous;
-        else if (has_whole_groups && moves_by_groups)
-          reading = gpu::Reading::row;
+    auto* target = reinterpret_cast<S*>(out.data);
+    for (const gpu::WalkPart& part : gpu::narrow_parts(dims, strides, Queue<Gpu>::kMostNarrow)) {
+      const auto part_count = static_cast<uint32_t>(product(part.dims));
+      Kernel kernel{program,
+                    {},
+                    {},
+                    target,
+                    gpu::is_aligned(reinterpret_cast<const std::byte*>(target), 16),
+                    part_count,
+                    {part.dims, strides}};
+      const bool has_whole_groups = part.dims.back() % Kernel::kGroup == 0;
+      for (size_t input = 0; input < inputs.size(); ++input) {
+        const std::byte* data =
+            inputs[input].data + part.offsets[static_cast<int64_t>(input)] * static_cast<int64_t>(sizeof(S));
+        kernel.inputs[input] = reinterpret_cast<const S*>(data);
+        kernel.readings[input] = gpu::reading_of(inputs[input].shape.element_count(), count, strides[input],
+                                                 has_whole_groups, gpu::is_aligned(data, 16), Kernel::kGroup);
       }
+      launch(queue, kernel, gpu::size_for_items(queue, (part_count + Kernel::kGroup - 1) / Kernel::kGroup));
+      target += part_count;
     }
-    launch(queue, kernel, gpu::size_for_items(queue, (count + Kernel::kGroup - 1) / Kernel::kGroup));
   });
 }
 
@@ -241,19 +194,21 @@ struct RotateKernel {
   static constexpr const char* kName = "rotate";
   const S *x, *cosine, *sine;
   S* y;
-  int64_t rows, half;
-  OperandWalk<3> walk;  // of rows
+  uint32_t rows;
+  int64_t half;
+  Divisor groups;  // of half a row
+  Walk<3> walk;    // of rows
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
-    const int64_t groups = half / N;
-    for_each_item(launch, rows * groups, [&](int64_t item) {
-      const int64_t row =
-          walk.fits_32_bits ? static_cast<uint32_t>(item) / static_cast<uint32_t>(groups) : item / groups;
-      const int64_t at = (item - row * groups) * N;
-      const S* from = x + walk.offset(0, row) + at;
-      const S* by_cosine = cosine + walk.offset(1, row) + at;
-      const S* by_sine = sine + walk.offset(2, row) + at;
+    for_each_item(launch, rows * groups.value, [&](int64_t item) {
+      const int64_t row = groups.quotient(item);
+      const int64_t at = (item - row * groups.value) * N;
+      int32_t begins[3];
+      walk.offsets(static_cast<uint32_t>(row), begins);
+      const S* from = x + begins[0] + at;
+      const S* by_cosine = cosine + begins[1] + at;
+      const S* by_sine = sine + begins[2] + at;
       float a[N], b[N], first[2][N], second[2][N];
       load_group<Device>(from, a);
       load_group<Device>(from + half, b);
@@ -274,13 +229,19 @@ struct RotateKernel {
 };
 
 template <class S, int N, GpuDevice Gpu>
-void launch_rotation(Queue<Gpu>& queue, const std::array<const std::byte*, 3>& in, std::byte* y, int64_t rows,
-                     int64_t half, OperandWalk<3> walk) {
-  const int64_t items = rows * (half / N);
-  walk.fits_32_bits = items <= INT32_MAX;
-  const auto of = [](const std::byte* data) { return reinterpret_cast<const S*>(data); };
-  const RotateKernel<Gpu, S, N> kernel{of(in[0]), of(in[1]), of(in[2]), reinterpret_cast<S*>(y), rows, half, walk};
-  launch(queue, kernel, size_for_items(queue, items));
+void launch_rotation(Queue<Gpu>& queue, const std::array<const std::byte*, 3>& in, std::byte* y, const Ints& dims,
+                     const std::array<Ints, 3>& strides, int64_t half) {
+  auto* target = reinterpret_cast<S*>(y);
+  for (const WalkPart& part : narrow_parts(dims, strides, Queue<Gpu>::kMostNarrow)) {
+    const auto of = [&](size_t operand) {
+      return reinterpret_cast<const S*>(in[operand]) + part.offsets[static_cast<int64_t>(operand)];
+    };
+    const auto rows = static_cast<uint32_t>(product(part.dims));
+    const RotateKernel<Gpu, S, N> kernel{
+        of(0), of(1), of(2), target, rows, half, Divisor(half / N), {part.dims, strides}};
+    launch(queue, kernel, size_for_items(queue, rows * kernel.groups.value));
+    target += rows * 2 * half;
+  }
 }
 
 }  // namespace gpu
@@ -291,21 +252,19 @@ void launch_rotation(Queue<Gpu>& queue, const std::array<const std::byte*, 3>& i
 template <GpuDevice Gpu>
 void rotate_rows(Queue<Gpu>& queue, const MutableView& y, const std::array<const std::byte*, 3>& in, Ints dims,
                  std::array<Ints, 3> strides, int64_t half) {
-  const int64_t rows = product(dims);
-  if (rows == 0 || half == 0) return;
+  if (product(dims) == 0 || half == 0) return;
   merge_axes(dims, strides);
-  const gpu::OperandWalk<3> walk(dims, strides);
   visit_narrow_float(y.dtype, [&](auto* type) {
     using S = std::remove_pointer_t<decltype(type)>;
     constexpr int kGroup = 16 / sizeof(S);
-    bool is_wide = half % kGroup == 0 && gpu::is_aligned(y.data);
+    bool is_wide = half % kGroup == 0 && gpu::is_aligned(y.data, 16);
     for (size_t operand = 0; operand < in.size(); ++operand) {
       const auto& own = strides[operand];
-      is_wide = is_wide && gpu::is_aligned(in[operand]) &&
+      is_wide = is_wide && gpu::is_aligned(in[operand], 16) &&
                 std::all_of(own.begin(), own.end(), [](int64_t stride) { return stride % kGroup == 0; });
     }
-    if (is_wide) return gpu::launch_rotation<S, kGroup>(queue, in, y.data, rows, half, walk);
-    gpu::launch_rotation<S, 1>(queue, in, y.data, rows, half, walk);
+    if (is_wide) return gpu::launch_rotation<S, kGroup>(queue, in, y.data, dims, strides, half);
+    gpu::launch_rotation<S, 1>(queue, in, y.data, dims, strides, half);
   });
 }
 
