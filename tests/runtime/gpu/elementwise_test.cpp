@@ -83,6 +83,22 @@ TEST(GpuIndices, PartsOfHugePayloadsAreNarrow) {
   EXPECT_LE(parts.size(), 64U);
 }
 
+// A map's output has no offset of its own: a part goes on where the last one ended, even where an operand that is
+// broadcast goes farther along the inner axis than the limit.
+TEST(GpuIndices, PartsOfDenseOperandsAreRowMajorNeighbors) {
+  const Ints dims{6, 40};
+  const std::vector<Ints> strides{{0, 4}, {160, 4}, {40, 1}};
+  const auto parts = gpu::narrow_parts(dims, strides, 125);
+  EXPECT_GT(parts.size(), 1U);
+  int64_t count = 0;
+  for (const gpu::WalkPart& part : parts) {
+    EXPECT_EQ(part.offsets[2], count);
+    EXPECT_TRUE(part.dims[0] == 1 || part.dims[1] == dims[1]) << "a part with gaps";
+    count += product(part.dims);
+  }
+  EXPECT_EQ(count, product(dims));
+}
+
 // ---- Primitives on both devices, on views that begin `offset` elements into their memory ----
 
 struct Devices {
