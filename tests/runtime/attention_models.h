@@ -11,6 +11,7 @@
 
 namespace parallax::attention_models {
 
+using model_text::integer_attribute;
 using model_text::node;
 using model_text::value;
 
@@ -20,22 +21,18 @@ struct AttentionModel {
   std::vector<std::pair<std::string, Shape>> inputs;
 };
 
-inline std::string integer(const char* name, int64_t number) {
-  return std::string("attribute { name: \"") + name + "\" type: INT i: " + std::to_string(number) + " } ";
-}
-
 // The operator's parts, as exporters write them; rewriting makes one node of them.
 inline std::string in_parts(DType dtype) {
   const std::string quarter = dtype == DType::float16 ? "13312" : "16000";  // its bits
-  return node("Transpose", {"k"}, {"t"}, "attribute { name: \"perm\" type: INTS ints: 0 ints: 1 ints: 3 ints: 2 } ") +
+  return node("Transpose", {"k"}, {"t"}, model_text::integers_attribute("perm", {0, 1, 3, 2})) +
          node("MatMul", {"q", "t"}, {"s"}) + node("Mul", {"s", "quarter"}, {"r"}) + node("Add", {"r", "mask"}, {"m"}) +
-         node("Softmax", {"m"}, {"p"}, integer("axis", -1)) + node("MatMul", {"p", "v"}, {"y"}) +
+         node("Softmax", {"m"}, {"p"}, integer_attribute("axis", -1)) + node("MatMul", {"p", "v"}, {"y"}) +
          "initializer { name: \"quarter\" data_type: " + std::to_string(static_cast<int>(dtype)) +
          " int32_data: " + quarter + " } ";
 }
 
 inline std::vector<AttentionModel> attention_models(DType dtype) {
-  const std::string heads = integer("q_num_heads", 4) + integer("kv_num_heads", 2);
+  const std::string heads = integer_attribute("q_num_heads", 4) + integer_attribute("kv_num_heads", 2);
   return {
       {"heads",
        node("Attention", {"q", "k", "v"}, {"y"}),

@@ -7,16 +7,12 @@
 
 namespace parallax::elementwise_cases {
 
+using model_text::integer_attribute;
+using model_text::integers_attribute;
 using model_text::node;
 using model_text::value;
 using sorting_cases::numbers;
 using sorting_cases::SortingCase;
-
-inline std::string ints(const std::string& name, const std::vector<int64_t>& values) {
-  std::string text = "attribute { name: \"" + name + "\" type: INTS";
-  for (const int64_t each : values) text += " ints: " + std::to_string(each);
-  return text + " } ";
-}
 
 inline SortingCase one_node(const std::string& op, DType out, const std::vector<Tensor>& inputs,
                             const std::string& more = "") {
@@ -72,7 +68,7 @@ inline std::vector<SortingCase> elementwise_cases() {
   }
   for (const DType dtype : {DType::int8, DType::float16, DType::float32, DType::float64}) {
     const auto transposed = [&](const Shape& shape, const std::vector<int64_t>& order) {
-      cases.push_back(one_node("Transpose", dtype, {numbers(dtype, shape)}, ints("perm", order)));
+      cases.push_back(one_node("Transpose", dtype, {numbers(dtype, shape)}, integers_attribute("perm", order)));
     };
     transposed({37, 70}, {1, 0});
     transposed({3, 67, 9}, {0, 2, 1});
@@ -83,11 +79,11 @@ inline std::vector<SortingCase> elementwise_cases() {
     for (const DType to : {DType::float32, DType::float16, DType::bfloat16, DType::int64}) {
       if (to == dtype) continue;
       cases.push_back(
-          one_node("Cast", to, {numbers(dtype, Shape{133})}, sorting_cases::attribute("to", static_cast<int>(to))));
+          one_node("Cast", to, {numbers(dtype, Shape{133})}, integer_attribute("to", static_cast<int>(to))));
     }
     for (const int64_t width : {16, 3}) {
       const Tensor parts[] = {numbers(dtype, Shape{6, width}), numbers(dtype, Shape{6, 2 * width})};
-      cases.push_back(one_node("Concat", dtype, {parts[0], parts[1]}, sorting_cases::attribute("axis", 1)));
+      cases.push_back(one_node("Concat", dtype, {parts[0], parts[1]}, integer_attribute("axis", 1)));
       cases.push_back(one_node("Gather", dtype, {parts[1], sorting_cases::indices(11, 6)}));
     }
   }

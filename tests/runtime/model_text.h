@@ -41,4 +41,20 @@ inline std::string node(const std::string& op, const std::vector<std::string>& i
   return text + more + " } ";
 }
 
+// The shape of a value with these dimensions.
+inline std::string dims_text(const std::vector<int64_t>& dims) {
+  std::string text = "shape { ";
+  for (const int64_t dim : dims) text += "dim { dim_value: " + std::to_string(dim) + " } ";
+  return text + "} ";
+}
+
+inline std::string integer_attribute(const std::string& name, int64_t number) {
+  return "attribute { name: \"" + name + "\" type: INT i: " + std::to_string(number) + " } ";
+}
+inline std::string integers_attribute(const std::string& name, const std::vector<int64_t>& numbers) {
+  std::string text = "attribute { name: \"" + name + "\" type: INTS ";
+  for (const int64_t number : numbers) text += "ints: " + std::to_string(number) + " ";
+  return text + "} ";
+}
+
 }  // namespace parallax::model_text

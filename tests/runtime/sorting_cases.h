@@ -13,6 +13,7 @@
 
 namespace parallax::sorting_cases {
 
+using model_text::integer_attribute;
 using model_text::node;
 using model_text::value;
 
@@ -48,15 +49,11 @@ inline Tensor indices(int64_t count, int64_t below) {
   return Tensor::from<int64_t>(Shape{count}, values);
 }
 
-inline std::string attribute(const std::string& name, int64_t number) {
-  return "attribute { name: \"" + name + "\" type: INT i: " + std::to_string(number) + " } ";
-}
-
 inline SortingCase top_k(DType dtype, int64_t rows, int64_t length, int64_t k, bool largest) {
   const int type = static_cast<int>(dtype);
   return {"TopK " + std::string(name_of(dtype)) + " " + std::to_string(rows) + " x " + std::to_string(length),
-          node("TopK", {"x", "k"}, {"y", "i"}, attribute("largest", largest ? 1 : 0)) + value("input", "x", type) +
-              value("input", "k", 7) + value("output", "y", type) + value("output", "i", 7),
+          node("TopK", {"x", "k"}, {"y", "i"}, integer_attribute("largest", largest ? 1 : 0)) +
+              value("input", "x", type) + value("input", "k", 7) + value("output", "y", type) + value("output", "i", 7),
           17,
           {numbers(dtype, Shape{rows, length}), Tensor::vector<int64_t>(std::vector<int64_t>{k})}};
 }
@@ -92,7 +89,7 @@ inline SortingCase cum_sum(DType dtype, int64_t rows, int64_t length, bool exclu
   const int type = static_cast<int>(dtype);
   return {"CumSum " + std::string(name_of(dtype)) + " " + std::to_string(rows) + " x " + std::to_string(length),
           node("CumSum", {"x", "axis"}, {"y"},
-               attribute("exclusive", exclusive ? 1 : 0) + attribute("reverse", reverse ? 1 : 0)) +
+               integer_attribute("exclusive", exclusive ? 1 : 0) + integer_attribute("reverse", reverse ? 1 : 0)) +
               value("input", "x", type) + value("input", "axis", 7) + value("output", "y", type),
           17,
           {numbers(dtype, Shape{rows, length}, int64_t{1} << 22), Tensor::vector<int64_t>(std::vector<int64_t>{1})}};

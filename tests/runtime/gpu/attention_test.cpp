@@ -9,8 +9,8 @@ namespace parallax {
 namespace {
 
 using attention_models::AttentionModel;
-using attention_models::integer;
 using attention_models::node;
+using model_text::integer_attribute;
 
 TEST(GpuAttention, HalfPrecisionIsTheLibrarys) {
   const auto emulated = tests::make_emulated_executor();
@@ -69,7 +69,7 @@ TEST(GpuAttention, TheRestIsOurOwn) {
   const std::string capped = "attribute { name: \"softcap\" type: FLOAT f: 2.0 } ";
   const int64_t before = runtime::emulated_library().attentions;
   for (const AttentionModel& given : std::vector<AttentionModel>{
-           {"causal", node("Attention", {"q", "k", "v"}, {"y"}, integer("is_causal", 1)), inputs},
+           {"causal", node("Attention", {"q", "k", "v"}, {"y"}, integer_attribute("is_causal", 1)), inputs},
            {"capped", node("Attention", {"q", "k", "v"}, {"y"}, capped), inputs},
            {"masked", node("Attention", {"q", "k", "v", "mask"}, {"y"}), with_mask},
            {"shown",

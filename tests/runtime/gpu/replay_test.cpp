@@ -23,7 +23,7 @@ using session_values::same;
 
 constexpr int kInt64 = 7;
 
-std::string axis(int number) { return "attribute { name: \"axis\" type: INT i: " + std::to_string(number) + " } "; }
+std::string axis(int number) { return model_text::integer_attribute("axis", number); }
 
 Value integers(const std::vector<int64_t>& values) { return Tensor::vector<int64_t>(values); }
 
@@ -173,7 +173,7 @@ TEST(Replay, ABadIndexIsStillNamed) {
   EXPECT_TRUE(same(again[0], fresh(network(), inputs_of(3))[0]));
 }
 
-std::string heads(int count) { return "attribute { name: \"num_heads\" type: INT i: " + std::to_string(count) + " } "; }
+std::string heads(int count) { return model_text::integer_attribute("num_heads", count); }
 
 TEST(Replay, RotatesByPositions) {
   const auto model =

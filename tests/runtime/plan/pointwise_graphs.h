@@ -19,11 +19,10 @@
 
 namespace parallax::pointwise_graphs {
 
-inline std::string dims_text(const std::vector<int64_t>& dims) {
-  std::string text = "shape { ";
-  for (int64_t dim : dims) text += fmt::format("dim {{ dim_value: {} }} ", dim);
-  return text + "} ";
-}
+using model_text::dims_text;
+using model_text::integer_attribute;
+using model_text::integers_attribute;
+
 inline std::string value(const std::string& role, const std::string& name, const std::vector<int64_t>& dims) {
   return fmt::format("{} {{ name: \"{}\" type {{ tensor_type {{ elem_type: 1 {} }} }} }} ", role, name,
                      dims_text(dims));
@@ -83,8 +82,7 @@ inline void expect_same_bits(const Case& test, DType dtype, const std::function<
 inline std::string rotary(const std::vector<int64_t>& x, const std::vector<int64_t>& cache, bool splits = false,
                           bool transposes = false) {
   const int64_t half = x.back() / 2;
-  std::string graph = node("Neg", {"b"}, "n") +
-                      node("Concat", {"n", "a"}, "r", "attribute { name: \"axis\" type: INT i: -1 }") +
+  std::string graph = node("Neg", {"b"}, "n") + node("Concat", {"n", "a"}, "r", integer_attribute("axis", -1)) +
                       node("Mul", {"cos", "x"}, "p") + node("Mul", {"r", "sin"}, "q") + node("Add", {"q", "p"}, "y") +
                       value("input", "cos", cache) + value("input", "sin", cache) + value("output", "y", x);
   if (splits) {
@@ -100,8 +98,7 @@ inline std::string rotary(const std::vector<int64_t>& x, const std::vector<int64
   }
   if (!transposes) return value("input", "x", x) + graph;
   return value("input", "t", {x[0], x[2], x[1], x[3]}) +
-         node("Transpose", {"t"}, "x", "attribute { name: \"perm\" type: INTS ints: 0 ints: 2 ints: 1 ints: 3 }") +
-         graph;
+         node("Transpose", {"t"}, "x", integers_attribute("perm", {0, 2, 1, 3})) + graph;
 }
 
 inline std::vector<Case> rotations() {

@@ -196,8 +196,7 @@ TEST_F(Counts, OfStepsWithAStaticCache) {
            "\" } dim { dim_value: 8 } }";
   };
   const auto model = model_text::model_of(
-      model_text::node("TensorScatter", {"past", "now", "at"}, {"present"},
-                       "attribute { name: \"axis\" type: INT i: 2 } ") +
+      model_text::node("TensorScatter", {"past", "now", "at"}, {"present"}, model_text::integer_attribute("axis", 2)) +
           model_text::node("Attention", {"q", "present", "present", "", "", "", "lengths"}, {"y"}) +
           model_text::value("input", "q", 1, dims("new")) + model_text::value("input", "now", 1, dims("new")) +
           model_text::value("input", "at", 7) + model_text::value("input", "lengths", 7) +

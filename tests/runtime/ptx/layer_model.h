@@ -9,6 +9,9 @@
 
 namespace parallax::layer_model {
 
+using model_text::integer_attribute;
+using model_text::integers_attribute;
+
 // That of tests/bench/gpu, a 32nd of its sizes in each direction but for the number of heads: so are the ratios of
 // weights, activations and scores.
 struct LayerSizes {
@@ -32,17 +35,6 @@ inline std::string numbers(const std::string& name, const std::vector<int64_t>& 
 inline std::string number(const std::string& name, double value) {
   return "initializer { name: \"" + name + "\" data_type: 1 float_data: " + std::to_string(value) + " } ";
 }
-inline std::string dims(const std::vector<int64_t>& sizes) {
-  std::string text = "shape { ";
-  for (const int64_t size : sizes) text += "dim { dim_value: " + std::to_string(size) + " } ";
-  return text + "} ";
-}
-inline std::string perm(const std::string& of) {
-  std::string text = "attribute { name: \"perm\" type: INTS ";
-  for (const char axis : of) text += std::string("ints: ") + axis + " ";
-  return text + "} ";
-}
-
 class LayerText {
  public:
   explicit LayerText(const LayerSizes& sizes) : sizes_(sizes) {}
@@ -58,16 +50,16 @@ class LayerText {
     const std::string q = rotated("q", heads("q", h)), k = rotated("k", heads("k", h)), v = heads("v", h);
     std::string all_k = k, all_v = v;
     if (sizes_.past > 0) {
-      graph_ += model_text::node("Concat", {"past_k", k}, {"present_k"}, axis(2)) +
-                model_text::node("Concat", {"past_v", v}, {"present_v"}, axis(2));
+      graph_ += model_text::node("Concat", {"past_k", k}, {"present_k"}, integer_attribute("axis", 2)) +
+                model_text::node("Concat", {"past_v", v}, {"present_v"}, integer_attribute("axis", 2));
       all_k = "present_k", all_v = "present_v";
     }
-    add("Transpose", {all_k}, "k_columns", perm("0132"));
+    add("Transpose", {all_k}, "k_columns", integers_attribute("perm", {0, 1, 3, 2}));
     add("MatMul", {q, "k_columns"}, "scores");
     add("Mul", {"scores", "scale"}, "scaled");
-    add("Softmax", {"scaled"}, "softened", axis(-1));
+    add("Softmax", {"scaled"}, "softened", integer_attribute("axis", -1));
     add("MatMul", {"softened", all_v}, "mixed");
-    add("Transpose", {"mixed"}, "mixed_rows", perm("0213"));
+    add("Transpose", {"mixed"}, "mixed_rows", integers_attribute("perm", {0, 2, 1, 3}));
     add("Reshape", {"mixed_rows", "joined"}, "attended");
     add("Add", {"x", product("o", "attended", sizes_.width, sizes_.width)}, "x2");
     const std::string h2 = norm("h2", "x2");
@@ -77,7 +69,8 @@ class LayerText {
     add("Mul", {"gate_swish", product("up", h2, sizes_.width, sizes_.inner)}, "gated");
     add("Add", {"x2", product("down", "gated", sizes_.inner, sizes_.width)}, "y");
     const std::vector<int64_t> rows{sizes_.batch, sizes_.sequence, sizes_.width};
-    graph_ += model_text::value("input", "x", 1, dims(rows)) + model_text::value("output", "y", 1, dims(rows));
+    graph_ += model_text::value("input", "x", 1, model_text::dims_text(rows)) +
+              model_text::value("output", "y", 1, model_text::dims_text(rows));
     for (const std::string name : {"k", "v"}) {
       if (sizes_.past == 0) continue;
       const std::string cache = "shape { dim { dim_value: " + std::to_string(sizes_.batch) +
@@ -90,9 +83,6 @@ class LayerText {
   }
 
  private:
-  static std::string axis(int64_t number) {
-    return "attribute { name: \"axis\" type: INT i: " + std::to_string(number) + " } ";
-  }
   void add(const std::string& op, const std::vector<std::string>& inputs, const std::string& output,
            const std::string& more = "") {
     graph_ += model_text::node(op, inputs, {output}, more);
@@ -111,7 +101,7 @@ class LayerText {
   std::string norm(const std::string& name, const std::string& x) {
     constant(name + "_scale", {sizes_.width}, 1);
     add("Pow", {x, "two"}, name + "_squares");
-    add("ReduceMean", {name + "_squares"}, name + "_mean", "attribute { name: \"axes\" type: INTS ints: -1 } ");
+    add("ReduceMean", {name + "_squares"}, name + "_mean", integers_attribute("axes", {-1}));
     add("Add", {name + "_mean", "epsilon"}, name + "_sum");
     add("Sqrt", {name + "_sum"}, name + "_root");
     add("Div", {x, name + "_root"}, name + "_normal");
@@ -120,14 +110,14 @@ class LayerText {
   }
   std::string heads(const std::string& name, const std::string& x) {
     add("Reshape", {product(name, x, sizes_.width, sizes_.width), "heads"}, name + "_split");
-    add("Transpose", {name + "_split"}, name + "_heads", perm("0213"));
+    add("Transpose", {name + "_split"}, name + "_heads", integers_attribute("perm", {0, 2, 1, 3}));
     return name + "_heads";
   }
   std::string rotated(const std::string& name, const std::string& x) {
     add("Slice", {x, "zero", "half", "last"}, name + "_first");
     add("Slice", {x, "half", "end", "last"}, name + "_second");
     add("Neg", {name + "_second"}, name + "_minus");
-    add("Concat", {name + "_minus", name + "_first"}, name + "_rolled", axis(-1));
+    add("Concat", {name + "_minus", name + "_first"}, name + "_rolled", integer_attribute("axis", -1));
     add("Mul", {x, "table"}, name + "_cosine");
     add("Mul", {name + "_rolled", "table"}, name + "_sine");
     add("Add", {name + "_cosine", name + "_sine"}, name + "_rotated");
