@@ -66,7 +66,7 @@ struct Walk {
     }
   }
 
-  // Where element `index` is in one operand. There is at least one axis.
+  // The offset of element `index` in one operand. There is at least one axis.
   PX_HD int32_t offset(int operand, uint32_t index) const {
     int32_t at = 0;
     PX_ROLLED

@@ -69,8 +69,8 @@ enum class Reading : uint8_t {
   scattered,   // element by element
 };
 
-// Of an input of so many `elements`, for a result of `count`. `has_whole_groups`: runs of the last axis are whole
-// groups.
+// The reading of an input of so many `elements`, for a result of `count`. `has_whole_groups`: runs of the last axis are
+// whole groups.
 inline Reading reading_of(int64_t elements, int64_t count, const Ints& strides, bool has_whole_groups, bool is_aligned,
                           int64_t group) {
   if (elements == 1 || (has_whole_groups && strides.back() == 0)) return Reading::repeated;
