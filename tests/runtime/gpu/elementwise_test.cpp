@@ -83,20 +83,25 @@ TEST(GpuIndices, PartsOfHugePayloadsAreNarrow) {
   EXPECT_LE(parts.size(), 64U);
 }
 
-// A map's output has no offset of its own: a part goes on where the last one ended, even where an operand that is
-// broadcast goes farther along the inner axis than the limit.
+// A map's output has no offset of its own: a part goes on where the last one ended, whichever axis an operand goes
+// farthest along.
 TEST(GpuIndices, PartsOfDenseOperandsAreRowMajorNeighbors) {
   const Ints dims{6, 40};
-  const std::vector<Ints> strides{{0, 4}, {160, 4}, {40, 1}};
-  const auto parts = gpu::narrow_parts(dims, strides, 125);
-  EXPECT_GT(parts.size(), 1U);
-  int64_t count = 0;
-  for (const gpu::WalkPart& part : parts) {
-    EXPECT_EQ(part.offsets[2], count);
-    EXPECT_TRUE(part.dims[0] == 1 || part.dims[1] == dims[1]) << "a part with gaps";
-    count += product(part.dims);
+  const std::vector<std::vector<Ints>> operands{
+      {{1, 0}, {0, 1}},              // a column and a row
+      {{0, 4}, {160, 4}, {40, 1}}};  // packs of a row, of a matrix, of the output
+  for (const std::vector<Ints>& strides : operands) {
+    const auto parts = gpu::narrow_parts(dims, strides, 125);
+    EXPECT_GT(parts.size(), 1U);
+    int64_t count = 0;
+    for (const gpu::WalkPart& part : parts) {
+      const Ints& at = part.offsets;
+      EXPECT_EQ(strides.size() == 2 ? at[0] * dims[1] + at[1] : at[2], count);
+      EXPECT_TRUE(part.dims[0] == 1 || part.dims[1] == dims[1]) << "a part with gaps";
+      count += product(part.dims);
+    }
+    EXPECT_EQ(count, product(dims));
   }
-  EXPECT_EQ(count, product(dims));
 }
 
 // ---- Primitives on both devices, on views that begin `offset` elements into their memory ----
