@@ -189,7 +189,7 @@ Result<std::shared_ptr<const Document>> open_document(const std::vector<std::str
         "(Ctrl+R with the second one as 'against', or parallax run A.onnx --against B.onnx --dump DIR)");
   }
   if (!first_is_dump) {
-    document->model = PX_TRY(import_model(files.front()));
+    document->model = PX_TRY(import_model(files.front(), {.checks = ModelChecks::recorded}));
   } else {
     document->a = PX_TRY(DumpReader::open(files.front()));
     document->model = PX_TRY(graph_of(*document->a));

@@ -69,6 +69,8 @@ void add_node(const GraphItem& item, InspectorView& view) {
   view.title = node.display_name;
   view.subtitle = versioned_op_name(node);
   if (!item.scope.empty()) view.subtitle += "  in " + item.scope.substr(0, item.scope.size() - 2);
+  if (!node.problem.empty())
+    view.sections.push_back({"Problem", {{"cannot be executed", node.problem, "", Kind::bad, ""}}});
   InspectorSection attributes{"Attributes", {}};
   for (const Attribute& attribute : node.attributes) {
     const std::string text = attribute_text(attribute);

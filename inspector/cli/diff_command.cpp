@@ -18,7 +18,7 @@ namespace {
 // Names the commands that compare models, where two models were given in place of dumps.
 void point_to_models(std::string_view verb, const std::string& a, const std::string& b) {
   ImportOptions options;
-  options.validate = false;
+  options.checks = ModelChecks::none;
   for (const std::string* file : {&a, &b}) {
     const auto is_dump = is_dump_file(*file);
     if (!is_dump.ok() || *is_dump || !import_model(*file, options).ok()) return;

@@ -81,6 +81,10 @@ void InputOptions::declare(CLI::App& app) {
   app.add_option("--input", files, "one input from a .npy file; may be repeated")
       ->type_name("NAME=F.npy")
       ->allow_extra_args(false);
+  app.add_option("--stub", stubs,
+                 "outputs that stand in for the nodes of an operator that cannot be executed; may be repeated")
+      ->type_name("DOMAIN::OP=F.json|F.npz")
+      ->allow_extra_args(false);
   app.add_option("--seed", seed, "of generated inputs and random operators (default 0)")
       ->type_name("N")
       ->check(whole_number(0, UINT64_MAX));
@@ -97,7 +101,9 @@ void InputOptions::declare(CLI::App& app) {
 
 void InputOptions::name_files(NamedFiles& named) const {
   named.read.push_back(source);
-  for (const std::string& file : files) named.read.push_back(file.substr(file.find('=') + 1));
+  for (const auto* pairs : {&files, &stubs}) {
+    for (const std::string& file : *pairs) named.read.push_back(file.substr(file.find('=') + 1));
+  }
 }
 
 void declare_fallback(CLI::App& app, std::string& fallback) {

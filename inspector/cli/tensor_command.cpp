@@ -7,6 +7,7 @@
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
 #include "inspector/dump/tensor_files/npy.h"
+#include "inspector/workbench/open.h"
 #include "inspector/workbench/tensor_view.h"
 
 namespace parallax::cli {
@@ -15,7 +16,9 @@ namespace {
 class TensorCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("DUMP", dump_, "the dump to look into")->required()->type_name("F.plx");
+    app.add_option("FILE", file_, "the dump to look into, or a model for its weights")
+        ->required()
+        ->type_name("F.plx|MODEL");
     app.add_option("PATH", path_, "the value; without it all values are listed");
     app.add_option("--slice", view_.slice, "some elements, as in numpy")->type_name("0,:,3:5");
     app.add_flag("--stats", view_.statistics_only, "statistics only");
@@ -25,7 +28,7 @@ class TensorCommand final : public Command {
     common_.declare_force(app);
   }
 
-  NamedFiles files() const override { return {{dump_}, {output_}, {}, common_.force}; }
+  NamedFiles files() const override { return {{file_}, {output_}, {}, common_.force}; }
 
   Result<int> execute() override {
     common_.apply();
@@ -33,7 +36,7 @@ class TensorCommand final : public Command {
       return usage_error("--slice and -o need the PATH of a value");
     if (!output_.empty() && !output_.ends_with(".npy"))
       return usage_error(fmt::format("-o '{}': expected a file ending in .npy", output_));
-    const auto dump = PX_TRY(DumpReader::open(dump_));
+    const auto dump = PX_TRY(open_values(file_));
     if (path_.empty()) {
       print(common_.json ? value_list_to_json(*dump) + "\n" : value_list_to_text(*dump));
       return 0;
@@ -51,7 +54,7 @@ class TensorCommand final : public Command {
   }
 
  private:
-  std::string dump_, path_, output_;
+  std::string file_, path_, output_;
   TensorViewOptions view_;
   CommonOptions common_;
 };

@@ -90,8 +90,6 @@ struct NodeFailure {
   std::string message;
 };
 
-constexpr std::string_view kLeftOutOfDump = "left out of the dump";
-
 class DumpReader {
  public:
   // Errors: io; corrupt_file naming offset and what is wrong. A dump that was cut off opens with is_complete() false
@@ -120,7 +118,7 @@ class DumpReader {
   virtual Result<Value> load_copy(int32_t entry) const = 0;
 
   // The graph as a model without weights: a tensor above 1 KiB has its type and shape, reads as zeros, and has
-  // kLeftOutOfDump as external_location. Errors: corrupt_file.
+  // kLeftOutOfDump as its absence. Errors: corrupt_file.
   virtual Result<std::shared_ptr<const Model>> model(int32_t graph) const = 0;
 };
 

@@ -6,12 +6,9 @@
 #include <functional>
 #include <optional>
 
-#include <sys/mman.h>
-
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"
-#include "inspector/model/shape_inference/infer_types.h"
 
 namespace parallax::dump {
 namespace {
@@ -49,13 +46,14 @@ Status visit_model(Model& model, const Visit& visit) {
   return {};
 }
 
-// Copies of a graph share its bodies; these do not.
+// Copies of a graph share its bodies; these do not. What could not be read cannot be written.
 void own_bodies(Graph& graph) {
   const auto own = [](std::shared_ptr<Graph>& body) {
     body = std::make_shared<Graph>(*body);
     own_bodies(*body);
   };
   for (Node& node : graph.nodes) {
+    std::erase_if(node.attributes, [](const Attribute& attribute) { return !attribute.absence.empty(); });
     for (Attribute& attribute : node.attributes) {
       if (auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) own(*body);
       if (auto* bodies = std::get_if<std::vector<std::shared_ptr<Graph>>>(&attribute.value)) {
@@ -65,21 +63,13 @@ void own_bodies(Graph& graph) {
   }
 }
 
-Result<Tensor> zero_pages(const TypeInfo& type) {
+Result<Tensor> absent_tensor(const TypeInfo& type) {
   std::vector<int64_t> dims;
   for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.value);
   const Shape shape = PX_TRY(Shape::create(dims));
   if (type.kind != TypeInfo::Kind::tensor || bits_of(type.dtype) == 0)
     return corrupt_file("a weight without a type; it must be a tensor of a numeric type");
-  const size_t size = byte_size(type.dtype, shape.element_count());
-  if (size == 0) return Tensor::allocate(type.dtype, shape);
-  void* pages = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pages == MAP_FAILED) return out_of_memory("no address space for a weight of " + std::to_string(size) + " bytes");
-  return Tensor::wrap(
-      type.dtype, shape,
-      std::shared_ptr<const std::byte>(static_cast<const std::byte*>(pages), [size](const std::byte* begin) {
-        ::munmap(const_cast<std::byte*>(begin), size);
-      }));
+  return Tensor::zero_pages(type.dtype, shape);
 }
 
 // The values of initializers take their type from them.
@@ -87,7 +77,7 @@ void refresh_initializer_types(Graph& graph) {
   for (size_t index = 0; index < graph.initializers.size() && index < graph.initializer_values.size(); ++index) {
     const StoredTensor& stored = graph.initializers[index];
     const ValueId value = graph.initializer_values[index];
-    if (value != kNoValue && stored.external_location == kLeftOutOfDump)
+    if (value != kNoValue && !stored.absence.empty())
       graph.values[static_cast<size_t>(value)].type = type_of(stored.tensor);
   }
 }
@@ -105,11 +95,13 @@ Result<GraphPayload> encode_graph(const Model& model) {
   uint32_t position = 0;
   const auto leave_out = [&](StoredTensor& stored) -> Status {
     const uint32_t own_position = position++;
-    if (!stored.tensor.defined() || stored.tensor.dtype() == DType::string || stored.tensor.size_bytes() <= kKeptBytes)
-      return {};
+    const bool is_small = stored.absence.empty() && stored.tensor.size_bytes() <= kKeptBytes;
+    if (!stored.tensor.defined() || stored.tensor.dtype() == DType::string || is_small) return {};
     payload.left_out.emplace_back(own_position, type_of(stored.tensor));
     stored.tensor = PX_TRY(Tensor::allocate(stored.tensor.dtype(), Shape{0}));
     stored.external_location.clear();
+    if (!stored.absence.empty()) stored.unparsed.clear();  // the location of the elements
+    stored.absence.clear();
     return {};
   };
   PX_TRY(visit_model(copy, leave_out));
@@ -120,7 +112,7 @@ Result<GraphPayload> encode_graph(const Model& model) {
 Result<std::shared_ptr<const Model>> decode_graph_payload(std::span<const std::byte> bytes, const LeftOut& left_out,
                                                           const std::string& description) {
   ImportOptions options;
-  options.validate = false;
+  options.checks = ModelChecks::none;
   auto imported = import_model(bytes, "", description, options);
   if (!imported.ok()) return corrupt_file(imported.error().message);
   const auto model = std::const_pointer_cast<Model>(imported.take());  // fresh: nobody else has seen it
@@ -128,14 +120,14 @@ Result<std::shared_ptr<const Model>> decode_graph_payload(std::span<const std::b
   auto next = left_out.begin();
   const auto restore = [&](StoredTensor& stored) -> Status {
     if (next == left_out.end() || next->first != position++) return {};
-    stored.tensor = PX_TRY(zero_pages(next->second));
-    stored.external_location = kLeftOutOfDump;
+    stored.tensor = PX_TRY(absent_tensor(next->second));
+    stored.absence = kLeftOutOfDump;
     ++next;
     return {};
   };
   PX_TRY_CONTEXT(description, visit_model(*model, restore));
   refresh_initializer_types(model->graph);
-  fill_types(*model, infer_types(*model));
+  record_problems(*model);
   return std::shared_ptr<const Model>(model);
 }
 

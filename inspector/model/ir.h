@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "inspector/base/mapped_file.h"
+#include "inspector/base/result.h"
 #include "inspector/model/opset/attribute_type.h"
 #include "inspector/tensor/tensor.h"
 #include "inspector/tensor/type_info.h"
@@ -33,6 +34,9 @@ constexpr NodeId kNoNode = -1;
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 std::string_view find_metadata(const Metadata& metadata, std::string_view key);  // empty when absent
 
+// StoredTensor::absence of weights in the graph of a dump, which may hold them as values.
+inline constexpr std::string_view kLeftOutOfDump = "left out of the dump";
+
 // A tensor stored in a model: an initializer or an attribute's value. The payload may be in the mapped file.
 struct StoredTensor {
   std::string name;
@@ -42,6 +46,9 @@ struct StoredTensor {
   std::string external_location;  // file next to the model that held the payload; empty when it was inline
   bool is_typed = false;          // the payload was in a *_data field of its type, not in raw_data
   std::string unparsed;           // serialized fields of the message that this struct does not model
+  // Why the elements are not here, a clause: then `tensor` has the type and shape that are known, and reads as zeros.
+  // Empty where it holds the elements.
+  std::string absence = {};
 };
 
 // SparseTensorProto: `indices` is [NNZ] linear or [NNZ, rank], `dims` the dense shape.
@@ -59,10 +66,11 @@ struct Attribute {
                              std::vector<SparseTensor>, TypeInfo, std::vector<TypeInfo>>;
   std::string name;
   AttributeType type = AttributeType::undefined;
-  Value value;                // monostate while ref_attr_name is set
+  Value value;                // monostate while ref_attr_name is set, and where `absence` says why it is not known
   std::string ref_attr_name;  // inside a function: takes its value from the call's attribute of this name
   std::string doc;
   std::string unparsed;
+  std::string absence = {};  // why the value in the file cannot be read, a clause; empty where it was
 };
 
 // One name of a graph: an input, an initializer, a node's output, or a value of an enclosing graph that this graph
@@ -102,6 +110,9 @@ struct Node {
   int64_t opset_version = 0;           // of `domain` where this node stands (model or function)
   const OpSchema* schema = nullptr;    // null for a call of a model-local function and for an unknown operator
   const Function* function = nullptr;  // the model-local function this node calls, owned by the Model
+  // Why this node cannot be executed, the first of its problems, a sentence without full stop that does not name it;
+  // empty for a node that can, and in a model whose problems were not recorded (ImportOptions).
+  std::string problem = {};
 };
 
 // "Softmax-13" (operator and since-version of its schema), or "my.domain.Fn" for others.
@@ -143,6 +154,15 @@ struct OpsetImport {
 // against the operator with the HIGHEST version in the referenced operator sets", onnx.proto.
 int64_t opset_version_in(std::span<const OpsetImport> imports, std::string_view domain);
 
+// One thing wrong with a model. `where` is "model", "node 'x' (Softmax-13)", "value 'y' in function 'my.F'", ...
+struct ModelProblem {
+  std::string where;
+  std::string message;
+  std::string node;
+  std::string op;
+  ErrorCode code = ErrorCode::invalid_model;
+};
+
 // A model-local function. Its body's inputs are the formal inputs; types are those of the call.
 struct Function {
   std::string domain;
@@ -169,6 +189,9 @@ struct Model {
   Metadata metadata;
   Graph graph;
   std::vector<std::shared_ptr<Function>> functions;
+  bool is_part = false;  // of a model whose other nodes cannot be executed: data of its outputs are not of this one's
+  std::vector<ModelProblem> problems =
+      {};  // where they were recorded (ImportOptions); a model with any is not executed
   std::string unparsed;
   // The source of model_sha256(): the file the model was read from, or the hash of the bytes it was read from. Both are
   // empty for a model that was built in memory; code that changes a copy of a model resets them.

@@ -175,7 +175,8 @@ class DotWriter {
     std::string label = qualified_op(node) + "\n" + shorten(node.display_name, kMaxDotLabel);
     for (size_t slot = 0; slot < node.inputs.size(); ++slot) label += constant_line(graph, node, slot);
     const ValueComparison* verdict = verdict_of(graph, id, scope);
-    line(indent, fmt::format("{} [label={}{}];", box, quoted(with_badge(label, verdict)), style_text(verdict)));
+    const std::string style = node.problem.empty() ? style_text(verdict) : problem_style(node.problem);
+    line(indent, fmt::format("{} [label={}{}];", box, quoted(with_badge(label, verdict)), style));
     for (size_t index = 0; index < node.attributes.size(); ++index) {
       const auto* body = std::get_if<std::shared_ptr<Graph>>(&node.attributes[index].value);
       if (body == nullptr || *body == nullptr) continue;
@@ -185,6 +186,12 @@ class DotWriter {
       const auto bound = bind_function(*node.function, node);
       write_body(node, "", *bound, scope, box + "f", box, indent);
     }
+  }
+
+  // A node that cannot be executed: the same look as in SVG.
+  static std::string problem_style(const std::string& problem) {
+    return fmt::format(", style=\"filled,rounded,dashed\", fillcolor=\"{}\", color=\"{}\", penwidth=2, tooltip={}",
+                       kProblemFill, kProblemBorder, quoted(problem));
   }
 
   void write_body(const Node& node, const std::string& attribute, const Graph& body, const std::string& scope,
@@ -211,8 +218,9 @@ class DotWriter {
     if (id == kNoValue) return {};
     const ValueDef& value = graph.values[static_cast<size_t>(id)];
     if (value.initializer_index < 0 || value.input_index >= 0) return {};
-    const Tensor& tensor = graph.initializers[static_cast<size_t>(value.initializer_index)].tensor;
-    const std::string content = small_tensor_text(tensor, 6);
+    const StoredTensor& stored = graph.initializers[static_cast<size_t>(value.initializer_index)];
+    const Tensor& tensor = stored.tensor;
+    const std::string content = stored.absence.empty() ? small_tensor_text(tensor, 6) : "";
     const std::string what =
         content.empty() ? std::string(name_of(tensor.dtype())) + tensor.shape().to_string() : content;
     return fmt::format("\n{}: {}", shorten(value.name, kMaxDotLabel), shorten(what, kMaxDotLabel));

@@ -50,6 +50,7 @@ ordered_json node_document(const Graph& graph, const Node& node, const std::stri
                                              : ordered_json(to_string(graph.values[static_cast<size_t>(id)].type)));
     }
   }
+  if (!node.problem.empty()) json["problem"] = node.problem;
   json["attributes"] = ordered_json::object();
   for (const Attribute& attribute : node.attributes) {
     const auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
@@ -73,6 +74,7 @@ ordered_json graph_document(const Graph& graph, const GraphTextOptions& options)
     json["initializers"].push_back({{"name", stored.name},
                                     {"dtype", name_of(stored.tensor.dtype())},
                                     {"shape", std::vector<int64_t>(shape.begin(), shape.end())}});
+    if (!stored.absence.empty()) json["initializers"].back()["absence"] = stored.absence;
   }
   json["nodes"] = ordered_json::array();
   for (NodeId id : graph.order) {
@@ -90,6 +92,9 @@ std::string graph_to_json(const Model& model, const GraphTextOptions& options) {
   json["opset_imports"] = ordered_json::object();
   for (const OpsetImport& import : model.opset_imports)
     json["opset_imports"][import.domain.empty() ? "ai.onnx" : import.domain] = import.version;
+  json["problems"] = ordered_json::array();
+  for (const ModelProblem& problem : model.problems)
+    json["problems"].push_back({{"where", problem.where}, {"message", problem.message}});
   json.update(graph_document(model.graph, options));
   json["functions"] = ordered_json::array();
   for (const auto& function : model.functions) {

@@ -26,7 +26,7 @@ std::string list_text(const std::vector<Item>& items, Print print) {
 }
 
 std::string stored_tensor_text(const StoredTensor& stored) {
-  const std::string content = small_tensor_text(stored.tensor);
+  const std::string content = stored.absence.empty() ? small_tensor_text(stored.tensor) : "not here";
   const std::string type = std::string(name_of(stored.tensor.dtype())) + stored.tensor.shape().to_string();
   return content.empty() ? type : type + ":" + content;
 }
@@ -80,12 +80,18 @@ std::string qualified_op(const Node& node) {
   return is_standard ? node.op_type : node.domain + "." + node.op_type;
 }
 
+std::string name_text(std::string_view name) {
+  const bool looks_like_content = !name.empty() && std::string_view("0123456789+-.[").find(name.front()) != name.npos;
+  return looks_like_content ? "\"" + escape_name(name) + "\"" : escape_name(name);
+}
+
 std::string operand_text(const Graph& graph, ValueId value) {
   if (value == kNoValue) return "_";
   const ValueDef& definition = graph.values[static_cast<size_t>(value)];
   const StoredTensor* constant = constant_of(graph, definition);
-  const std::string content = constant == nullptr ? "" : small_tensor_text(constant->tensor, 4);
-  return content.empty() ? escape_name(definition.name) : content;
+  const bool is_shown = constant != nullptr && constant->absence.empty();
+  const std::string content = is_shown ? small_tensor_text(constant->tensor, 4) : "";
+  return content.empty() ? name_text(definition.name) : content;
 }
 
 }  // namespace parallax

@@ -18,7 +18,10 @@ std::string attribute_text(const Attribute& attribute);
 // "Add" for the standard domain, "com.microsoft.Gelu" otherwise.
 std::string qualified_op(const Node& node);
 
-// The name as paths have it, or for a small initializer or Constant its content.
+// The name as paths have it, in quotes where it could be taken for the content of a constant ("3").
+std::string name_text(std::string_view name);
+
+// That name, or for a small initializer or Constant its content.
 std::string operand_text(const Graph& graph, ValueId value);
 
 }  // namespace parallax

@@ -35,6 +35,7 @@ struct Box {
   std::string ink = "#000000";
   double border_width = 1;
   bool is_round = false;
+  bool is_faulty = false;  // cannot be executed
   struct Body {
     std::string name;
     std::unique_ptr<Drawing> drawing;
@@ -112,6 +113,11 @@ class Drawer {
       box.ink = style.text;
       box.border_width = style.border_width;
     }
+    if (!node.problem.empty()) {
+      box.title += "\n" + printable(node.problem);
+      box.fill = kProblemFill;
+      box.is_faulty = true;
+    }
     if (depth >= kMaxBodyDepth) return box;
     for (const Attribute& attribute : node.attributes) {
       const auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
@@ -130,8 +136,9 @@ class Drawer {
     if (id == kNoValue) return;
     const ValueDef& value = graph.values[static_cast<size_t>(id)];
     if (value.initializer_index < 0 || value.input_index >= 0) return;
-    const Tensor& tensor = graph.initializers[static_cast<size_t>(value.initializer_index)].tensor;
-    const std::string content = small_tensor_text(tensor, 6);
+    const StoredTensor& stored = graph.initializers[static_cast<size_t>(value.initializer_index)];
+    const Tensor& tensor = stored.tensor;
+    const std::string content = stored.absence.empty() ? small_tensor_text(tensor, 6) : "";
     const std::string what =
         content.empty() ? std::string(name_of(tensor.dtype())) + tensor.shape().to_string() : content;
     box.lines.push_back(shorten(value.name, kMaxLabel) + ": " + shorten(what, kMaxLabel));
@@ -217,9 +224,10 @@ class Writer {
   void write_box(const Box& box, const LayoutBox& size, float x, float y) {
     fmt::format_to(std::back_inserter(text_),
                    "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"{}\" "
-                   "fill=\"{}\" stroke=\"#333333\" stroke-width=\"{}\"/>\n",
+                   "fill=\"{}\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n",
                    xml_text(box.title, "\n"), x, y, size.width, size.height, box.is_round ? 12 : 4, box.fill,
-                   box.border_width);
+                   box.is_faulty ? kProblemBorder : "#333333", box.is_faulty ? 2 : box.border_width,
+                   box.is_faulty ? " stroke-dasharray=\"5 3\"" : "");
     float baseline = y + kPadding + 11;
     for (size_t line = 0; line < box.lines.size(); ++line, baseline += kLine) {
       fmt::format_to(std::back_inserter(text_), "<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\">{}</text>\n",

@@ -21,6 +21,7 @@ class Printer {
 
   std::string print(const Model& model) {
     print_header(model);
+    print_problems(model);
     print_graph(model.graph, 0);
     for (const auto& function : model.functions) print_function(*function);
     return std::move(text_);
@@ -46,6 +47,16 @@ class Printer {
                             : fmt::format(", made by {} {}", model.producer_name, model.producer_version)));
   }
 
+  // Those of nodes stand beside them.
+  void print_problems(const Model& model) {
+    if (model.problems.empty()) return;
+    line(0,
+         fmt::format("cannot be executed: {} problem{}", model.problems.size(), model.problems.size() == 1 ? "" : "s"));
+    for (const ModelProblem& problem : model.problems) {
+      if (problem.node.empty()) line(1, fmt::format("problem {}: {}", problem.where, problem.message));
+    }
+  }
+
   void print_values(const Graph& graph, const std::vector<ValueId>& ids, std::string_view word, int indent) {
     for (ValueId id : ids)
       line(indent,
@@ -54,11 +65,16 @@ class Printer {
 
   void print_initializers(const Graph& graph, int indent) {
     for (size_t index = 0; index < graph.initializers.size(); ++index) {
-      const Tensor& tensor = graph.initializers[index].tensor;
-      const std::string content = small_tensor_text(tensor);
-      line(indent,
-           fmt::format("weight {}: {}{}{}{}", escape_name(graph.initializers[index].name), name_of(tensor.dtype()),
-                       tensor.shape().to_string(), content.empty() ? "" : " = ", content));
+      const StoredTensor& stored = graph.initializers[index];
+      const std::string name = escape_name(stored.name);
+      if (!stored.absence.empty()) {
+        const std::string type = to_string(value_at(graph, graph.initializer_values[index]).type);
+        line(indent, fmt::format("weight {}: {}  ! not here: {}", name, type, stored.absence));
+        continue;
+      }
+      const std::string content = small_tensor_text(stored.tensor);
+      line(indent, fmt::format("weight {}: {}{}{}{}", name, name_of(stored.tensor.dtype()),
+                               stored.tensor.shape().to_string(), content.empty() ? "" : " = ", content));
     }
     for (ValueId id : graph.sparse_initializer_values) {
       line(indent,
@@ -83,7 +99,7 @@ class Printer {
     std::string text;
     for (ValueId output : node.outputs) {
       text += text.empty() ? "" : ", ";
-      text += output == kNoValue ? "_" : escape_name(value_at(graph, output).name);
+      text += output == kNoValue ? "_" : name_text(value_at(graph, output).name);
       if (options_.shapes && output != kNoValue) text += ": " + to_string(value_at(graph, output).type);
     }
     return text;
@@ -99,8 +115,8 @@ class Printer {
       attributes += (attributes.empty() ? " {" : ", ") + attribute_text(attribute);
     }
     if (!attributes.empty()) attributes += "}";
-    line(indent, fmt::format("{} = {}({}){}  # {}", outputs_text(graph, node), qualified_op(node), inputs, attributes,
-                             node.display_name));
+    line(indent, fmt::format("{} = {}({}){}  # {}{}{}", outputs_text(graph, node), qualified_op(node), inputs,
+                             attributes, node.display_name, node.problem.empty() ? "" : "  ! ", node.problem));
     for (const Attribute& attribute : node.attributes) {
       const auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
       if (body == nullptr || *body == nullptr) continue;

@@ -16,6 +16,10 @@ struct SeverityStyle {
   double border_width = 1;
 };
 
+// A node that cannot be executed is drawn with a dashed border of this color.
+inline constexpr const char* kProblemFill = "#FDE7EC";
+inline constexpr const char* kProblemBorder = "#AA3377";
+
 // From the worst of a node's values. Ramp: Paul Tol's YlOrBr (https://personal.sron.nl/~pault/), light to dark by
 // decade of severity; what was not compared is gray.
 SeverityStyle style_of(const ValueComparison& value);

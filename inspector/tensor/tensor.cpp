@@ -6,6 +6,8 @@
 #include <limits>
 #include <new>
 
+#include <sys/mman.h>
+
 #include "inspector/base/memory_budget.h"
 #include "inspector/base/payload_memory.h"
 
@@ -50,6 +52,16 @@ Result<Tensor> Tensor::zeros(DType dtype, const Shape& shape) {
   Tensor tensor = PX_TRY(allocate(dtype, shape));
   if (dtype != DType::string) std::memset(tensor.mutable_data(), 0, tensor.size_bytes());
   return tensor;
+}
+
+Result<Tensor> Tensor::zero_pages(DType dtype, const Shape& shape) {
+  PX_CHECK(bits_of(dtype) != 0);
+  const size_t size = byte_size(dtype, shape.element_count());
+  if (size == 0) return allocate(dtype, shape);
+  void* pages = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) return out_of_memory("no address space for a tensor of " + std::to_string(size) + " bytes");
+  const auto unmap = [size](const std::byte* begin) { ::munmap(const_cast<std::byte*>(begin), size); };
+  return wrap(dtype, shape, std::shared_ptr<const std::byte>(static_cast<const std::byte*>(pages), unmap));
 }
 
 Tensor Tensor::wrap(DType dtype, const Shape& shape, std::shared_ptr<const std::byte> data, Device device) {

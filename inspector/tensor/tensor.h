@@ -87,6 +87,9 @@ class Tensor {
   // Uninitialized payload on the host, 64-byte aligned (strings are constructed empty). Errors: out_of_memory.
   static Result<Tensor> allocate(DType dtype, const Shape& shape);
   static Result<Tensor> zeros(DType dtype, const Shape& shape);
+  // Zeros that take no memory, read-only: in place of elements that are not at hand. Of a numeric type. Errors:
+  // out_of_memory, without address space for them.
+  static Result<Tensor> zero_pages(DType dtype, const Shape& shape);
 
   // A payload that `data` keeps alive: weights in a mapped file, device memory with its own deleter. Host payloads must
   // be aligned to the element size.

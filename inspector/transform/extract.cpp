@@ -123,6 +123,7 @@ class Builder {
   void add_node(const Node& node) {
     Node copy = node;
     copy.name = node.display_name;
+    copy.problem.clear();
     for (ValueId& id : copy.inputs) id = read_of(id);
     while (!copy.inputs.empty() && copy.inputs.back() == kNoValue) copy.inputs.pop_back();
     for (ValueId& id : copy.outputs) {
@@ -147,11 +148,6 @@ void forget_inferred_types(Graph& graph) {
   }
 }
 
-Error first_problem(const ModelProblem& problem) {
-  return make_error(problem.code, fmt::format("{}: {}", problem.where, problem.message))
-      .at_node(problem.node, problem.op);
-}
-
 }  // namespace
 
 Result<std::shared_ptr<Model>> finish_model(std::shared_ptr<Model> finished) {
@@ -171,13 +167,14 @@ Result<std::shared_ptr<Model>> finish_model(std::shared_ptr<Model> finished) {
   PX_TRY(check_calls(*finished));
   fill_types(*finished, infer_types(*finished));
   const auto problems = check_model(*finished);
-  if (!problems.empty()) return first_problem(problems.front()).with_context(finished->path);
+  if (!problems.empty()) return error_of(problems.front()).with_context(finished->path);
   return finished;
 }
 
 std::shared_ptr<Model> assemble_model(const Part& part, const PartData& data) {
   const Model& source = *part.location.model;
   Model model = source;
+  model.problems.clear();
   model.path = fmt::format("part of '{}'", source.path);
   model.ir_version = std::max(source.ir_version, kIrOfFreeInitializers);
   if (part.location.function != nullptr) model.opset_imports = part.location.function->opset_imports;

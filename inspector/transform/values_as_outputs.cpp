@@ -423,10 +423,7 @@ Status check_result(const Model& source, const Model& made) {
   if (!check_model(source).empty()) return {};  // a runtime's own operators, say: the runtime decides
   const auto problems = check_model(made);
   if (problems.empty()) return {};
-  const ModelProblem& problem = problems.front();
-  return make_error(problem.code, fmt::format("{}: {}", problem.where, problem.message))
-      .at_node(problem.node, problem.op)
-      .with_context(made.path);
+  return error_of(problems.front()).with_context(made.path);
 }
 
 }  // namespace

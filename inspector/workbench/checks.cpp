@@ -66,16 +66,16 @@ void check_form(const Model& model, CheckReport& report) {
 }
 
 void check_model_file(CheckReport& report) {
-  ImportOptions options;
-  options.validate = false;
-  const auto model = import_model(report.file, options);
+  const auto model = import_model(report.file, {.checks = ModelChecks::recorded});
   if (!model.ok()) {
     if (model.error().code == ErrorCode::io) report.code = ErrorCode::io;
     report.problems.push_back(
         {model.error().node.empty() ? "file" : fmt::format("node '{}'", model.error().node), model.error().message});
     return;
   }
-  auto problems = check_model(**model);
+  std::vector<ModelProblem> problems = (*model)->problems;
+  const auto is_missing_file = [](const ModelProblem& problem) { return problem.code == ErrorCode::io; };
+  if (!problems.empty() && std::ranges::all_of(problems, is_missing_file)) report.code = ErrorCode::io;
   if (problems.empty()) problems = check_shapes(**model);
   for (const ModelProblem& problem : problems) report.problems.push_back({problem.where, problem.message});
   if (problems.empty()) check_form(**model, report);

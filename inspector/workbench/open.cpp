@@ -11,6 +11,7 @@
 #include "inspector/base/mapped_file.h"
 #include "inspector/diff/compare/compare.h"
 #include "inspector/dump/format.h"
+#include "inspector/dump/model_weights.h"
 #include "inspector/dump/record_scan.h"
 #include "inspector/model/io/import.h"
 
@@ -48,8 +49,13 @@ Result<bool> is_dump_file(const std::string& path) {
          std::memcmp(bytes.data(), dump::kFileMagic, sizeof dump::kFileMagic) == 0;
 }
 
+Result<std::shared_ptr<const DumpReader>> open_values(const std::string& path) {
+  if (PX_TRY(is_dump_file(path))) return DumpReader::open(path);
+  return weights_of(PX_TRY(open_graph(path)));
+}
+
 Result<std::shared_ptr<const Model>> open_graph(const std::string& path) {
-  if (!PX_TRY(is_dump_file(path))) return import_model(path);
+  if (!PX_TRY(is_dump_file(path))) return import_model(path, {.checks = ModelChecks::recorded});
   const auto dump = PX_TRY(DumpReader::open(path));
   auto model = PX_TRY(graph_of(*dump));
   if (model != nullptr) return model;

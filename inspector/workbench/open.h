@@ -22,6 +22,9 @@ Result<bool> is_dump_file(const std::string& path);
 // The advice to users who need a graph and have a dump without one.
 inline constexpr const char* kWayToGraph = "parallax import ORIGIN --model M.onnx -o F.plx makes a dump that has one";
 
+// A dump, or the weights of a model as one.
+Result<std::shared_ptr<const DumpReader>> open_values(const std::string& path);
+
 // The graph of a model file, or the (first) graph a dump holds. Errors: usage, when a dump holds none.
 Result<std::shared_ptr<const Model>> open_graph(const std::string& path);
 

@@ -406,11 +406,11 @@ Result<ProfileResult> profile_model(const RunRequest& request, int64_t iteration
                                     const ExecutorFactory& make_executor) {
   PX_TRY(check_options(request, make_executor));
   const MemoryBudget::Scope budget(request.options.memory_limit_bytes);
-  const auto model = PX_TRY(load_model(request));
+  ProfileResult result;
+  const auto model = PX_TRY(load_runnable(request, result.notes));
   InputSet inputs = PX_TRY(make_reported_inputs(*model, request));
   RunSide side = PX_TRY(prepare_side(request, request.executors.front(), model, inputs.values, make_executor));
-  ProfileResult result;
-  result.notes = std::move(inputs.notes);
+  result.notes.insert(result.notes.end(), inputs.notes.begin(), inputs.notes.end());
   result.executor = side.executor->name();
   result.device = side.executor->device();
   result.iterations = iterations;

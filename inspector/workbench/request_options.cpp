@@ -82,7 +82,8 @@ class ScriptWords {
 }  // namespace
 
 bool InputArguments::is_given() const {
-  return !source.empty() || !files.empty() || !shapes.empty() || !dims.empty() || !ranges.empty() || seed != 0;
+  return !source.empty() || !files.empty() || !stubs.empty() || !shapes.empty() || !dims.empty() || !ranges.empty() ||
+         seed != 0;
 }
 
 Result<InputRequest> InputArguments::request() const {
@@ -96,6 +97,12 @@ Result<InputRequest> InputArguments::request() const {
     const std::string name = text.substr(0, at), file = text.substr(at + 1);
     PX_TRY(keep_once(file_of, "--input", name, file));
     request.files.emplace_back(name, file);
+  }
+  for (const std::string& text : stubs) {
+    const size_t at = text.find('=');
+    if (at == std::string::npos || at == 0)
+      return usage_error(fmt::format("--stub '{}': expected DOMAIN::OP=F.json|F.npz", text));
+    request.stubs.emplace_back(text.substr(0, at), text.substr(at + 1));
   }
   for (const std::string& text : shapes) {
     auto [name, value] = PX_TRY(split_pair("--shape", text, "NAME=1x3x224x224"));

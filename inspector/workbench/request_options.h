@@ -15,10 +15,10 @@
 
 namespace parallax {
 
-// --inputs, --input, --seed, --shape, --dim, --range
+// --inputs, --input, --stub, --seed, --shape, --dim, --range
 struct InputArguments {
   std::string source;
-  std::vector<std::string> files, shapes, dims, ranges;
+  std::vector<std::string> files, stubs, shapes, dims, ranges;
   uint64_t seed = 0;
   bool is_given() const;
   Result<InputRequest> request() const;

@@ -12,9 +12,12 @@
 #include "inspector/diff/matching/matching.h"
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/tensor/elements.h"
+#include "inspector/transform/freeze_inputs.h"
+#include "inspector/transform/runnable.h"
 #include "inspector/workbench/extremes.h"
 #include "inspector/workbench/inputs/index_hint.h"
 #include "inspector/workbench/inputs/other_sizes.h"
+#include "inspector/workbench/inputs/stand_ins.h"
 
 namespace parallax {
 namespace {
@@ -45,11 +48,52 @@ std::vector<std::string> generated_integers(const Graph& graph, const InputReque
   return names;
 }
 
+// What can be executed of a model with problems: with what was given in place of its faulty nodes, else as far as
+// --only asks for.
+Result<std::shared_ptr<const Model>> executable_model(std::shared_ptr<const Model> model, const RunRequest& request) {
+  std::map<std::string, Tensor> stubs;
+  std::map<std::string, Value> given = PX_TRY(given_values(request.inputs));
+  for (const auto& [op, file] : request.inputs.stubs) {
+    for (auto& [name, value] : PX_TRY(stub_values(*model, op, file))) {
+      if (value.is_tensor()) stubs.emplace(name, value.tensor());
+      given[name] = std::move(value);
+    }
+  }
+  const auto whole = PX_TRY(transform::with_stand_ins(model, given));
+  if (whole != model) {
+    std::erase_if(stubs, [&](const auto& stub) { return whole->graph.find_value(stub.first) == kNoValue; });
+    if (stubs.empty()) return whole;
+    return std::shared_ptr<const Model>(PX_TRY(transform::freeze_inputs(*whole, stubs)));
+  }
+  if (!request.only.empty()) return transform::runnable_model(model, request.only);
+  return error_of(model->problems.front()).with_context(fmt::format("'{}'", model->path));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Model>> load_model(const RunRequest& request, const ImportOptions& options) {
   if (request.model_in_memory != nullptr) return request.model_in_memory;
-  return import_model(request.model, options);
+  const bool may_be_faulty = !request.only.empty() || request.inputs.is_given();
+  if (!may_be_faulty) return import_model(request.model, options);
+  ImportOptions lenient = options;
+  lenient.checks = ModelChecks::recorded;
+  const auto model = PX_TRY(import_model(request.model, lenient));
+  return model->problems.empty() ? model : executable_model(model, request);
+}
+
+Result<std::shared_ptr<const Model>> load_runnable(const RunRequest& request, std::vector<std::string>& notes) {
+  auto loaded = load_model(request);
+  if (loaded.ok() || request.model_in_memory != nullptr) return loaded;
+  const auto model = PX_TRY(import_model(request.model, {.checks = ModelChecks::recorded}));
+  if (model->problems.empty()) return loaded;
+  const transform::Part part = PX_TRY(transform::runnable_part(model));
+  std::string left_out = transform::describe_left_out(*model, part);
+  if (request.message) {
+    request.message(left_out);
+  } else {
+    notes.push_back(std::move(left_out));
+  }
+  return transform::runnable_model(model);
 }
 
 Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, const ImportOptions& options) {

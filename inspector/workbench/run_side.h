@@ -35,9 +35,14 @@ struct RunSide {
   Status run(Observer* watcher);
 };
 
-// The model of the request, and the second one (null: there is none). Errors: as of import_model.
+// The model of the request, and the second one (null: there is none). Of a model with nodes that cannot be executed:
+// the part that request.only asks for, or the model with what the request's inputs give in their place. Errors: as of
+// import_model.
 Result<std::shared_ptr<const Model>> load_model(const RunRequest& request, const ImportOptions& options = {});
 Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, const ImportOptions& options = {});
+
+// As load_model, or else as much of the model as can be executed; `notes` then say what is left out.
+Result<std::shared_ptr<const Model>> load_runnable(const RunRequest& request, std::vector<std::string>& notes);
 
 // Two models as they are compared: where one has operators on quantized values that the other has not, both have them
 // as DequantizeLinear, the operator on floats and QuantizeLinear, so that their values have counterparts.

@@ -47,7 +47,7 @@ void walk(const Graph& graph) {
 
 void import_and_walk(std::span<const std::byte> bytes, bool validate) {
   ImportOptions options;
-  options.validate = validate;
+  options.checks = validate ? ModelChecks::required : ModelChecks::none;
   const auto model = import_model(bytes, "", "fuzzed", options);
   if (!model.ok()) {
     PX_CHECK(!model.error().message.empty());

@@ -13,7 +13,7 @@ std::shared_ptr<const Model> with_captured_weights(const DumpReader& dump, std::
   auto complete = std::make_shared<Model>(*model);
   bool has_found = false;
   for (StoredTensor& stored : complete->graph.initializers) {
-    if (stored.external_location != kLeftOutOfDump) continue;
+    if (stored.absence.empty()) continue;
     const int32_t index = dump.find(escape_name(stored.name));
     if (index < 0) continue;
     const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
@@ -23,7 +23,7 @@ std::shared_ptr<const Model> with_captured_weights(const DumpReader& dump, std::
                       value->tensor().shape() == stored.tensor.shape();
     if (!fits) continue;
     stored.tensor = value->tensor();
-    stored.external_location.clear();
+    stored.absence.clear();
     has_found = true;
   }
   return has_found ? std::shared_ptr<const Model>(std::move(complete)) : model;

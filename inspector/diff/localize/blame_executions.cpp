@@ -115,7 +115,7 @@ Side ExecutionBlame::side_of_constant(const ValueComparison& value, const GraphV
                                       const ValueDef& definition) const {
   if (definition.initializer_index < 0) return Side::unknown;
   const StoredTensor& stored = location.graph->initializers[static_cast<size_t>(definition.initializer_index)];
-  if (stored.external_location == kLeftOutOfDump) return Side::unknown;
+  if (!stored.absence.empty()) return Side::unknown;
   const auto a = finder_.a().captured(value.a), b = finder_.b().captured(value.b);
   if (!a.ok() || !b.ok()) return Side::unknown;
   const bool a_is_right = diff::distance_between(stored.tensor, *a, {}).severity == 0;

@@ -44,7 +44,7 @@ Result<Value> CapturedSide::captured(const std::string& path) const {
 Value CapturedSide::stored(const Graph& graph, const ValueDef& definition) const {
   if (definition.initializer_index < 0) return {};
   const StoredTensor& tensor = graph.initializers[static_cast<size_t>(definition.initializer_index)];
-  return tensor.external_location == kLeftOutOfDump ? Value() : Value(tensor.tensor);
+  return !tensor.absence.empty() ? Value() : Value(tensor.tensor);
 }
 
 Result<FoundValue> CapturedSide::find(const GraphValues& location, const std::string& prefix, ValueId id) const {

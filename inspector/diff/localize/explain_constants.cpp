@@ -248,7 +248,7 @@ std::optional<std::string> explain_by_missing_operand(const ExplanationEvidence&
   const size_t count = evidence.expected_doubles().size();
   if (!evidence.is_foreign() || evidence.is_member() || count < 2 || count > kMostElements) return std::nullopt;
   for (const StoredTensor& stored : evidence.instance().location->graph->initializers) {
-    if (stored.external_location == kLeftOutOfDump) continue;
+    if (!stored.absence.empty()) continue;
     if (auto answer = explain_with(evidence, stored.name, stored.tensor)) return answer;
   }
   const auto earlier = evidence.earlier();

@@ -228,7 +228,7 @@ Value ModelSide::stored(int32_t id) const {
   const ValueDef& definition = value.graph->values[static_cast<size_t>(value.value)];
   if (definition.initializer_index < 0) return {};
   const StoredTensor& stored = value.graph->initializers[static_cast<size_t>(definition.initializer_index)];
-  return stored.external_location == kLeftOutOfDump ? Value() : Value(stored.tensor);
+  return !stored.absence.empty() ? Value() : Value(stored.tensor);
 }
 
 Value ModelSide::constant(int32_t id, int depth) const {

@@ -96,7 +96,7 @@ HashKey hash_tensor(const StoredTensor& stored) {
   for (const int64_t dim : view.shape) {
     if (dim != 1) key = mix(key, static_cast<HashKey>(dim));
   }
-  if (stored.external_location == kLeftOutOfDump) return mix(key, 1);
+  if (!stored.absence.empty()) return mix(key, 1);
   if (view.dtype == DType::string) {
     for (const std::string& text : view.as<std::string>()) key = mix(key, hash_text(text));
     return key;

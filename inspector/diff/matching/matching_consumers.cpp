@@ -44,7 +44,7 @@ const StoredTensor* data_of(const GraphValues& location, ValueId value) {
         find_attribute(location.graph->nodes[static_cast<size_t>(definition.producer)], "value");
     stored = attribute == nullptr ? nullptr : std::get_if<StoredTensor>(&attribute->value);
   }
-  return stored == nullptr || stored->external_location == kLeftOutOfDump ? nullptr : stored;
+  return stored == nullptr || !stored->absence.empty() ? nullptr : stored;
 }
 
 // True for one definition, also where quantized values are signed in one of the two models and unsigned in the other.

@@ -58,9 +58,7 @@ bool is_integer_product(const Node& node) {
   return is_operator(node, "MatMulInteger") || is_operator(node, "ConvInteger");
 }
 
-const Tensor* payload_of(const StoredTensor& stored) {
-  return stored.external_location == kLeftOutOfDump ? nullptr : &stored.tensor;
-}
+const Tensor* payload_of(const StoredTensor& stored) { return !stored.absence.empty() ? nullptr : &stored.tensor; }
 
 }  // namespace
 

@@ -209,7 +209,7 @@ Result<ImportReport> import_objects(const CapturedObjects& objects, const RunInf
 
 Result<ImportReport> import_dump(const ImportRequest& request, const std::string& target) {
   std::shared_ptr<const Model> model;
-  if (!request.model.empty()) model = PX_TRY(import_model(request.model));
+  if (!request.model.empty()) model = PX_TRY(import_model(request.model, {.checks = ModelChecks::recorded}));
   if (const auto objects = PX_TRY(captured_objects_of(request)); objects.has_value())
     return import_objects(*objects, run_of(request, model), target);
   const NameMap names = PX_TRY(read_map(request.map));

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "inspector/dump/dump_reader.h"
+#include "inspector/dump/model_weights.h"
 #include "inspector/dump/tensor_files/npy.h"
 
 namespace parallax::dump {
@@ -38,22 +39,16 @@ Result<Values> read_npy_value(const std::string& path) {
       {{value_name_of(fs::path(path).stem().string()), Value(std::move(tensor))}, ValueInfo::Role::node_output, false}};
 }
 
-// Initializers, and the tensors of Constant nodes under the names of their outputs.
+// Initializers, and the tensors of Constant nodes under the paths of their outputs; those of bodies, too.
 Result<Values> read_constants(const std::string& path) {
   const auto model = PX_TRY(import_model(path));
-  const Graph& graph = model->graph;
+  const auto weights = PX_TRY(weights_of(model));
   Values values;
-  for (const StoredTensor& stored : graph.initializers) {
-    values.push_back({{stored.name, Value(stored.tensor)}, ValueInfo::Role::initializer, false});
-  }
-  for (const NodeId id : graph.order) {
-    const Node& node = graph.nodes[static_cast<size_t>(id)];
-    const Attribute* attribute = node.op_type == "Constant" ? find_attribute(node, "value") : nullptr;
-    if (attribute == nullptr || node.outputs.empty() || node.outputs[0] == kNoValue) continue;
-    const auto* stored = std::get_if<StoredTensor>(&attribute->value);
-    if (stored == nullptr) continue;
-    const ValueDef& output = graph.values[static_cast<size_t>(node.outputs[0])];
-    values.push_back({{output.name, Value(stored->tensor)}, ValueInfo::Role::node_output, output.is_graph_output});
+  const auto entries = weights->entries();
+  for (size_t index = 0; index < entries.size(); ++index) {
+    const DumpEntry& entry = entries[index];
+    values.push_back(
+        {{entry.path, PX_TRY(weights->load(static_cast<int32_t>(index)))}, entry.role, entry.is_graph_output});
   }
   return values;
 }

@@ -32,12 +32,14 @@ class Checker {
  public:
   explicit Checker(FoundProblems& report) : report_(report) {}
 
-  void check_imports(std::span<const OpsetImport> imports, const std::string& location);
-  void check_graph(CheckedGraph checked, std::span<const OpsetImport> imports);
-  void check_function(const Function& function);
+  // Everything but types.
+  void check_all(const Model& model);
   void check_types(const ModelTypes& types);
 
  private:
+  void check_imports(std::span<const OpsetImport> imports, const std::string& location);
+  void check_graph(CheckedGraph checked, std::span<const OpsetImport> imports);
+  void check_function(const Function& function);
   void check_bodies(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports);
 
   FoundProblems& report_;
@@ -99,6 +101,13 @@ void Checker::check_function(const Function& function) {
   check_graph(body, function.opset_imports);
 }
 
+void Checker::check_all(const Model& model) {
+  check_header(model, report_);
+  check_imports(model.opset_imports, "");
+  check_graph({model.graph, "", nullptr, nullptr}, model.opset_imports);
+  for (const auto& function : model.functions) check_function(*function);
+}
+
 // Types from node to node. A declared shape that inference contradicts is stale, which exporters leave in files; it is
 // no error.
 void Checker::check_types(const ModelTypes& types) {
@@ -127,16 +136,41 @@ std::vector<ModelProblem> check_model(const Model& model) {
 
 std::vector<ModelProblem> check_model(const Model& model, ModelTypes& types) {
   FoundProblems report;
-  check_header(model, report);
   Checker checker(report);
-  checker.check_imports(model.opset_imports, "");
-  checker.check_graph({model.graph, "", nullptr, nullptr}, model.opset_imports);
-  for (const auto& function : model.functions) checker.check_function(*function);
+  checker.check_all(model);
   if (report.empty()) {
     types = infer_types(model);
     checker.check_types(types);
   }
   return report.take();
+}
+
+namespace {
+
+void mark_nodes(Graph& graph, const std::unordered_map<const Node*, std::string>& problems) {
+  for (Node& node : graph.nodes) {
+    if (const auto found = problems.find(&node); found != problems.end()) node.problem = found->second;
+    for (const Graph* body : bodies_of(node)) mark_nodes(const_cast<Graph&>(*body), problems);
+  }
+}
+
+void mark_nodes(Model& model, const FoundProblems& found) {
+  mark_nodes(model.graph, found.of_nodes());
+  for (const auto& function : model.functions) mark_nodes(function->body, found.of_nodes());
+}
+
+}  // namespace
+
+void record_problems(Model& model) {
+  FoundProblems report;
+  Checker checker(report);
+  checker.check_all(model);
+  mark_nodes(model, report);  // inference leaves such nodes out
+  const ModelTypes types = infer_types(model);
+  checker.check_types(types);
+  mark_nodes(model, report);
+  fill_types(model, types);
+  model.problems = report.take();
 }
 
 }  // namespace parallax

@@ -154,7 +154,12 @@ void check_types(const CheckedGraph& checked, FoundProblems& report) {
   const Graph& graph = checked.graph;
   for (size_t i = 0; i < graph.initializers.size(); ++i) {
     const ValueDef& value = graph.values[static_cast<size_t>(graph.initializer_values[i])];
-    check_initializer(checked, value, graph.initializers[i].tensor, report);
+    const StoredTensor& stored = graph.initializers[i];
+    if (stored.absence.empty()) {
+      check_initializer(checked, value, stored.tensor, report);
+    } else if (stored.absence != kLeftOutOfDump) {
+      report.at_value(checked, value.name, stored.absence);
+    }
   }
   if (checked.enclosing != nullptr || checked.function != nullptr) return;  // bodies take their types from the call
   for (ValueId id : graph.inputs) {

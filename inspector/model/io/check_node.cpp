@@ -113,6 +113,10 @@ void check_attributes(const NodeCheck& check) {
   std::unordered_set<std::string_view> seen;
   for (const Attribute& attribute : check.node.attributes) {
     if (attribute.name.empty()) check.problem("has an attribute without a name");
+    if (!attribute.absence.empty()) check.problem("attribute '" + attribute.name + "': " + attribute.absence);
+    const auto* stored = std::get_if<StoredTensor>(&attribute.value);
+    if (stored != nullptr && !stored->absence.empty() && stored->absence != kLeftOutOfDump)
+      check.problem("attribute '" + attribute.name + "': " + stored->absence);
     if (!seen.insert(attribute.name).second) check.problem("has attribute '" + attribute.name + "' twice");
     check_reference(check, attribute);
   }

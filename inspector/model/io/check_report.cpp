@@ -33,9 +33,14 @@ void FoundProblems::at_value(const CheckedGraph& graph, std::string_view value, 
 }
 
 void FoundProblems::at_node(const CheckedGraph& graph, const Node& node, std::string message, ErrorCode code) {
+  of_nodes_.emplace(&node, reported(message));
   const std::string op = versioned_op_name(node);
   add({"node '" + node.display_name + "' (" + op + ")" + graph.location, std::move(message), node.display_name, op,
        code});
+}
+
+Error error_of(const ModelProblem& problem) {
+  return make_error(problem.code, problem.where + ": " + problem.message).at_node(problem.node, problem.op);
 }
 
 std::string quoted_list(const std::vector<std::string>& names, size_t most) {

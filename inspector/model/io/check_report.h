@@ -34,11 +34,14 @@ class FoundProblems {
 
   bool empty() const { return problems_.empty(); }
   std::vector<ModelProblem> take() { return std::move(problems_); }
+  // The first problem of each node that has one.
+  const std::unordered_map<const Node*, std::string>& of_nodes() const { return of_nodes_; }
 
  private:
   void add(ModelProblem problem);
 
   std::vector<ModelProblem> problems_;
+  std::unordered_map<const Node*, std::string> of_nodes_;
 };
 
 // check_model() of import.h; leaves what inference found in `types` where nothing else was wrong.

@@ -63,6 +63,8 @@ struct PutValue {
 };
 
 Status put_attribute(const Attribute& attribute, PayloadSink* sink, proto::AttributeProto& out) {
+  if (!attribute.absence.empty())
+    return invalid_model("attribute '" + attribute.name + "' cannot be written: " + attribute.absence);
   out.ParsePartialFromString(attribute.unparsed);
   if (!attribute.name.empty()) out.set_name(attribute.name);
   if (attribute.type != AttributeType::undefined) {

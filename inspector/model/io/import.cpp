@@ -13,6 +13,7 @@
 #include "inspector/model/entries.h"
 #include "inspector/model/io/check_report.h"
 #include "inspector/model/io/export.h"
+#include "inspector/model/io/foreign_file.h"
 #include "inspector/model/io/import_graph.h"
 #include "inspector/model/io/proto_io.h"
 #include "inspector/model/link.h"
@@ -80,9 +81,11 @@ bool nests_within(const proto::GraphProto& graph, int levels) {
                              [&](const auto& node) { return std::ranges::all_of(node.attribute(), fits); });
 }
 
-Result<std::shared_ptr<Model>> read_model(proto::ModelProto& message, const std::string& directory, int max_depth) {
+Result<std::shared_ptr<Model>> read_model(proto::ModelProto& message, const std::string& directory,
+                                          const ImportOptions& options) {
+  const int max_depth = options.max_depth;
   auto model = std::make_shared<Model>();
-  ExternalData external(directory);
+  ExternalData external(directory, options.checks == ModelChecks::recorded);
   take_header(message, *model);
   if (!message.has_graph()) return invalid_model("holds no graph; is it an ONNX model?");
   if (!nests_within(message.graph(), max_depth)) {
@@ -105,11 +108,6 @@ Result<std::shared_ptr<Model>> read_model(proto::ModelProto& message, const std:
 Error reported_error(Error error) {
   for (std::string* text : {&error.message, &error.node, &error.op}) *text = reported(*text);
   return error;
-}
-
-Error first_problem(const ModelProblem& problem) {
-  Error error = make_error(problem.code, problem.where + ": " + problem.message);
-  return std::move(error).at_node(problem.node, problem.op);
 }
 
 // Bytes to import, and the file that holds them, or null.
@@ -139,15 +137,22 @@ Result<std::shared_ptr<Model>> read_source(const Source& source, const std::stri
       PX_TRY(reserve_message(bytes, form, options.max_depth, *proto::ModelProto::descriptor(), context));
   proto::ModelProto message;
   Status parsed = parse_message(bytes, form, options.max_depth, message, source.file);
+  if (!parsed.ok() || !message.has_graph()) {
+    if (const std::string kind = kind_of_foreign_file(bytes); !kind.empty()) return invalid_model(context + " " + kind);
+  }
   if (!parsed.ok()) return make_error(parsed.error().code, context + " " + parsed.error().message);
   reserved.payload = {};  // each weight is charged by itself
-  auto model = with_reservation(PX_TRY_CONTEXT(context, read_model(message, directory, options.max_depth)),
-                                std::move(reserved.copy));
+  auto model =
+      with_reservation(PX_TRY_CONTEXT(context, read_model(message, directory, options)), std::move(reserved.copy));
   model->path = description;
-  if (!options.validate) return model;
+  if (options.checks == ModelChecks::none) return model;
+  if (options.checks == ModelChecks::recorded) {
+    record_problems(*model);
+    return model;
+  }
   ModelTypes types;
   const auto problems = check_model(*model, types);
-  if (!problems.empty()) return first_problem(problems.front()).with_context(context);
+  if (!problems.empty()) return error_of(problems.front()).with_context(context);
   fill_types(*model, types);
   return model;
 }

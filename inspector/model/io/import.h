@@ -13,10 +13,17 @@
 
 namespace parallax {
 
+enum class ModelChecks : uint8_t {
+  required,  // what is wrong with the model is an error, the first thing that is found
+  recorded,  // it stands in Model::problems and Node::problem: for looking at a model that cannot be executed. What
+             // cannot be read is left out (an attribute) or absent (StoredTensor::absence)
+  none,      // the structure alone is read, without types of values
+};
+
 struct ImportOptions {
-  bool validate = true;  // false: structure only, so that `check` can list every problem itself
-  int max_depth = 256;   // nesting of graphs and of types
-  bool hash = false;     // takes the file's hash while reading, for callers of model_sha256()
+  ModelChecks checks = ModelChecks::required;
+  int max_depth = 256;  // nesting of graphs and of types
+  bool hash = false;    // takes the file's hash while reading, for callers of model_sha256()
 };
 
 // Reads a binary (.onnx) or text (.textproto, .pbtxt, .txt, or contents that start like text) model. External data is
@@ -33,17 +40,12 @@ Result<std::shared_ptr<const Model>> import_model(std::span<const std::byte> byt
 // than 2 GB of weights). External data is not part of it.
 std::string model_sha256(const Model& model);
 
-// One thing wrong with a model. `where` is "graph", "node 'x' (Softmax-13)", "value 'y'", ...
-struct ModelProblem {
-  std::string where;
-  std::string message;
-  std::string node;
-  std::string op;
-  ErrorCode code = ErrorCode::invalid_model;
-};
-
 // Everything that validation finds, not only the first problem.
 std::vector<ModelProblem> check_model(const Model& model);
+// Sets Model::problems and Node::problem, and the types that can be inferred in spite of them.
+void record_problems(Model& model);
+// A problem as the error of those who cannot go on.
+Error error_of(const ModelProblem& problem);
 // Finds nodes of the main graph whose inputs cannot fit each other, as far as the graph's inputs and constants tell, in
 // a model without problems of the other check. No part of an import: a run meets them, and names them, too.
 std::vector<ModelProblem> check_shapes(const Model& model);

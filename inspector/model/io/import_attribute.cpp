@@ -82,10 +82,11 @@ Result<Attribute> GraphImporter::read_attribute(proto::AttributeProto& message) 
   using Message = proto::AttributeProto;
   const std::string context = "attribute '" + message.name() + "'";
   Attribute attribute;
-  attribute.type = PX_TRY_CONTEXT(context, type_of(message));
-  if (message.ref_attr_name().empty()) {
-    PX_TRY_CONTEXT(context, is_list(attribute.type) ? read_value_list(attribute.type, message, attribute)
-                                                    : read_value(attribute.type, message, attribute));
+  if (Status read = read_any_value(message, attribute); !read.ok()) {
+    if (!external_.keeps_absent() || read.error().code == ErrorCode::out_of_memory)
+      return std::move(read).error().with_context(context);
+    attribute.value = {};
+    attribute.absence = std::move(read).error().message;
   }
   message.clear_type();
   attribute.name = take(message, &Message::name, &Message::release_name);
@@ -93,6 +94,13 @@ Result<Attribute> GraphImporter::read_attribute(proto::AttributeProto& message) 
   attribute.doc = take(message, &Message::doc_string, &Message::release_doc_string);
   attribute.unparsed = rest_of(message);
   return attribute;
+}
+
+Status GraphImporter::read_any_value(proto::AttributeProto& message, Attribute& attribute) {
+  attribute.type = PX_TRY(type_of(message));
+  if (!message.ref_attr_name().empty()) return {};
+  return is_list(attribute.type) ? read_value_list(attribute.type, message, attribute)
+                                 : read_value(attribute.type, message, attribute);
 }
 
 Status GraphImporter::read_value(AttributeType type, proto::AttributeProto& message, Attribute& attribute) {

@@ -172,13 +172,15 @@ Status GraphImporter::read_value_infos(Message& message) {
 Status GraphImporter::read_initializers(proto::GraphProto& message) {
   std::vector<bool> has_default(graph_.values.size(), false);
   for (auto& tensor : *message.mutable_initializer()) {
+    const int type = tensor.data_type();
     StoredTensor stored = PX_TRY_CONTEXT(named("initializer", tensor.name()), take_tensor(tensor, external_));
     const auto known = names_.find(stored.name);
     const bool is_default = known != names_.end() && static_cast<size_t>(known->second) < has_default.size() &&
                             !has_default[static_cast<size_t>(known->second)];
     const ValueId id = is_default ? known->second : define_new(stored.name);
     if (is_default) has_default[static_cast<size_t>(id)] = true;
-    if (value(id).type.kind == TypeInfo::Kind::unknown) value(id).type = type_of_tensor(stored.tensor);
+    const bool is_typed = stored.absence.empty() || stored.tensor.dtype() == dtype_from_number(type);
+    if (value(id).type.kind == TypeInfo::Kind::unknown && is_typed) value(id).type = type_of_tensor(stored.tensor);
     graph_.initializer_values.push_back(id);
     graph_.initializers.push_back(std::move(stored));
   }
@@ -189,7 +191,17 @@ Status GraphImporter::read_initializers(proto::GraphProto& message) {
 Status GraphImporter::read_sparse_initializers(proto::GraphProto& message) {
   for (auto& tensor : *message.mutable_sparse_initializer()) {
     const std::string name = tensor.values().name();
-    SparseTensor sparse = PX_TRY_CONTEXT(named("sparse initializer", name), take_sparse_tensor(tensor, external_));
+    auto taken = add_context(take_sparse_tensor(tensor, external_), named("sparse initializer", name));
+    if (!taken.ok()) {
+      if (!external_.keeps_absent() || taken.error().code == ErrorCode::out_of_memory) return std::move(taken).error();
+      StoredTensor& absent = graph_.initializers.emplace_back();
+      absent.name = name;
+      absent.absence = std::move(taken).error().message;
+      absent.tensor = PX_TRY(Tensor::zeros(DType::uint8, Shape{0}));
+      graph_.initializer_values.push_back(define(name));
+      continue;
+    }
+    SparseTensor sparse = std::move(taken).take();
     const auto known = names_.find(name);
     const bool is_input = known != names_.end() && static_cast<size_t>(known->second) < graph_.inputs.size();
     const ValueId id = is_input ? known->second : define_new(name);

@@ -54,6 +54,7 @@ class GraphImporter {
   Result<std::shared_ptr<Graph>> read_nested(proto::GraphProto& message);
   template <class Value, class Messages, class Read>
   Result<std::vector<Value>> read_list(Messages& messages, Read read);
+  Status read_any_value(proto::AttributeProto& message, Attribute& attribute);
   Status read_value(AttributeType type, proto::AttributeProto& message, Attribute& attribute);
   Status read_value_list(AttributeType type, proto::AttributeProto& message, Attribute& attribute);
 

@@ -47,27 +47,24 @@ Result<int64_t> parse_size(const std::string& key, const std::string& text) {
   return number;
 }
 
-// Takes location, offset and length; entries of other keys (a checksum) stay in the message.
-Result<ExternalLocation> take_location(proto::TensorProto& message) {
+Result<ExternalLocation> location_of(const proto::TensorProto& message) {
   ExternalLocation location;
+  for (const auto& entry : message.external_data()) {
+    if (entry.key() == "location") location.location = entry.value();
+    if (entry.key() == "offset") location.offset = PX_TRY(parse_size(entry.key(), entry.value()));
+    if (entry.key() == "length") location.length = PX_TRY(parse_size(entry.key(), entry.value()));
+  }
+  return location;
+}
+
+// Drops location, offset and length; entries of other keys (a checksum) stay in the message.
+void clear_location(proto::TensorProto& message) {
   auto& entries = *message.mutable_external_data();
-  for (int i = 0; i < entries.size();) {
+  for (int i = entries.size() - 1; i >= 0; --i) {
     const std::string& key = entries.Get(i).key();
-    const std::string& value = entries.Get(i).value();
-    if (key == "location") {
-      location.location = value;
-    } else if (key == "offset") {
-      location.offset = PX_TRY(parse_size(key, value));
-    } else if (key == "length") {
-      location.length = PX_TRY(parse_size(key, value));
-    } else {
-      ++i;
-      continue;
-    }
-    entries.DeleteSubrange(i, 1);
+    if (key == "location" || key == "offset" || key == "length") entries.DeleteSubrange(i, 1);
   }
   message.clear_data_location();
-  return location;
 }
 
 Result<Tensor> external_payload(DType dtype, const Shape& shape, const ExternalLocation& location,
@@ -101,25 +98,45 @@ Result<Tensor> take_payload(DType dtype, const Shape& shape, proto::TensorProto&
   if (is_external + typed + message.has_raw_data() > 1)
     return invalid_model("holds its data in more than one field; it must hold it in one");
   if (is_external) {
-    const ExternalLocation location = PX_TRY(take_location(message));
+    const ExternalLocation location = PX_TRY(location_of(message));
     stored.external_location = location.location;
-    return external_payload(dtype, shape, location, external);
+    Tensor tensor = PX_TRY(external_payload(dtype, shape, location, external));
+    clear_location(message);
+    return tensor;
   }
   if (message.has_raw_data()) return raw_payload(dtype, shape, message);
   stored.is_typed = typed;
   return take_typed_payload(dtype, shape, message);
 }
 
-}  // namespace
-
-Result<StoredTensor> take_tensor(proto::TensorProto& message, ExternalData& external) {
-  StoredTensor stored;
+// Sets `stored.tensor`, and takes what says so out of the message.
+Status take_elements(proto::TensorProto& message, ExternalData& external, StoredTensor& stored) {
   if (message.has_segment()) return unsupported("is one segment of a tensor, which no published tool writes");
   const Shape shape = PX_TRY(shape_of(message));
   const DType dtype = PX_TRY(element_type(message));
   stored.tensor = PX_TRY(take_payload(dtype, shape, message, external, stored));
   message.clear_dims();
   message.clear_data_type();
+  return {};
+}
+
+// Type and shape as far as they can be read. The message keeps what says so, and the location of the elements.
+Result<Tensor> without_elements(const proto::TensorProto& message) {
+  const auto shape = shape_of(message);
+  const auto dtype = element_type(message);
+  if (!shape.ok() || !dtype.ok()) return Tensor::zeros(DType::uint8, Shape{0});
+  return *dtype == DType::string ? Tensor::zeros(*dtype, Shape{0}) : Tensor::zero_pages(*dtype, *shape);
+}
+
+}  // namespace
+
+Result<StoredTensor> take_tensor(proto::TensorProto& message, ExternalData& external) {
+  StoredTensor stored;
+  if (Status taken = take_elements(message, external, stored); !taken.ok()) {
+    if (!external.keeps_absent() || taken.error().code == ErrorCode::out_of_memory) return std::move(taken).error();
+    stored.absence = std::move(taken).error().message;
+    stored.tensor = PX_TRY(without_elements(message));
+  }
   stored.name = take(message, &proto::TensorProto::name, &proto::TensorProto::release_name);
   stored.doc = take(message, &proto::TensorProto::doc_string, &proto::TensorProto::release_doc_string);
   stored.metadata = take_entries(*message.mutable_metadata_props());
@@ -142,6 +159,14 @@ Result<SparseTensor> take_sparse_tensor(proto::SparseTensorProto& message, Exter
 
 Status put_tensor(const StoredTensor& stored, PayloadSink* sink, proto::TensorProto& out) {
   out.ParsePartialFromString(stored.unparsed);
+  if (!stored.absence.empty()) {
+    if (!out.has_data_type() || out.data_location() != proto::TensorProto::EXTERNAL)
+      return invalid_model("tensor '" + stored.name + "' cannot be written: " + stored.absence);
+    out.set_name(stored.name);
+    if (!stored.doc.empty()) out.set_doc_string(stored.doc);
+    put_entries(stored.metadata, *out.mutable_metadata_props());
+    return {};
+  }
   for (int64_t dim : stored.tensor.shape()) out.add_dims(dim);
   out.set_data_type(static_cast<int32_t>(stored.tensor.dtype()));
   if (!stored.name.empty()) out.set_name(stored.name);

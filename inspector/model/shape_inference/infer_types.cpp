@@ -190,7 +190,9 @@ void Inference::set_outer_values(Scope& scope) {
 
 void Inference::infer_node(Scope& scope, const Node& node) {
   std::vector<ValueFacts> outputs;
-  if (node.function != nullptr) {
+  if (!node.problem.empty()) {
+    // Its rule may rely on what it lacks.
+  } else if (node.function != nullptr) {
     outputs = call_function(scope, node);
   } else if (node.schema != nullptr) {
     outputs = apply_schema(scope, node);

@@ -134,14 +134,15 @@ nb::dict attributes(const NodeInfo& self) {
 
 ModelHandle load_model(const std::string& path, bool validate) {
   const nb::gil_scoped_release nogil;
-  return {unwrap(import_model(path, {.validate = validate}))};
+  return {unwrap(import_model(path, {.checks = validate ? ModelChecks::required : ModelChecks::none}))};
 }
 
 ModelHandle model_of_bytes(const nb::bytes& data, const std::string& directory, const std::string& description,
                            bool validate) {
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
   const nb::gil_scoped_release nogil;
-  return {unwrap(import_model(bytes, directory, description, {.validate = validate}))};
+  return {unwrap(
+      import_model(bytes, directory, description, {.checks = validate ? ModelChecks::required : ModelChecks::none}))};
 }
 
 nb::bytes model_to_bytes(const ModelHandle& self) {

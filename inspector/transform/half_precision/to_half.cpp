@@ -83,10 +83,7 @@ Status finish(Model& model, const PrecisionGroups& groups) {
   fill_types(model, infer_types(model));
   const auto problems = check_model(model);
   if (problems.empty()) return {};
-  const ModelProblem& problem = problems.front();
-  return make_error(problem.code,
-                    fmt::format("{}: the converted model: {}: {}", model.path, problem.where, problem.message))
-      .at_node(problem.node, problem.op);
+  return error_of(problems.front()).with_context(fmt::format("{}: the converted model", model.path));
 }
 
 void count_nodes(const PrecisionGroups& groups, const std::vector<bool>& is_narrow, HalfConversion& result) {

@@ -67,14 +67,15 @@ Result<std::vector<NamedValue>> read_data_set(const Graph& graph, const std::vec
   return values;
 }
 
-Result<std::vector<NamedValue>> read_source(const Graph& graph, const InputRequest& request,
+// `is_part`: as of Model.
+Result<std::vector<NamedValue>> read_source(const Graph& graph, bool is_part, const InputRequest& request,
                                             std::vector<NamedValue>& expected) {
   const std::string &source = request.source, &option = request.source_option;
   std::error_code error;
   input_files::note(source);
   if (fs::is_directory(source, error)) {
     auto inputs = PX_TRY(read_data_set(graph, graph.inputs, source, "input_"));
-    expected = PX_TRY(read_data_set(graph, graph.outputs, source, "output_"));
+    if (!is_part) expected = PX_TRY(read_data_set(graph, graph.outputs, source, "output_"));
     if (inputs.empty() && expected.empty()) {
       return usage_error(fmt::format(
           "folder '{}' holds no input_N.pb: {} takes a test_data_set_N folder, a .npz or a .safetensors file", source,
@@ -359,7 +360,7 @@ Result<InputSet> make_inputs(const Model& model, const InputRequest& request) {
   InputSet set;
   ValuesByName given;
   if (!request.source.empty()) {
-    for (NamedValue& value : PX_TRY(read_source(graph, request, set.expected))) {
+    for (NamedValue& value : PX_TRY(read_source(graph, model.is_part, request, set.expected))) {
       if (!has_name(graph, graph.inputs, value.name))
         return unknown_input(graph, "'" + request.source + "'", value.name);
       given[value.name] = std::move(value.value);

@@ -26,11 +26,14 @@ struct InputRequest {
   std::string source_option = "--inputs";  // which names `source`, for messages
   std::vector<std::pair<std::string, std::string>> files;  // --input name=F.npy, taking precedence
   std::map<std::string, Value> values;  // in memory, by the input's name; precedence as of `files`, and over these
+  std::vector<std::pair<std::string, std::string>> stubs;  // --stub DOMAIN::OP=F
   uint64_t seed = 0;
   std::map<std::string, std::vector<int64_t>> shapes;       // --shape
   DimSizes dims;                                            // --dim
   std::map<std::string, std::pair<double, double>> ranges;  // --range name=lo..hi, both ends included for integers
   OtherSizes other;                                         // --against
+
+  bool is_given() const { return !source.empty() || !files.empty() || !values.empty() || !stubs.empty(); }
 };
 
 struct InputSet {

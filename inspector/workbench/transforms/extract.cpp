@@ -147,13 +147,15 @@ Result<PartData> load_part_data(const Part& part, const DumpReader& dump) {
 Result<ExtractResult> extract_part(const ExtractRequest& request, const ExecutorFactory& make_executor) {
   PX_TRY(check_options(request.run, make_executor));
   const MemoryBudget::Scope budget(request.run.options.memory_limit_bytes);
-  auto model = PX_TRY(load_model(request.run));
+  RunRequest run = request.run;
+  run.only = request.from;  // what stands before a node that cannot be executed is enough
+  run.only.insert(run.only.end(), request.to.begin(), request.to.end());
+  auto model = PX_TRY(load_model(run));
   PX_TRY(transform::admit_part(request.directory, {"model.onnx"}));
   const Part asked = PX_TRY(transform::find_part(model, request.from, request.to));  // before any time is spent
   InputSet inputs = PX_TRY(make_reported_inputs(*model, request.run));
   model = with_given_defaults(model, inputs.values);
   const Part part = PX_TRY(transform::find_part(model, request.from, request.to));
-  RunRequest run = request.run;
   run.options.observe_all = true;  // a value that was fused away could not be written
   RunSide side = PX_TRY(prepare_side(run, run.executors.front(), model, inputs.values, make_executor));
   OutputGroup group;  // half a part is of no use

@@ -155,7 +155,7 @@ TEST(Golden, Version1HoldsItsGraphsWithoutLargeWeights) {
   ASSERT_OK(model);
   const Graph& graph = (*model)->graph;
   ASSERT_EQ(graph.initializers.size(), 2U);
-  EXPECT_EQ(graph.initializers[0].external_location, kLeftOutOfDump);
+  EXPECT_EQ(graph.initializers[0].absence, kLeftOutOfDump);
   EXPECT_EQ(graph.initializers[0].tensor.shape(), (Shape{20, 20}));
   EXPECT_EQ(graph.initializers[0].tensor.as<float>()[399], 0);
   EXPECT_EQ(graph.values[static_cast<size_t>(graph.find_value("w"))].type.dims->size(), 2U);

@@ -267,7 +267,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Check, testing::ValuesIn(bad_models()), name_of
 
 TEST(CheckModel, ListsEveryProblemWithNodeAndOperator) {
   ImportOptions lenient;
-  lenient.validate = false;
+  lenient.checks = ModelChecks::none;
   const auto model = import_text("graph { " + kXAndY +
                                      "node { input: 'gone' output: 'a' op_type: 'Relu' name: 'n1' } "
                                      "node { input: 'a' output: 'y' op_type: 'Concat' name: 'n2' } }",

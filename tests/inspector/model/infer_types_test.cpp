@@ -288,7 +288,7 @@ TEST(InferTypes, NeverContradictsTheNodeSuite) {
   ASSERT_GT(files.size(), 900U) << "install libonnx-testdata";
   size_t outputs = 0, complete = 0;
   for (const std::string& file : files) {
-    auto imported = import_model(file, {.validate = false});
+    auto imported = import_model(file, {.checks = ModelChecks::none});
     ASSERT_TRUE(imported.ok()) << file;
     Model model = *imported.value();
     std::vector<TypeInfo> declared;

@@ -31,7 +31,7 @@ std::shared_ptr<const Model> model_of(const std::string& inputs,
   }
   text += "}";
   ImportOptions options;
-  options.validate = false;
+  options.checks = ModelChecks::none;
   auto model = import_model(std::as_bytes(std::span(text.data(), text.size())), "", "m.textproto", options);
   EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
   return model.ok() ? model.take() : nullptr;
