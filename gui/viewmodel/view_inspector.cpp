@@ -146,13 +146,15 @@ void add_metrics(const Document& document, const ValueRow& row, const ValueCompa
   const auto add = [&](std::string key, std::string text) {
     section.lines.push_back({std::move(key), std::move(text), "", Kind::text, ""});
   };
+  if (const std::string non_finite = non_finite_text(m); !non_finite.empty())
+    section.lines.push_back({"not finite", non_finite, "", Kind::bad, ""});
   add("max |a-b|", number_text(m.max_abs));
   add("max rel", number_text(m.max_rel));
-  add("mean |a-b|", number_text(m.mean_abs));
-  add("RMS", number_text(m.rmse));
-  add("rel L2", number_text(m.rel_l2));
-  add("cosine", short_number(m.cosine, 9));
-  add("SNR", number_text(m.snr_db) + " dB");
+  add("mean |a-b|", number_text(shown_average(m, m.mean_abs)));
+  add("RMS", number_text(shown_average(m, m.rmse)));
+  add("rel L2", number_text(shown_average(m, m.rel_l2)));
+  add("cosine", short_number(shown_average(m, m.cosine), 9));
+  add("SNR", number_text(shown_average(m, m.snr_db)) + " dB");
   // Floats of two widths were compared as doubles.
   const bool is_widened = !type_a.empty() && !type_b.empty() && type_a != type_b;
   add("max ULP", number_text(m.max_ulp) + (is_widened ? " (of the narrower type)" : ""));

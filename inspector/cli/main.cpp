@@ -16,6 +16,7 @@
 #include "inspector/base/input_files.h"
 #include "inspector/base/program_start.h"
 #include "inspector/base/signal_cleanup.h"
+#include "inspector/base/text.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 
@@ -50,7 +51,11 @@ std::optional<std::string> lacks_verb(const std::vector<std::string>& arguments)
     return std::nullopt;
   std::string names;
   for (const Verb& verb : known) names += (names.empty() ? "" : ", ") + std::string(verb.name);
-  const std::string what = arguments.empty() ? "a verb is missing" : "there is no verb '" + arguments.front() + "'";
+  std::vector<std::string> list;
+  for (const Verb& verb : known) list.emplace_back(verb.name);
+  const std::string what = arguments.empty() ? "a verb is missing"
+                                             : fmt::format("there is no verb '{}'{}", arguments.front(),
+                                                           did_you_mean(arguments.front(), list));
   return what + " (known: " + names + "; parallax --help says what each does)";
 }
 
@@ -84,14 +89,22 @@ std::optional<std::string> empty_option(const CLI::App& verb) {
   return std::nullopt;
 }
 
-// Options that the verb (or the program) does not have. Where an argument is missing, too, the parser tells of that
-// alone.
+// Options that the verb (or the program) does not have, as a sentence. Where an argument is missing, too, the parser
+// tells of that alone.
 std::optional<std::string> unknown_options(const CLI::App& app) {
-  std::string names;
-  for (const std::string& word : app.remaining()) {
-    if (word.starts_with('-') && word.size() > 1) names += (names.empty() ? "" : " ") + word;
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
-  return names.empty() ? std::nullopt : std::optional(names);
+  std::string names, alike;
+  for (const std::string& word : app.remaining()) {
+    if (!word.starts_with('-') || word.size() < 2) continue;
+    const std::string name = word.substr(0, word.find('='));
+    names += (names.empty() ? "" : " ") + name;
+    alike += did_you_mean(name, known);
+  }
+  if (names.empty()) return std::nullopt;
+  return fmt::format("there is no option {} of {}{}", names, app.get_name(), alike);
 }
 
 // The help that lists what the parser missed: of the verb where there is one.
@@ -137,9 +150,11 @@ int run(std::vector<std::string> arguments) {
     const auto verbs_given = program.app.get_subcommands();
     const CLI::App& app = verbs_given.empty() ? program.app : *verbs_given.front();
     const auto unknown = unknown_options(app);
-    const std::string sentence =
-        unknown.has_value() ? "there is no option " + *unknown + " of " + app.get_name() : error.what();
-    return report_error(usage_error(sentence + see_help(program.app)), json);
+    return report_error(usage_error(unknown.value_or(error.what()) + see_help(program.app)), json);
+  } catch (const CLI::ExtrasError& error) {
+    const auto verbs_given = program.app.get_subcommands();
+    const CLI::App& app = verbs_given.empty() ? program.app : *verbs_given.front();
+    return report_error(usage_error(unknown_options(app).value_or(error.what()) + see_help(program.app)), json);
   } catch (const CLI::ParseError& error) {
     return report_error(usage_error(error.what() + see_help(program.app)), json);
   }

@@ -145,8 +145,13 @@ void ReportOptions::declare(CLI::App& app) {
   app.add_option("--html", html, "write a report for a browser")->type_name("F");
   app.add_option("--dot", dot, "write the graph, colored by severity, as dot")->type_name("F");
   app.add_option("--svg", svg, "write the graph, colored by severity, as a picture")->type_name("F");
-  app.add_option("--netron", netron, "write severities as an attachment for Netron")->type_name("F");
-  app.add_option("--model-explorer", model_explorer, "write severities as node data for Model Explorer")
+  app.add_option("--netron", netron,
+                 "write severities for Netron: start it without a file, drop the model on its page, then this file")
+      ->type_name("F");
+  app.add_option(
+         "--model-explorer", model_explorer,
+         "write severities for Model Explorer, whose ONNX adapter is --extensions=model-explorer-onnx: load this "
+         "file as custom node data")
       ->type_name("F");
 }
 

@@ -9,6 +9,7 @@
 #include "inspector/executors/rewrite.h"
 #include "inspector/model/io/export.h"
 #include "inspector/model/io/import.h"
+#include "inspector/transform/hidden_faults.h"
 #include "inspector/workbench/checks.h"
 
 namespace parallax::cli {
@@ -43,18 +44,29 @@ class RewriteCommand final : public Command {
     PX_TRY(refuse_dump(model_));
     const std::string patterns = patterns_.empty() ? "default" : patterns_;
     PX_TRY(rewrite_model(Model(), patterns));  // whether there are such patterns, before a model is read
-    const auto model = PX_TRY(import_model(model_));
+    const auto model = PX_TRY(import_model(model_, {.checks = ModelChecks::recorded}));
     PX_TRY(admit_model(output_));
-    const RewrittenModel rewritten = PX_TRY(rewrite_model(*model, patterns));
+    const RewrittenModel rewritten = PX_TRY(rewrite_healthy_part(*model, patterns));
     PX_TRY(export_model(*rewritten.model, output_));
     for (const std::string& corrected : rewritten.corrected_outputs)
       log_warning(fmt::format("{}: {}", output_, corrected));
+    for (const ModelProblem& problem : model->problems)
+      log_warning(fmt::format("left as it is: {}: {}", problem.where, problem.message));
     log_info(fmt::format("{}: {} nodes, {} before", output_, rewritten.nodes_after, rewritten.nodes_before));
     if (common_.json) print(as_json(rewritten));
     return 0;
   }
 
  private:
+  // Leaves as they are the nodes that cannot be executed.
+  static Result<RewrittenModel> rewrite_healthy_part(const Model& model, const std::string& patterns) {
+    if (model.problems.empty()) return rewrite_model(model, patterns);
+    const transform::HiddenFaults hidden(model);
+    RewrittenModel rewritten = PX_TRY(rewrite_model(*hidden.model(), patterns));
+    rewritten.model = hidden.restored(*rewritten.model);
+    return rewritten;
+  }
+
   std::string as_json(const RewrittenModel& rewritten) const {
     std::string domains, applied;
     for (const auto& [domain, count] : rewritten.custom_ops)

@@ -254,6 +254,23 @@ double judged_severity(const ValueComparison& value) {
   return value.accepted.has_value() ? std::min(value.severity, 1.0) : value.severity;
 }
 
+double shown_average(const Metrics& metrics, double average) {
+  return metrics.finite_pairs == 0 && metrics.count > 0 ? std::numeric_limits<double>::quiet_NaN() : average;
+}
+
+std::string non_finite_text(const Metrics& metrics) {
+  if (metrics.nan_a + metrics.nan_b + metrics.inf_a + metrics.inf_b == 0) return {};
+  std::string text;
+  const auto add = [&](std::string_view what, int64_t a, int64_t b) {
+    if (a + b > 0) text += fmt::format("{}{}: {} in A, {} in B", text.empty() ? "" : "; ", what, a, b);
+  };
+  add("NaN", metrics.nan_a, metrics.nan_b);
+  add("Inf", metrics.inf_a, metrics.inf_b);
+  return text + (metrics.finite_pairs == 0
+                     ? "; there is no finite pair"
+                     : fmt::format("; averages are over {} of {} pairs", metrics.finite_pairs, metrics.count));
+}
+
 std::string reason_text(const ValueComparison& value) {
   if (value.accepted.has_value())
     return fmt::format("accepted as {}: {}", value.accepted->reason, value.accepted->evidence);

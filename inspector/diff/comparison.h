@@ -177,6 +177,10 @@ double judged_severity(const ValueComparison& value);
 // The reason as a report tells it: with both shapes, where it is that they differ; the note, where there is one; the
 // acceptance of a value beyond its limit.
 std::string reason_text(const ValueComparison& value);
+// An average of a report: NaN where there is no finite pair to be averaged, which is no perfect agreement.
+double shown_average(const Metrics& metrics, double average);
+// "NaN: 0 in A, 4628 in B; averages are over 4588 of 9216 pairs"; empty where all elements are finite.
+std::string non_finite_text(const Metrics& metrics);
 
 // Not compared, because a dump's payload is damaged.
 bool is_damaged(const ValueComparison& value);

@@ -54,7 +54,7 @@ class ModelWeights final : public DumpReader {
     if (const auto* sparse = std::get_if<const SparseTensor*>(&stored)) return Value(PX_TRY(to_dense(**sparse)));
     const StoredTensor& tensor = *std::get<const StoredTensor*>(stored);
     if (!tensor.absence.empty())
-      return usage_error(
+      return io_error(
           fmt::format("weight '{}' is not here: {}", entries_[static_cast<size_t>(entry)].path, tensor.absence));
     return Value(tensor.tensor);
   }

@@ -49,6 +49,7 @@ struct StoredTensor {
   // Why the elements are not here, a clause: then `tensor` has the type and shape that are known, and reads as zeros.
   // Empty where it holds the elements.
   std::string absence = {};
+  ErrorCode absence_code = ErrorCode::invalid_model;  // `io` where a file is missing
 };
 
 // SparseTensorProto: `indices` is [NNZ] linear or [NNZ, rank], `dims` the dense shape.

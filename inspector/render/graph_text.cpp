@@ -47,7 +47,7 @@ class Printer {
                             : fmt::format(", made by {} {}", model.producer_name, model.producer_version)));
   }
 
-  // Those of nodes stand beside them.
+  // Those of nodes are printed with the nodes.
   void print_problems(const Model& model) {
     if (model.problems.empty()) return;
     line(0,

@@ -16,7 +16,10 @@ struct GraphTextOptions {
 // One line a node, in execution order; bodies of If, Loop and Scan and local functions indented below.
 std::string graph_to_text(const Model& model, const GraphTextOptions& options);
 
-// {"model", "ir_version", "opset_imports", "inputs", "outputs", "initializers", "nodes" (with bodies), "functions"}
+// {"model", "ir_version", "producer", "producer_version", "domain", "model_version", "doc", "metadata",
+// "opset_imports", "problems", "graph", "inputs", "outputs", "initializers", "nodes", "functions"}. Attributes have
+// JSON's own types: numbers, texts, lists; a tensor is {"dtype", "shape", "values"}, whose values are left out where
+// they are many; a body is a graph. What cannot be executed has "problem", a weight that is not here "absence".
 std::string graph_to_json(const Model& model, const GraphTextOptions& options);
 
 }  // namespace parallax

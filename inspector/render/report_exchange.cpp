@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/exec/value_path.h"
 #include "inspector/render/markup.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_text.h"
@@ -162,14 +163,27 @@ std::string comparison_to_netron(const Comparison& comparison) {
 }
 
 std::string comparison_to_model_explorer(const Comparison& comparison) {
-  ordered_json results = ordered_json::object();
+  std::vector<std::string> ids;
+  std::unordered_map<std::string, const ValueComparison*> worst;
+  const auto add = [&](std::string id, const ValueComparison& value) {
+    const auto [known, is_new] = worst.emplace(id, &value);
+    if (is_new) ids.push_back(std::move(id));
+    if (is_worse(value, *known->second)) known->second = &value;
+  };
   for (const ValueComparison& value : comparison.values) {
     if (!is_in_main_graph(value)) continue;
+    const bool is_made_by_node = !value.node.empty() && !value.node_reads_it;
+    if (is_made_by_node) add(value.node, value);
+    if (!is_made_by_node || value.is_graph_output) add("[value] " + unescape_name(value.path), value);
+  }
+  ordered_json results = ordered_json::object();
+  for (const std::string& id : ids) {
+    const ValueComparison& value = *worst.at(id);
     const SeverityStyle style = style_of(value);
     const bool is_judged = value.verdict == Verdict::pass || value.verdict == Verdict::diverged;
-    results[value.path] = {{"value", is_judged ? number_json(value.severity) : ordered_json(style.badge)},
-                           {"bgColor", style.fill},
-                           {"textColor", style.text}};
+    results[id] = {{"value", is_judged ? number_json(value.severity) : ordered_json(style.badge)},
+                   {"bgColor", style.fill},
+                   {"textColor", style.text}};
   }
   return json_text({{"results", std::move(results)}});
 }

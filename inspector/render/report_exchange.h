@@ -16,7 +16,9 @@ std::string comparison_to_junit(const Comparison& comparison);
 // graph, and of the node that makes it.
 std::string comparison_to_netron(const Comparison& comparison);
 
-// Model Explorer's custom node data (JSON) for one graph: severity by output tensor name, in the reports' colors.
+// Model Explorer's custom node data (JSON) for one graph, by the ids that its ONNX adapter (model-explorer-onnx 0.4)
+// gives: the worst severity of each node under the node's name, of inputs, weights and outputs under "[value] NAME"; in
+// the reports' colors.
 std::string comparison_to_model_explorer(const Comparison& comparison);
 
 }  // namespace parallax

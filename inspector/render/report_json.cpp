@@ -23,13 +23,15 @@ ordered_json worst_json(const Metrics& metrics, Side side) {
 }
 
 ordered_json to_json(const Metrics& metrics) {
-  return {{"max_abs", number_json(metrics.max_abs)},
+  return {{"elements", metrics.count},
+          {"finite_pairs", metrics.finite_pairs},
+          {"max_abs", number_json(metrics.max_abs)},
           {"max_rel", number_json(metrics.max_rel)},
-          {"mean_abs", number_json(metrics.mean_abs)},
-          {"rmse", number_json(metrics.rmse)},
-          {"rel_l2", number_json(metrics.rel_l2)},
-          {"cosine", number_json(metrics.cosine)},
-          {"snr_db", number_json(metrics.snr_db)},
+          {"mean_abs", number_json(shown_average(metrics, metrics.mean_abs))},
+          {"rmse", number_json(shown_average(metrics, metrics.rmse))},
+          {"rel_l2", number_json(shown_average(metrics, metrics.rel_l2))},
+          {"cosine", number_json(shown_average(metrics, metrics.cosine))},
+          {"snr_db", number_json(shown_average(metrics, metrics.snr_db))},
           {"max_ulp", number_json(metrics.max_ulp)},
           {"mismatches", metrics.mismatches},
           {"nan_a", metrics.nan_a},

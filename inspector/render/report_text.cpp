@@ -144,9 +144,11 @@ std::string value_row(const ValueComparison& value, size_t width, const Colors& 
                                  shorten(printable(value.path), kMaxPath), width, shorten(printable(value.op), 14));
   if (value.metrics.has_value()) {
     text += fmt::format(" {:>9.3g} {:>10.3g} {:>10.3g} {:>9.3g}", value.severity, value.metrics->max_abs,
-                        value.metrics->rel_l2, value.metrics->max_ulp);
+                        shown_average(*value.metrics, value.metrics->rel_l2), value.metrics->max_ulp);
   }
   if (!value.reason.empty()) text += "  " + printable(reason_text(value));
+  const std::string non_finite = value.metrics.has_value() ? non_finite_text(*value.metrics) : "";
+  if (!non_finite.empty()) text += "  " + non_finite;
   return text + "\n";
 }
 
@@ -253,13 +255,20 @@ constexpr CsvColumn kCsvColumns[] = {
     {"atol", comparison, [](const ValueComparison& v) { return fmt::format("{}", v.limit.atol); }},
     {"limit_from", comparison, [](const ValueComparison& v) { return std::string(name_of(v.limit.from)); }},
     {"reason", nothing, [](const ValueComparison& v) { return csv_field(brief_reason(v)); }},
+    {"elements", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->count); }},
+    {"finite_pairs", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->finite_pairs); }},
     {"max_abs", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->max_abs); }},
     {"max_rel", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->max_rel); }},
-    {"mean_abs", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->mean_abs); }},
-    {"rmse", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->rmse); }},
-    {"rel_l2", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->rel_l2); }},
-    {"cosine", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->cosine); }},
-    {"snr_db", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->snr_db); }},
+    {"mean_abs", metrics,
+     [](const ValueComparison& v) { return fmt::format("{}", shown_average(*v.metrics, v.metrics->mean_abs)); }},
+    {"rmse", metrics,
+     [](const ValueComparison& v) { return fmt::format("{}", shown_average(*v.metrics, v.metrics->rmse)); }},
+    {"rel_l2", metrics,
+     [](const ValueComparison& v) { return fmt::format("{}", shown_average(*v.metrics, v.metrics->rel_l2)); }},
+    {"cosine", metrics,
+     [](const ValueComparison& v) { return fmt::format("{}", shown_average(*v.metrics, v.metrics->cosine)); }},
+    {"snr_db", metrics,
+     [](const ValueComparison& v) { return fmt::format("{}", shown_average(*v.metrics, v.metrics->snr_db)); }},
     {"max_ulp", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->max_ulp); }},
     {"mismatches", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->mismatches); }},
     {"nan_a", metrics, [](const ValueComparison& v) { return fmt::format("{}", v.metrics->nan_a); }},

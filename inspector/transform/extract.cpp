@@ -161,6 +161,7 @@ Result<std::shared_ptr<Model>> finish_model(std::shared_ptr<Model> finished) {
   std::erase_if(finished->functions, [&](const auto& function) { return !functions.contains(function.get()); });
   std::set<std::string, std::less<>> domains;
   collect_domains(graph, domains);
+  if (domains.empty()) domains.emplace("ai.onnx");  // without nodes
   std::erase_if(finished->opset_imports, [&](const OpsetImport& import) {
     return finished->opset_imports.size() > 1 && !domains.contains(canonical_domain(import.domain));
   });

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/text.h"
 #include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_table.h"
 #include "inspector/model/link.h"
@@ -31,21 +32,6 @@ std::string prefix_of(std::span<const Frame> frames) {
   std::string text;
   for (const Frame& frame : frames) text += to_string(frame) + "//";
   return text;
-}
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t above = row[j + 1];
-      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] == b[j] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
 }
 
 std::string_view last_part(std::string_view path) { return path.substr(name_begin(path)); }

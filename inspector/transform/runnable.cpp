@@ -46,10 +46,11 @@ struct Blocked {
   std::vector<bool> nodes;                // by NodeId
   std::map<ValueId, const Node*> values;  // that cannot be computed, and why not; null: an absent weight
   std::set<ValueId> sources;              // of these, what the faulty nodes make themselves, and absent weights
+  std::set<ValueId> inputs;               // computed, and read by faulty nodes
 };
 
 Blocked blocked_by(const Graph& graph) {
-  Blocked blocked{std::vector<bool>(graph.nodes.size()), {}, {}};
+  Blocked blocked{std::vector<bool>(graph.nodes.size()), {}, {}, {}};
   for (size_t index = 0; index < graph.initializers.size(); ++index) {
     if (graph.initializers[index].absence.empty()) continue;
     blocked.values.emplace(graph.initializer_values[index], nullptr);
@@ -63,6 +64,8 @@ Blocked blocked_by(const Graph& graph) {
     bool is_blocked = is_faulty;
     for (const ValueId read : reads_of(graph, node)) {
       const auto found = blocked.values.find(read);
+      if (is_faulty && found == blocked.values.end() && value_at(graph, read).producer != kNoNode)
+        blocked.inputs.insert(read);
       if (is_blocked || found == blocked.values.end()) continue;
       is_blocked = true;
       culprit = found->second;
@@ -121,6 +124,16 @@ Result<std::vector<ValueId>> wanted_values(const std::shared_ptr<const Model>& m
 }
 
 bool is_literal(const std::string& glob) { return glob.find_first_of("*?") == std::string::npos; }
+
+// True where every output of the node that anybody wants is given.
+bool is_replaced(const Graph& graph, NodeId node, const std::map<std::string, Value>& given) {
+  if (node == kNoNode) return true;
+  return std::ranges::all_of(graph.nodes[static_cast<size_t>(node)].outputs, [&](ValueId id) {
+    if (id == kNoValue) return true;
+    const ValueDef& value = value_at(graph, id);
+    return given.contains(value.name) || (value.readers.empty() && !value.is_graph_output);
+  });
+}
 
 // A model of its own with every input of the source, read or not: whoever gives data gives them all.
 Result<std::shared_ptr<const Model>> as_model(const Part& part, const PartData& data) {
@@ -188,13 +201,16 @@ Result<std::shared_ptr<const Model>> with_stand_ins(const std::shared_ptr<const 
   const Blocked blocked = blocked_by(graph);
   std::vector<ValueId> from;
   for (const ValueId id : blocked.sources) {
-    if (given.contains(value_at(graph, id).name)) from.push_back(id);
+    if (given.contains(value_at(graph, id).name) && is_replaced(graph, value_at(graph, id).producer, given))
+      from.push_back(id);
   }
   if (from.empty()) return model;
   std::vector<ValueId> to;
-  for (const ValueId id : graph.outputs) {
+  const auto keep = [&](ValueId id) {
     if (std::ranges::find(to, id) == to.end()) to.push_back(id);
-  }
+  };
+  for (const ValueId id : graph.outputs) keep(id);
+  for (const ValueId id : blocked.inputs) keep(id);
   const Part part = part_between(PX_TRY(find_location(model, {})), from, to);
   PartData data;
   for (const PartValue& input : part.inputs) {

@@ -24,8 +24,8 @@ Result<std::shared_ptr<const Model>> runnable_model(const std::shared_ptr<const 
                                                     const std::vector<std::string>& wanted = {});
 
 // The model with values in place of what cannot be executed: each value of `given` that a node with a problem makes, or
-// that is an absent weight, becomes an input of that value's type. The same model where there is no such value. Errors:
-// the first problem that is left.
+// that is an absent weight, becomes an input of that value's type; what such a node reads becomes an output. The same
+// model where there is no such value. Errors: the first problem that is left.
 Result<std::shared_ptr<const Model>> with_stand_ins(const std::shared_ptr<const Model>& model,
                                                     const std::map<std::string, Value>& given);
 

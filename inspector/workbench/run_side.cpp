@@ -48,7 +48,7 @@ std::vector<std::string> generated_integers(const Graph& graph, const InputReque
   return names;
 }
 
-// What can be executed of a model with problems: with what was given in place of its faulty nodes, else as far as
+// The model that can be executed of one with problems: with what was given instead of its faulty nodes, else as far as
 // --only asks for.
 Result<std::shared_ptr<const Model>> executable_model(std::shared_ptr<const Model> model, const RunRequest& request) {
   std::map<std::string, Tensor> stubs;

@@ -36,7 +36,7 @@ struct RunSide {
 };
 
 // The model of the request, and the second one (null: there is none). Of a model with nodes that cannot be executed:
-// the part that request.only asks for, or the model with what the request's inputs give in their place. Errors: as of
+// the part that request.only asks for, or the model with what the request's inputs give instead of them. Errors: as of
 // import_model.
 Result<std::shared_ptr<const Model>> load_model(const RunRequest& request, const ImportOptions& options = {});
 Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, const ImportOptions& options = {});

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/shown_text.h"
+#include "inspector/base/text.h"
 #include "inspector/diff/tolerance/paths.h"
 #include "inspector/exec/branches.h"
 #include "inspector/render/compact_numbers.h"
@@ -340,9 +341,16 @@ Result<int32_t> find_entry(const DumpReader& dump, const std::string& path) {
     if (count >= 3 || entry.path.find(path) == std::string::npos) continue;
     similar += (count++ == 0 ? "; did you mean '" : "', '") + entry.path;
   }
+  if (similar.empty()) {
+    std::vector<std::string> known;
+    for (const DumpEntry& entry : dump.entries()) known.push_back(entry.path);
+    if (const std::string alike = did_you_mean(path, known); !alike.empty())
+      similar = alike.substr(0, alike.size() - 2);  // the end of the question follows
+  }
   const char* const cut = dump.is_complete() ? "" : "; it breaks off, and what came later is lost";
-  return usage_error(fmt::format("dump '{}' holds no value '{}'{}{}", dump.path(), path, cut,
-                                 similar.empty() ? " (parallax tensor DUMP lists them)" : similar + "'?"));
+  return usage_error(
+      fmt::format("'{}' holds no value '{}'{}{}", dump.path(), path, cut,
+                  similar.empty() ? fmt::format(" (parallax tensor '{}' lists them)", dump.path()) : similar + "'?"));
 }
 
 namespace {

@@ -40,6 +40,7 @@ void fill(Metrics& metrics, const Totals& totals) {
   const Sums& sums = totals.sums;
   const auto pairs = static_cast<long double>(sums.pairs == 0 ? 1 : sums.pairs);
   const long double norm_a = std::sqrt(sums.aa), norm_d = std::sqrt(sums.dd);
+  metrics.finite_pairs = sums.pairs;
   metrics.max_abs = totals.extremes.max_abs;
   metrics.max_rel = totals.extremes.max_rel;
   metrics.max_ulp = totals.extremes.max_ulp;
@@ -95,7 +96,7 @@ bool is_zero(const TensorView& view) { return element_as_complex(view, 0) == 0.0
 
 Metrics compare_strings(const TensorView& a, const TensorView& b) {
   Metrics metrics;
-  metrics.count = a.element_count();
+  metrics.count = metrics.finite_pairs = a.element_count();
   const auto left = a.as<std::string>(), right = b.as<std::string>();
   int64_t worst = 0;
   for (size_t index = 0; index < left.size(); ++index) {

@@ -16,16 +16,17 @@ namespace parallax {
 // the same index counts as a mismatch of severity infinity.
 struct Metrics {
   int64_t count = 0;
-  double max_abs = 0;      // max |a-b|
-  double max_rel = 0;      // max |a-b| / |a|, 0/0 = 0, x/0 = inf
-  double mean_abs = 0;     // mean |a-b|
-  double rmse = 0;         // sqrt(mean (a-b)^2)
-  double rel_l2 = 0;       // ||a-b|| / ||a||, 0/0 = 0
-  double cosine = 1;       // a.b / (|a||b|); 1 when both are zero, 0 when one is
-  double rms_a = 0;        // sqrt(mean a^2): the magnitude that absolute bounds are relative to
-  double snr_db = 0;       // 20 log10(||a|| / ||a-b||), inf when equal
-  double max_ulp = 0;      // in units in the last place of the larger of |a| and |b|; integers: |a-b|
-  int64_t mismatches = 0;  // elements of severity > 1 under the tolerance given
+  int64_t finite_pairs = 0;  // of two finite elements: mean, RMS, relative L2, cosine and SNR are over these
+  double max_abs = 0;        // max |a-b|
+  double max_rel = 0;        // max |a-b| / |a|, 0/0 = 0, x/0 = inf
+  double mean_abs = 0;       // mean |a-b|
+  double rmse = 0;           // sqrt(mean (a-b)^2)
+  double rel_l2 = 0;         // ||a-b|| / ||a||, 0/0 = 0
+  double cosine = 1;         // a.b / (|a||b|); 1 when both are zero, 0 when one is
+  double rms_a = 0;          // sqrt(mean a^2): the magnitude that absolute bounds are relative to
+  double snr_db = 0;         // 20 log10(||a|| / ||a-b||), inf when equal
+  double max_ulp = 0;        // in units in the last place of the larger of |a| and |b|; integers: |a-b|
+  int64_t mismatches = 0;    // elements of severity > 1 under the tolerance given
   int64_t nan_a = 0, nan_b = 0, inf_a = 0, inf_b = 0;
   double severity = 0;  // max |a-b| / (atol + rtol |a|) over all elements
   std::vector<int64_t>

@@ -158,7 +158,7 @@ void check_types(const CheckedGraph& checked, FoundProblems& report) {
     if (stored.absence.empty()) {
       check_initializer(checked, value, stored.tensor, report);
     } else if (stored.absence != kLeftOutOfDump) {
-      report.at_value(checked, value.name, stored.absence);
+      report.at_value(checked, value.name, stored.absence, stored.absence_code);
     }
   }
   if (checked.enclosing != nullptr || checked.function != nullptr) return;  // bodies take their types from the call

@@ -28,8 +28,8 @@ void FoundProblems::at_graph(const CheckedGraph& graph, std::string message) {
   add({"graph" + graph.location, std::move(message), "", "", ErrorCode::invalid_model});
 }
 
-void FoundProblems::at_value(const CheckedGraph& graph, std::string_view value, std::string message) {
-  add({"value '" + std::string(value) + "'" + graph.location, std::move(message), "", "", ErrorCode::invalid_model});
+void FoundProblems::at_value(const CheckedGraph& graph, std::string_view value, std::string message, ErrorCode code) {
+  add({"value '" + std::string(value) + "'" + graph.location, std::move(message), "", "", code});
 }
 
 void FoundProblems::at_node(const CheckedGraph& graph, const Node& node, std::string message, ErrorCode code) {

@@ -28,7 +28,8 @@ class FoundProblems {
  public:
   void at_model(std::string message, ErrorCode code = ErrorCode::invalid_model);
   void at_graph(const CheckedGraph& graph, std::string message);
-  void at_value(const CheckedGraph& graph, std::string_view value, std::string message);
+  void at_value(const CheckedGraph& graph, std::string_view value, std::string message,
+                ErrorCode code = ErrorCode::invalid_model);
   void at_node(const CheckedGraph& graph, const Node& node, std::string message,
                ErrorCode code = ErrorCode::invalid_model);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are given for models and are none: told by what they are. Private to this folder.
+// Files that are given for models and are none: what they are. Private to this folder.
 #pragma once
 
 #include <span>

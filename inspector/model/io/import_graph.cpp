@@ -196,6 +196,7 @@ Status GraphImporter::read_sparse_initializers(proto::GraphProto& message) {
       if (!external_.keeps_absent() || taken.error().code == ErrorCode::out_of_memory) return std::move(taken).error();
       StoredTensor& absent = graph_.initializers.emplace_back();
       absent.name = name;
+      absent.absence_code = taken.error().code;
       absent.absence = std::move(taken).error().message;
       absent.tensor = PX_TRY(Tensor::zeros(DType::uint8, Shape{0}));
       graph_.initializer_values.push_back(define(name));

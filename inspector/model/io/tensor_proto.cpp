@@ -134,6 +134,7 @@ Result<StoredTensor> take_tensor(proto::TensorProto& message, ExternalData& exte
   StoredTensor stored;
   if (Status taken = take_elements(message, external, stored); !taken.ok()) {
     if (!external.keeps_absent() || taken.error().code == ErrorCode::out_of_memory) return std::move(taken).error();
+    stored.absence_code = taken.error().code;
     stored.absence = std::move(taken).error().message;
     stored.tensor = PX_TRY(without_elements(message));
   }

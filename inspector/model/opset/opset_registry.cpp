@@ -3,13 +3,11 @@
 #include "inspector/model/opset/opset_registry.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
-#include <numeric>
 #include <tuple>
-#include <utility>
 
 #include "inspector/base/check.h"
+#include "inspector/base/text.h"
 #include "inspector/model/opset/parser.h"
 #include "inspector/model/opset/tables.h"
 
@@ -19,23 +17,6 @@ namespace {
 // Names longer than any operator's are not compared: the effort grows with the square of the length.
 constexpr size_t kLongestComparedName = 64;
 constexpr size_t kMostSuggestions = 3;
-
-char lower(char character) { return static_cast<char>(std::tolower(static_cast<unsigned char>(character))); }
-
-// Levenshtein's distance, where a change of case costs nothing.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (lower(a[i]) == lower(b[j]) ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -116,7 +97,7 @@ std::vector<std::string> OpsetRegistry::suggestions(std::string_view domain, std
     const OpSchema& schema = schemas_[index];
     if (index > 0 && schemas_[index - 1].name == schema.name && schemas_[index - 1].domain == schema.domain) continue;
     if (schema.name == op && schema.domain == own) continue;
-    const size_t distance = edit_distance(op, schema.name);
+    const size_t distance = edit_distance(lower_case(op), lower_case(schema.name));
     if (distance <= std::max<size_t>(1, op.size() / 3)) candidates.push_back({distance, schema.domain != own, &schema});
   }
   std::ranges::stable_sort(candidates, {}, &Candidate::rank);

@@ -126,12 +126,22 @@ TEST(ReportNetron, TellsOfValuesAndTheirNodes) {
   for (const json& entry : document["metadata"]) EXPECT_NE(entry["target"], "inner") << "bodies are no nodes there";
 }
 
-TEST(ReportModelExplorer, ColorsByTensorName) {
-  const json results = json::parse(comparison_to_model_explorer(exchanged()))["results"];
-  EXPECT_EQ(results.size(), 4U);
-  EXPECT_EQ(results["left"]["value"], 0.25);
-  EXPECT_EQ(results["ri\"ght"]["value"], "inf");
-  EXPECT_NE(results["left"]["bgColor"], results["ri\"ght"]["bgColor"]);
+// Its ONNX adapter has the names of nodes as ids, and "[value] NAME" for inputs, weights and outputs.
+TEST(ReportModelExplorer, ColorsByIdsOfItsAdapter) {
+  Comparison comparison = exchanged();
+  comparison.values.push_back(value_of("x%2F%2Fin", "", Verdict::pass, 0.125));
+  comparison.values.push_back(value_of("weight", "split", Verdict::pass, 0.5));
+  comparison.values.back().node_reads_it = true;
+  comparison.values.push_back(value_of("last", "end", Verdict::pass, 0.75));
+  comparison.values.back().is_graph_output = true;
+  const json results = json::parse(comparison_to_model_explorer(comparison))["results"];
+  EXPECT_EQ(results["split"]["value"], "inf");  // the worse of its two outputs
+  EXPECT_EQ(results["[value] x//in"]["value"], 0.125);
+  EXPECT_EQ(results["[value] weight"]["value"], 0.5);
+  EXPECT_EQ(results["end"]["value"], 0.75);
+  EXPECT_EQ(results["[value] last"]["value"], 0.75);
+  EXPECT_NE(results["split"]["bgColor"], results["end"]["bgColor"]);
+  EXPECT_FALSE(results.contains("left")) << "names of values are no ids there";
 }
 
 }  // namespace
