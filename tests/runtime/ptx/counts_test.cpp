@@ -239,14 +239,21 @@ TEST_F(Counts, OfStepsWithAStaticCache) {
   EXPECT_TRUE(same(*states.state(0), cache));
 }
 
-// A row of the table in runtime/README.md: what a run launches and moves, and the bytes that it cannot do without.
+// A row of the table in runtime/README.md: what a run launches and moves, the bytes that it cannot do without, and how
+// long both would take at the benchmark's sizes.
 double bytes_over_least(const char* name, const ptx::StandInCounts& counts, const layer_model::LayerSizes& sizes) {
   const int64_t bytes = counts.kernel_bytes + counts.library_bytes;
   const double ratio = static_cast<double>(bytes) / static_cast<double>(sizes.least_bytes());
-  std::printf("| %s | %lld | %lld | %lld | %lld | %lld | %.2f |\n", name,
+  std::printf("| %s | %lld | %lld | %lld | %lld | %lld | %.2f |", name,
               static_cast<long long>(counts.replayed_launches), static_cast<long long>(counts.launches),
               static_cast<long long>(counts.waits), static_cast<long long>(bytes / 1024),
               static_cast<long long>(sizes.least_bytes() / 1024), ratio);
+  const layer_model::Card card;
+  for (const double rate : {card.float32, card.tf32}) {
+    const double products = sizes.products_ms(static_cast<double>(counts.library_bytes), rate);
+    std::printf(" %.2f of %.2f |", products, products + sizes.bytes_ms(static_cast<double>(counts.kernel_bytes)));
+  }
+  std::printf("\n");
   return ratio;
 }
 
@@ -256,8 +263,9 @@ TEST_F(Counts, BytesOfALayer) {
   if (counts_ == nullptr) return;
   ptx::StandInCounts last;
   for (int i = 0; i < kRuns; ++i) last = run({session_values::filled({sizes.batch, sizes.sequence, sizes.width}, 1)});
-  EXPECT_GT(bytes_over_least("Llama layer", last, sizes), 1.0) << "or bytes are left out";
-  EXPECT_LE(bytes_over_least("Llama layer", last, sizes), kMostLayerBytes);
+  const double ratio = bytes_over_least("Llama layer", last, sizes);
+  EXPECT_GT(ratio, 1.0) << "or bytes are left out";
+  EXPECT_LE(ratio, kMostLayerBytes);
   EXPECT_EQ(last.graph_launches, 1);
 }
 
@@ -273,8 +281,9 @@ TEST_F(Counts, BytesOfAStep) {
   ptx::StandInCounts last;
   for (int i = 0; i < kRuns; ++i) last = run({session_values::filled({1, 1, sizes.width}, 1), Value(), Value()});
   sizes.past += kRuns - 1;
-  EXPECT_GT(bytes_over_least("decode step", last, sizes), 1.0) << "or bytes are left out";
-  EXPECT_LE(bytes_over_least("decode step", last, sizes), kMostStepBytes);
+  const double ratio = bytes_over_least("decode step", last, sizes);
+  EXPECT_GT(ratio, 1.0) << "or bytes are left out";
+  EXPECT_LE(ratio, kMostStepBytes);
 }
 
 TEST(Sorting, HasTheHostsBits) {
