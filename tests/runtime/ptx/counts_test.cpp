@@ -239,6 +239,29 @@ TEST_F(Counts, OfStepsWithAStaticCache) {
   EXPECT_TRUE(same(*states.state(0), cache));
 }
 
+// The host picks boxes from what the device computed: anew in each run, which is not recorded.
+TEST_F(Counts, OfBoxesThatTheHostPicks) {
+  const auto model = model_text::model_of(
+      model_text::node("Neg", {"scores"}, {"negated"}) +
+      model_text::node("NonMaxSuppression", {"boxes", "negated", "most"}, {"y"}) + layer_model::numbers("most", {3}) +
+      model_text::value("input", "boxes", 1, model_text::dims_text({1, 9, 4})) +
+      model_text::value("input", "scores", 1, model_text::dims_text({1, 1, 9})) + model_text::value("output", "y", 7));
+  prepare(model);
+  if (counts_ == nullptr) return;
+  const auto host = make_cpu_executor()->prepare(model, {}).take();
+  std::vector<Value> last;
+  for (uint32_t seed = 1; seed <= kRuns; ++seed) {
+    const std::vector<Value> inputs{session_values::filled({1, 9, 4}, seed),
+                                    session_values::filled({1, 1, 9}, seed + 100)};
+    EXPECT_EQ(run(inputs).graph_launches, 0);
+    NullObserver nobody;
+    const auto expected = host->run(inputs, nobody).take();
+    EXPECT_TRUE(same(outputs_[0], expected[0])) << seed;
+    EXPECT_TRUE(last.empty() || !same(outputs_[0], last[0])) << "or a stale result would pass";
+    last = outputs_;
+  }
+}
+
 // A row of the table in runtime/README.md: what a run launches and moves, the bytes that it cannot do without, and how
 // long both would take at the benchmark's sizes.
 double bytes_over_least(const char* name, const ptx::StandInCounts& counts, const layer_model::LayerSizes& sizes) {
