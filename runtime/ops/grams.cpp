@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TfIdfVectorizer over integers: how often each n-gram of a pool occurs in a row, words at distances up to
-// max_skip_count.
+// max_skip_count. The host counts for every device.
 #include <map>
 
 #include <fmt/format.h>
@@ -70,7 +70,7 @@ int64_t occurrences(const std::vector<int64_t>& gram, const int64_t* row, int64_
   return count;
 }
 
-Status tf_idf(OpContext<Cpu>& op) {
+Status tf_idf(OpContext<CompiledDevice>& op) {
   const Ints dims(op.input(0).shape());
   if (dims.empty() || dims.size() > 2) return wrong_input(op, 0, "have rank 1 or 2: [C] or [N,C]");
   const std::string mode = op.text("mode");
@@ -79,10 +79,9 @@ Status tf_idf(OpContext<Cpu>& op) {
   const int64_t columns = dims.back(), rows = dims.size() == 2 ? dims[0] : 1;
   const int64_t max_skip = std::min(op.integer("max_skip_count"), columns);  // more reaches no word
   const Ints words = all_integers(op.input(0));
-  const MutableView y = PX_TRY(
-      op.make_output(0, DType::float32, shape_of(dims.size() == 2 ? Ints{rows, grams.width} : Ints{grams.width})));
-  float* values = reinterpret_cast<float*>(y.data);
-  std::fill_n(values, y.element_count(), 0.0F);
+  const Shape shape = PX_TRY(shape_of(dims.size() == 2 ? Ints{rows, grams.width} : Ints{grams.width}));
+  Tensor y = PX_TRY(Tensor::zeros(DType::float32, shape));
+  float* values = writable(y).as<float>();
   for (const auto& [gram, known] : grams.pool) {
     for (int64_t row = 0; row < rows; ++row) {
       const auto count = static_cast<float>(occurrences(gram, words.data() + row * columns, columns, max_skip));
@@ -90,17 +89,18 @@ Status tf_idf(OpContext<Cpu>& op) {
       values[row * grams.width + known.index] = mode == "TF" ? count : known.weight * (mode == "IDF" ? occurs : count);
     }
   }
+  op.set_output(0, std::move(y));
   return {};
 }
 
-constexpr KernelRow<Cpu> kGramRows[] = {
-    {"TfIdfVectorizer", dtype_bits({DType::int32, DType::int64}), tf_idf},
+constexpr KernelRow<CompiledDevice> kGramRows[] = {
+    reads_on_host<CompiledDevice>({0}, {"TfIdfVectorizer", dtype_bits({DType::int32, DType::int64}), tf_idf}),
 };
 
 }  // namespace
 
 template <>
-Rows<Cpu> gram_rows() {
+Rows<CompiledDevice> gram_rows() {
   return kGramRows;
 }
 

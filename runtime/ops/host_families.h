@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Families of ai.onnx that only the host has.
+// Families of ai.onnx without kernels for a GPU: the host computes for every device, or has them alone.
 #pragma once
 
 #include "runtime/ops/families.h"

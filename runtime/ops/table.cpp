@@ -18,7 +18,7 @@ namespace {
 template <class Device>
 using Family = Rows<Device> (*)();
 
-// The families that have kernels on a GPU. The host has these and the families after them.
+// The families that GPU devices have, too. The host has these and the families after them.
 template <class Device>
 constexpr Family<Device> kFamilies[] = {
     activation_rows<Device>,
@@ -58,6 +58,8 @@ constexpr Family<Device> kFamilies[] = {
     signal_rows<Device>,
     quantized_product_rows<Device>,
     random_rows<Device>,
+    detection_rows<Device>,
+    gram_rows<Device>,
     contrib_activated_rows<Device>,
     contrib_attention_rows<Device>,
     contrib_biased_rows<Device>,
@@ -77,12 +79,9 @@ constexpr Family<Device> kFamilies[] = {
     contrib_tensor_rows<Device>,
 };
 constexpr Family<Cpu> kHostFamilies[] = {
-    detection_rows<Cpu>,       gram_rows<Cpu>,
-    packed_element_rows<Cpu>,  contrib_activation_rows<Cpu>,
-    contrib_product_rows<Cpu>, contrib_conv_rows<Cpu>,
-    contrib_norm_rows<Cpu>,    contrib_nbits_rows<Cpu>,
-    contrib_token_rows<Cpu>,   fused_pointwise_rows<Cpu>,
-    channel_affine_rows<Cpu>,  channel_shuffle_rows<Cpu>,
+    packed_element_rows<Cpu>, contrib_activation_rows<Cpu>, contrib_product_rows<Cpu>, contrib_conv_rows<Cpu>,
+    contrib_norm_rows<Cpu>,   contrib_nbits_rows<Cpu>,      contrib_token_rows<Cpu>,   fused_pointwise_rows<Cpu>,
+    channel_affine_rows<Cpu>, channel_shuffle_rows<Cpu>,
 };
 
 // Rows whose function this device does not have are left out.

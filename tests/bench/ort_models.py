@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models of ort_bench.py: shapes of real networks, random weights."""
+"""The models of ort_bench.py: shapes of real networks, random weights.
+
+ort_models.py FOLDER: writes those of SMALL, whole networks at sizes that an interpreter of kernels runs in seconds.
+"""
+
+import pathlib
+import sys
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 
@@ -137,14 +144,14 @@ def norm(b, x, channels):
                   b.weight(channels, scale=0.1), positive)
 
 
-def resnet50(batch=1, opset=17):
+def resnet50(batch=1, opset=17, side=224, channels=64):
     b = Builder(opset)
-    x = b.input("x", [batch, 3, 224, 224])
-    x = b.node("Relu", norm(b, conv(b, x, 3, 64, 7, 2), 64))
+    x = b.input("x", [batch, 3, side, side])
+    x = b.node("Relu", norm(b, conv(b, x, 3, channels, 7, 2), channels))
     x = b.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    inner = 64
+    inner = channels
     for stage, blocks in enumerate([3, 4, 6, 3]):
-        width = 64 << stage
+        width = channels << stage
         for block in range(blocks):
             stride = 2 if block == 0 and stage > 0 else 1
             y = b.node("Relu", norm(b, conv(b, x, inner, width, 1), width))
@@ -178,9 +185,9 @@ MOBILE_ROWS = [(3, 16, 16, 0, "RE", 1), (3, 64, 24, 0, "RE", 2), (3, 72, 24, 0, 
                (5, 960, 160, 240, "HS", 1)]
 
 
-def mobilenet_v3():
+def mobilenet_v3(side=224):
     b = Builder()
-    x = b.input("x", [1, 3, 224, 224])
+    x = b.input("x", [1, 3, side, side])
     x = activation(b, norm(b, conv(b, x, 3, 16, 3, 2), 16), "HS")
     channels = 16
     for kernel, expanded, out, inner, kind, stride in MOBILE_ROWS:
@@ -198,6 +205,28 @@ def mobilenet_v3():
     x = b.node("HardSwish", b.node("Gemm", x, b.weight(960, 1280), b.weight(1280, scale=0.1)))
     x = b.node("Gemm", x, b.weight(1280, 1000), b.weight(1000, scale=0.1))
     return b.model(x, [1, 1000])
+
+
+def vit(layers=12, width=768, side=224, patch=16):
+    """Dosovitskiy et al., "An Image is Worth 16x16 Words", 2020: ViT-B/16, with heads of 64."""
+    b = Builder()
+    count, tokens = width // 64, (side // patch) ** 2
+    x = b.input("x", [1, 3, side, side])
+    x = b.node("Conv", x, b.weight(width, 3, patch, patch), b.weight(width, scale=0.1), kernel_shape=[patch, patch],
+               strides=[patch, patch])
+    x = b.node("Transpose", b.node("Reshape", x, b.constant(np.array([0, width, tokens], np.int64))), perm=[0, 2, 1])
+    x = b.node("Concat", b.weight(1, 1, width, scale=0.1), x, axis=1)
+    x = b.node("Add", x, b.weight(1, tokens + 1, width, scale=0.1))
+    for _ in range(layers):
+        y = layer_norm(b, x, width)
+        q = heads(b, linear(b, y, width, width), count, 64, [0, 2, 1, 3])
+        k = heads(b, linear(b, y, width, width), count, 64, [0, 2, 3, 1])
+        v = heads(b, linear(b, y, width, width), count, 64, [0, 2, 1, 3])
+        x = b.node("Add", x, linear(b, attention(b, q, k, v, width), width, width))
+        y = layer_norm(b, x, width)
+        x = b.node("Add", x, linear(b, gelu(b, linear(b, y, width, 4 * width)), 4 * width, width))
+    x = b.node("Gather", layer_norm(b, x, width), b.constant(np.int64(0)), axis=1)
+    return b.model(linear(b, x, width, 1000), [1, 1000])
 
 
 # ---- Single operators ----
@@ -250,3 +279,20 @@ MODELS = {
     "gemv-4096": (gemv, ">= 1.0"),
     "load-500mb": (heavy, ">= 1.0"),
 }
+
+SMALL = {
+    "resnet50": lambda: resnet50(side=64, channels=16),
+    "mobilenet_v3": lambda: mobilenet_v3(side=64),
+    "vit": lambda: vit(width=128, side=64),
+    "bert": lambda: bert(layers=2, width=128, sequence=24),
+}
+
+
+def main(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, make in SMALL.items():
+        onnx.save(make(), folder / f"{name}.onnx")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

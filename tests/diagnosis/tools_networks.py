@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs exported networks, in the forms that tools make of them, on both executors and against onnxruntime: no alarm.
 
-    tools_networks.py --parallax build/release/bin/parallax [--seed 1] [--architectures a,b] [--forms a,b] [--keep DIR]
+    tools_networks.py --parallax build/release/bin/parallax [--seed 1] [--architectures a,b] [--forms a,b] [--keep DIR] [--with cpu]
 
 Each network is run by `--with reference,cpu`, the same with `--observe-all`, and by `--with cpu` with onnxruntime's
-outputs as expected data. Prints each alarm with its command, and a table; ends with 1 where there is any. An alarm
-against onnxruntime is onnxruntime's own where it agrees with Parallax once it runs the same network in another way:
-with int8 weights written as uint8, the same numbers, whose products do not saturate; or as it is in the file, without
-optimizations, whose QLinearSoftmax takes floor(1 / scale) for 1 / scale. onnxruntime runs on one thread: on several its
-DynamicQuantizeLSTM quantizes the rows of each for themselves. Needs what tools_pairs.py needs.
+outputs as expected data; --with names another executor than cpu. Prints each alarm with its command, and a table; ends
+with 1 where there is any. An alarm against onnxruntime is onnxruntime's own where it agrees with Parallax once it runs
+the same network in another way: with int8 weights written as uint8, the same numbers, whose products do not saturate;
+or as it is in the file, without optimizations, whose QLinearSoftmax takes floor(1 / scale) for 1 / scale. onnxruntime
+runs on one thread: on several its DynamicQuantizeLSTM quantizes the rows of each for themselves. Needs what
+tools_pairs.py needs.
 """
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ except ImportError as missing:
 
 AS_EXPORTED = "as_exported"
 Level = onnxruntime.GraphOptimizationLevel
-WAYS = {"both": ["--with", "reference,cpu"], "observe_all": ["--with", "reference,cpu", "--observe-all"], "expected": ["--with", "cpu"]}
+WAYS = {"both": ["--with", "reference,{}"], "observe_all": ["--with", "reference,{}", "--observe-all"], "expected": ["--with", "{}"]}  # {}: the executor
 
 
 # The operators of quantized values, with the positions of the weights and their zero points among their inputs.
@@ -91,9 +92,9 @@ def inputs_of(model: onnx.ModelProto, inputs: Arrays) -> Arrays:
     return {value.name: inputs[value.name].astype(helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)) for value in model.graph.input}
 
 
-def answer_of(parallax: str, way: str, folder: pathlib.Path, inputs: str) -> tuple[str, str]:
+def answer_of(options: argparse.Namespace, way: str, folder: pathlib.Path, inputs: str) -> tuple[str, str]:
     """The mistake in words, empty for a pass, and the command."""
-    command = [parallax, "run", str(folder / "model.onnx"), *WAYS[way], "--inputs", str(folder / inputs), "--json"]
+    command = [options.parallax, "run", str(folder / "model.onnx"), *(word.format(options.executor) for word in WAYS[way]), "--inputs", str(folder / inputs), "--json"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     if answer.returncode == 0:
         return "", " ".join(command)
@@ -106,7 +107,7 @@ def answer_of(parallax: str, way: str, folder: pathlib.Path, inputs: str) -> tup
     return f"exit code {answer.returncode}: {wrong[0] if wrong else answer.stderr[-200:]}", " ".join(command)
 
 
-def fault_of_onnxruntime(parallax: str, folder: pathlib.Path, model: onnx.ModelProto, inputs: Arrays) -> str:
+def fault_of_onnxruntime(options: argparse.Namespace, folder: pathlib.Path, model: onnx.ModelProto, inputs: Arrays) -> str:
     """How onnxruntime must run the network for Parallax's outputs; empty where no way is known."""
     plain, unsigned = "without its optimizations", "with int8 weights written as uint8, whose products do not saturate"
     for how, other, level in ((unsigned, as_unsigned(model), Level.ORT_ENABLE_ALL), (plain, model, Level.ORT_DISABLE_ALL),
@@ -115,7 +116,7 @@ def fault_of_onnxruntime(parallax: str, folder: pathlib.Path, model: onnx.ModelP
             write_data_set(folder / "another_way", inputs, onnxruntime_outputs(other, inputs, level))
         except Exception:  # whatever onnxruntime raises: it does not run the network that way
             continue
-        if not answer_of(parallax, "expected", folder, "another_way")[0]:
+        if not answer_of(options, "expected", folder, "another_way")[0]:
             return how
     return ""
 
@@ -123,6 +124,7 @@ def fault_of_onnxruntime(parallax: str, folder: pathlib.Path, model: onnx.ModelP
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parallax", required=True, type=os.path.abspath)
+    parser.add_argument("--with", dest="executor", default="cpu")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--architectures", default=",".join(ARCHITECTURES))
     parser.add_argument("--forms", default=f"{AS_EXPORTED},half,qdq,qoperator,dynamic,nbits")
@@ -156,10 +158,10 @@ def main() -> int:
                 for way in WAYS:
                     key = f"{form:12} {way}"
                     runs[key] += 1
-                    wrong, command = answer_of(options.parallax, way, folder, "test_data_set_0" if way == "expected" else "inputs.npz")
+                    wrong, command = answer_of(options, way, folder, "test_data_set_0" if way == "expected" else "inputs.npz")
                     if not wrong:
                         continue
-                    fault = fault_of_onnxruntime(options.parallax, folder, model, inputs) if way == "expected" else ""
+                    fault = fault_of_onnxruntime(options, folder, model, inputs) if way == "expected" else ""
                     (others if fault else alarms)[key] += 1
                     print(f"{name} {form} {way}: {wrong}\n    {command}" + (f"\n    onnxruntime's: it agrees {fault}" if fault else ""), flush=True)
     for key, count in sorted(runs.items()):

@@ -168,7 +168,7 @@ Status matmul_bnb4(OpContext<Device>& op) {
   return {};
 }
 
-// ---- GatherBlockQuantized, of bytes ----
+// ---- GatherBlockQuantized ----
 
 // One number of the result: (number - zero point) * scale of its block; 0 for an index out of range.
 template <class Device>
@@ -178,6 +178,9 @@ struct GatheredNumber {
   Axes dims, scale_dims;
   int64_t axis, block, count, inner, length;  // `count` indices into `length` slices of `inner`
   int bits;
+  bool fills_rows;  // each row of uint8 begins with a byte; those of int4 and uint4 follow one another
+  bool is_signed;
+  float middle;  // the zero point where none is given
 
   PX_HD int64_t scale_index(int64_t position) const {
     int64_t location = 0, stride = 1;
@@ -190,9 +193,11 @@ struct GatheredNumber {
     return location;
   }
   PX_HD float number(const Elements<Device, const uint8_t>& from, int64_t position, int64_t row) const {
-    const int64_t bit = position % row * bits;
-    const unsigned byte = from[position / row * ((row * bits + 7) / 8) + bit / 8];
-    return static_cast<float>((byte >> (bit % 8)) & ((1U << bits) - 1U));
+    const int64_t bit = (fills_rows ? position % row : position) * bits;
+    const int64_t begin = fills_rows ? position / row * ((row * bits + 7) / 8) : 0;
+    const unsigned found = (unsigned{from[begin + bit / 8]} >> (bit % 8)) & ((1U << bits) - 1U);
+    const bool is_negative = is_signed && found >> (bits - 1) != 0;
+    return static_cast<float>(found) - (is_negative ? static_cast<float>(1U << bits) : 0.0F);
   }
   PX_HD float operator()(int64_t at) const {
     int64_t index = element_of<Device, int64_t>(indices, at / inner % count);
@@ -201,7 +206,7 @@ struct GatheredNumber {
     const int64_t position = (at / inner / count * length + index) * inner + at % inner;
     const int64_t location = scale_index(position);
     const int last = dims.count - 1;
-    const float zero = zeros ? number(zeros, location, scale_dims[last]) : static_cast<float>(1U << (bits - 1));
+    const float zero = zeros ? number(zeros, location, scale_dims[last]) : middle;
     return (number(quantized, position, dims[last]) - zero) * element_of<Device, float>(scales, location);
   }
 };
@@ -216,6 +221,8 @@ Status gather_block_quantized(OpContext<Device>& op) {
     return Elements<Device, const uint8_t>{given ? reinterpret_cast<const uint8_t*>(op.input(input).view().data)
                                                  : nullptr};
   };
+  const DType dtype = op.input(0).dtype();
+  const bool is_bytes = dtype == DType::uint8;
   const GatheredNumber<Device> number{bytes_of(0),
                                       bytes_of(3),
                                       source_of(op.input(2).view()),
@@ -227,14 +234,18 @@ Status gather_block_quantized(OpContext<Device>& op) {
                                       op.input(1).element_count(),
                                       product(table.dims, table.gather_axis + 1, table.dims.size()),
                                       table.dims[table.gather_axis],
-                                      table.bits};
+                                      table.bits,
+                                      is_bytes,
+                                      dtype == DType::int4 || dtype == DType::int8,
+                                      is_bytes ? static_cast<float>(1U << (table.bits - 1)) : 0.0F};
   tabulate<float>(op.queue(), number, y);
   return {};
 }
 
 template <class Device>
 constexpr KernelRow<Device> kNbitsOnGpuRows[] = {
-    of_microsoft<Device>({"GatherBlockQuantized", dtype_bit(DType::uint8), PX_ON_GPU(gather_block_quantized<Device>)}),
+    of_microsoft<Device>({"GatherBlockQuantized", dtype_bits({DType::uint8, DType::int8, DType::int4, DType::uint4}),
+                          PX_ON_GPU(gather_block_quantized<Device>)}),
     of_microsoft<Device>({"MatMulBnb4", kNarrowFloats, PX_ON_GPU(matmul_bnb4<Device>)}),
     of_microsoft(reads_on_host<Device>({4}, {"MatMulNBits", kNarrowFloats, PX_ON_GPU(matmul_nbits<Device>)})),
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NonMaxSuppression: boxes picked one after the other, on the host.
+// NonMaxSuppression: boxes picked one after the other, by the host for every device.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -166,14 +166,16 @@ Status non_max_suppression(OpContext<Device>& op) {
       for (const int64_t value : {row / classes, row % classes, index}) selected.push_back(value);
     }
   }
-  const MutableView y = PX_TRY(op.make_output(0, DType::int64, Shape{selected.size() / 3, 3}));
-  std::copy(selected.begin(), selected.end(), y.template as<int64_t>());
+  Tensor y = PX_TRY(Tensor::allocate(DType::int64, Shape{selected.size() / 3, 3}));
+  std::copy(selected.begin(), selected.end(), writable(y).template as<int64_t>());
+  op.set_output(0, std::move(y));
   return {};
 }
 
 template <class Device>
 constexpr KernelRow<Device> kDetectionRows[] = {
-    {"NonMaxSuppression", dtype_bit(DType::float32), non_max_suppression<Device>},
+    reads_on_host<Device>({0, 1, 2, 3, 4},
+                          {"NonMaxSuppression", dtype_bit(DType::float32), non_max_suppression<Device>}),
 };
 
 }  // namespace

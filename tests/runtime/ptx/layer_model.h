@@ -2,6 +2,7 @@
 // A Llama layer in the parts that exporters write, with weights that are folded, and the bytes that it has to move.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,16 @@ namespace parallax::layer_model {
 using model_text::integer_attribute;
 using model_text::integers_attribute;
 
+// Figures of the data sheet of NVIDIA's H100 SXM, a second: bytes of memory, and operations of dense products.
+struct Card {
+  double bytes = 3.35e12, float32 = 67e12, tf32 = 495e12;
+};
+
 // That of tests/bench/gpu, a 32nd of its sizes in each direction but for the number of heads: so are the ratios of
 // weights, activations and scores.
 struct LayerSizes {
+  static constexpr double kScale = 32;
+
   int64_t batch = 2, sequence = 32, past = 0, width = 128, heads = 32, inner = 344;
   int64_t head() const { return width / heads; }
   int64_t weight_bytes() const { return 4 * (4 * width * width + 3 * width * inner); }
@@ -25,6 +33,19 @@ struct LayerSizes {
   // reads those (K and V of the past, too) and stores one; the product after it adds x; gate and up store one together;
   // down adds.
   int64_t least_bytes() const { return weight_bytes() + 12 * token_bytes() + cache_bytes() + 2 * inner_bytes(); }
+  // A product and a sum are two; with those of the scores and of the values.
+  double operations() const {
+    const auto tokens = static_cast<double>(batch * sequence);
+    return tokens * static_cast<double>(weight_bytes() / 2 + 4 * (past + sequence) * width);
+  }
+  // Milliseconds that a run at the benchmark's sizes takes, launches and waits aside: those of the products, at the
+  // rate of their operations or of their operands' bytes, and those of all other bytes, one after the other.
+  double products_ms(double operand_bytes, double operations_a_second, const Card& card = {}) const {
+    const double tokens_scale = sequence > 1 ? kScale : 1;
+    return 1e3 * kScale * kScale *
+           std::max(operand_bytes / card.bytes, tokens_scale * operations() / operations_a_second);
+  }
+  double bytes_ms(double bytes, const Card& card = {}) const { return 1e3 * kScale * kScale * bytes / card.bytes; }
 };
 
 inline std::string numbers(const std::string& name, const std::vector<int64_t>& values) {

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .case import f32, family, i8, i32, i64, numbers, text, u8
+from .case import f32, family, i4, i8, i32, i64, numbers, text, u4, u8
 
 case_in = family("microsoft")
 EVALUATOR, ORT = "ReferenceEvaluator", "onnxruntime"
@@ -235,6 +235,11 @@ TABLE, TABLE_STEPS = u8(np.random.default_rng(945).integers(0, 256, (3, 8))), f3
 nibbles = np.stack([TABLE & 15, TABLE >> 4], -1).reshape(3, 16).astype(np.float64)
 case("gatherblockquantized", "GatherBlockQuantized", [TABLE, i64([[2, 0], [-2, 2]]), TABLE_STEPS], {"block_size": 16},
      formula=[(((nibbles - 8) * TABLE_STEPS)[[[2, 0], [1, 2]]], np.float32)])
+case("gatherblockquantized_uint4", "GatherBlockQuantized", [u4(nibbles), i64([2, -1, 0]), TABLE_STEPS, u4([[3], [8], [15]])], {"block_size": 16},
+     formula=[(((nibbles - [[3], [8], [15]]) * TABLE_STEPS)[[2, 2, 0]], np.float32)])
+signed, steps = np.random.default_rng(953).integers(-8, 8, (3, 17)), f32([[0.25, 0.5], [0.5, 4], [2, 1]])
+case("gatherblockquantized_int4_odd", "GatherBlockQuantized", [i4(signed), i64([[1, 2]]), steps], {"block_size": 16},
+     formula=[((signed * np.repeat(steps, [16, 1], 1))[[[1, 2]]], np.float32)])
 TOKENS2, ROUTER = numbers([3, 4], 946), numbers([3, 2], 947)
 W1, W2 = numbers([2, 5, 4], 948, scale=0.5), numbers([2, 4, 5], 949, scale=0.5)
 chosen = ROUTER.argmax(-1)
