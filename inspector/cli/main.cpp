@@ -24,7 +24,7 @@ namespace parallax::cli {
 namespace {
 
 struct Program {
-  CLI::App app{"Parallax shows where two executions of an ONNX model part.", "parallax"};
+  CLI::App app{"Parallax finds the first tensor at which two runs of an ONNX model diverge.", "parallax"};
   std::map<const CLI::App*, std::unique_ptr<Command>> commands;
 };
 

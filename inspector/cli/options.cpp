@@ -28,8 +28,10 @@ constexpr int64_t kDefaultTop = 10;
 }  // namespace
 
 void declare_rewrite(CLI::App& app, std::string& text) {
-  app.add_option("--rewrite", text,
-                 "patterns applied before planning: those that are on (default), none, all, or one less or more")
+  app.add_option(
+         "--rewrite", text,
+         "graph rewrites (fusions) to apply: the default set, none, all, or the default set without (-NAME) or with "
+         "(+NAME) one")
       ->type_name("default|none|all|-NAME,+NAME");
 }
 
@@ -113,13 +115,18 @@ void declare_fallback(CLI::App& app, std::string& fallback) {
 
 void ModeOptions::declare(CLI::App& app) {
   app.add_option("--tf32", tf32, "let matrix products of float32 use TF32 on cuda (default off)")->type_name("on|off");
-  app.add_option("--accumulate", accumulate, "type of sums: default or fp32")->type_name("default|fp32");
+  app.add_option("--accumulate", accumulate,
+                 "accumulator type of matrix products and reductions: the kernel's default, or float32")
+      ->type_name("default|fp32");
   declare_rewrite(app, rewrite);
-  app.add_flag("--observe-all", observe_all, "fuse and fold nothing away, so that every value exists");
+  app.add_flag("--observe-all", observe_all,
+               "no fusion and no constant folding, so that every intermediate tensor can be captured");
   declare_fallback(app, fallback);
-  app.add_option("--memory-limit", memory_limit, "most memory for inputs, weights and values, of all sides together")
+  app.add_option("--memory-limit", memory_limit,
+                 "maximum memory for inputs, weights and intermediate tensors, of all sides together")
       ->type_name("BYTES");
-  app.add_flag("--keep-casts", keep_casts, "reference:double honors casts to narrower types");
+  app.add_flag("--keep-casts", keep_casts,
+               "in reference:double, execute Cast to narrower types as written (by default they are skipped)");
 }
 
 void PolicyOptions::declare(CLI::App& app) {

@@ -31,12 +31,14 @@ class RunCommand final : public Command {
     app.add_option("--capture", capture_,
                    "how much is kept of each value (default: all with two sides or --dump, else none)")
         ->type_name("none|shape|stats|sample|all");
-    app.add_option("--capture-limit", capture_limit_, "values larger than this keep a sample")->type_name("BYTES");
+    app.add_option("--capture-limit", capture_limit_, "tensors larger than this are sampled, not stored in full")
+        ->type_name("BYTES");
     app.add_option("--only", only_, "capture and compare these values only, and the graph's outputs; may be repeated")
         ->type_name("GLOB")
         ->allow_extra_args(false);
     app.add_option("--dump", dump_, "write the dumps into this folder")->type_name("DIR");
-    app.add_option("--repeat", repeat_, "run one executor N times against itself, bit by bit")
+    app.add_option("--repeat", repeat_,
+                   "run N times on one executor and require bit-identical results (determinism check)")
         ->type_name("N")
         ->check(whole_number(2, 1'000'000));
     app.add_option("--baseline", baseline_, "compare with a kept dump")->type_name("F.plx");

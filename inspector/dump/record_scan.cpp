@@ -157,10 +157,11 @@ class Walker {
 Status check_file_header(const MappedFile& file) {
   FileHeader header{};
   const size_t size = file.bytes().size();
-  if (size < sizeof header) return corrupt_file(fmt::format("it is no dump: {} bytes are too few", size));
+  if (size < sizeof header)
+    return corrupt_file(fmt::format("it is not a Parallax dump (.plx): {} bytes are too few", size));
   PX_TRY(file.read(0, std::as_writable_bytes(std::span(&header, 1))));
   if (std::memcmp(header.magic, kFileMagic, sizeof kFileMagic) != 0)
-    return corrupt_file("it is no dump: its first bytes are not those of one");
+    return corrupt_file("it is not a Parallax dump (.plx): its first bytes are not those of one");
   if (header.version != kFormatVersion) {
     return corrupt_file(fmt::format("it is a dump of format version {}, this program reads version {}", header.version,
                                     kFormatVersion));

@@ -293,8 +293,8 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   const auto folder = PX_TRY(TemporaryPath::make_folder("parallax-blame"));
   if (request.message) {
     request.message(fmt::format(
-        "not all values are within their limits: both sides run once more to look into that, every value kept in {} "
-        "until then",
+        "some values exceed their limits: running both sides again with every tensor captured to find the cause "
+        "(temporary dumps in {})",
         folder->path()));
   }
   const DumpPair dumps = PX_TRY(capture_both(a, b, *folder, "first"));

@@ -444,8 +444,8 @@ std::string profile_to_text(const ProfileResult& result, int64_t top) {
     text += fmt::format("{:<{}} {:>7} {:>12.4f} {:>5}.{}%\n", printable(op.op), op_width, op.count, op.ms,
                         permille[index] / 10, permille[index] % 10);
   }
-  text += fmt::format("shares are of the {:.4f} ms within nodes; {:.4f} ms of a run pass between them\n", nodes_ms,
-                      std::max(0.0, result.total_ms - nodes_ms));
+  text += fmt::format("percentages are of node time, {:.4f} ms a run; overhead between nodes: {:.4f} ms a run\n",
+                      nodes_ms, std::max(0.0, result.total_ms - nodes_ms));
   std::vector<const NodeProfile*> nodes;
   for (const NodeProfile& node : result.nodes) nodes.push_back(&node);
   std::ranges::stable_sort(nodes, [](const auto* a, const auto* b) { return a->ms > b->ms; });

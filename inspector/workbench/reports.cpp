@@ -77,7 +77,7 @@ std::string single_run_to_text(const RunResult& result) {
     text += fmt::format(" and {:.1f} ms of preparing; peak memory {}", result.execution.costs->prepare_ms,
                         bytes_rounded_up(result.execution.costs->peak_bytes));
   }
-  text += "\n(a first run also packs weights and takes memory: parallax bench measures the speed)\n";
+  text += "\n(the time of a first run includes packing weights and taking memory: parallax bench measures latency)\n";
   size_t width = 6;
   const auto name_of_output = [](const OutputSummary& output) { return printable(escape_name(output.name)); };
   for (const OutputSummary& output : result.outputs) width = std::max(width, name_of_output(output).size());

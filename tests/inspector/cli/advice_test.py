@@ -129,9 +129,9 @@ class Advice(ProgramTest):
         one = self.ended("run m.textproto --with cpu").stdout
         self.assertRegex(one, r"^cpu on .*: first run \S+ ms, after \S+ ms of loading and \S+ ms of preparing; peak memory \d+ KiB\n.*parallax bench")
         two = self.ended("run m.textproto --with reference,cpu --dump out").stdout
-        self.assertEqual(len(re.findall(r"prepared in \S+ ms, run in \S+ ms with its values observed, peak memory \d+ KiB: m\.textproto\n", two)), 2)
+        self.assertEqual(len(re.findall(r": m\.textproto; \S+ ms to prepare, \S+ ms to run \(with capture\), peak memory \d+ KiB\n", two)), 2)
         kept = self.ended("diff out/A-reference.plx out/B-cpu.plx").stdout
-        self.assertEqual(len(re.findall(r", run in \S+ ms with its values observed: m\.textproto\n", kept)), 2)
+        self.assertEqual(len(re.findall(r": m\.textproto; \S+ ms to run \(with capture\)\n", kept)), 2)
         self.assertRegex(self.ended("bench m.textproto --with cpu --iterations 1").stdout, r"before these, \S+ ms of loading and preparing\n")
 
     def test_units_in_the_last_place_are_of_the_narrower_type(self):

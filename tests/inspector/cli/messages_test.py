@@ -356,7 +356,7 @@ class Messages(ProgramTest):
         self.write_model("one.textproto", node("Mul", "x c", "y"), more="initializer { name: 'c' data_type: 1 float_data: 1 }")
         self.write_model("two.textproto", node("Mul", "x c", "y"), more="initializer { name: 'c' data_type: 1 float_data: 2 }")
         message = self.passed("run one.textproto --against two.textproto", code=1).stderr
-        self.assertIn("not all values are within their limits: both sides run once more to look into that", message)
+        self.assertIn("some values exceed their limits: running both sides again with every tensor captured", message)
 
     def test_values_without_elements_say_the_reason_and_what_to_do(self):
         self.write_model("fused.textproto", node("MatMul", "x w", "h", 'name: "product"') + node("Relu", "h", "y", 'name: "bend"'),
