@@ -45,9 +45,9 @@ void walk(const Graph& graph) {
   }
 }
 
-void import_and_walk(std::span<const std::byte> bytes, bool validate) {
+void import_and_walk(std::span<const std::byte> bytes, ModelChecks checks) {
   ImportOptions options;
-  options.checks = validate ? ModelChecks::required : ModelChecks::none;
+  options.checks = checks;
   const auto model = import_model(bytes, "", "fuzzed", options);
   if (!model.ok()) {
     PX_CHECK(!model.error().message.empty());
@@ -56,7 +56,7 @@ void import_and_walk(std::span<const std::byte> bytes, bool validate) {
   walk((*model)->graph);
   for (const auto& function : (*model)->functions) walk(function->body);
   const bool sound = check_model(**model).empty();
-  PX_CHECK(sound || !validate);
+  PX_CHECK(sound || checks != ModelChecks::required);
 }
 
 }  // namespace
@@ -64,7 +64,8 @@ void import_and_walk(std::span<const std::byte> bytes, bool validate) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
-  parallax::import_and_walk(bytes, true);
-  parallax::import_and_walk(bytes, false);
+  using parallax::ModelChecks;
+  for (const ModelChecks checks : {ModelChecks::required, ModelChecks::recorded, ModelChecks::none})
+    parallax::import_and_walk(bytes, checks);
   return 0;
 }

@@ -257,6 +257,21 @@ TEST_P(Check, Refuses) {
   EXPECT_EQ(model.error().code, GetParam().code);
 }
 
+// The same model is there for looking at, with the same problem among those that were recorded.
+TEST_P(Check, Records) {
+  ImportOptions lenient;
+  lenient.checks = ModelChecks::recorded;
+  const auto model = import_text(GetParam().text, lenient);
+  if (!model.ok()) {  // what could not end: functions that call themselves
+    EXPECT_NE(model.error().message.find("calls itself"), std::string::npos) << model.error().message;
+    return;
+  }
+  std::string found;
+  for (const ModelProblem& problem : (*model)->problems) found += problem.where + ": " + problem.message + "\n";
+  EXPECT_NE(found.find(GetParam().message), std::string::npos) << found << "\nexpected: " << GetParam().message;
+  EXPECT_EQ((*model)->problems.front().code, GetParam().code);
+}
+
 std::string name_of_case(const testing::TestParamInfo<BadModel>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Names, Check, testing::ValuesIn(bad_names()), name_of_case);
