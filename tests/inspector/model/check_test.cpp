@@ -257,7 +257,7 @@ TEST_P(Check, Refuses) {
   EXPECT_EQ(model.error().code, GetParam().code);
 }
 
-// The same model is there for looking at, with the same problem among those that were recorded.
+// Each of them can be looked at, with the same problem among those that were recorded.
 TEST_P(Check, Records) {
   ImportOptions lenient;
   lenient.checks = ModelChecks::recorded;

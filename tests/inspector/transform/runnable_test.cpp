@@ -2,6 +2,8 @@
 // Around what cannot be executed: the part before it, values in its stead, and rewrites that leave it as it is.
 #include "inspector/transform/runnable.h"
 
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "inspector/model/io/import.h"
