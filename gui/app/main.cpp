@@ -31,11 +31,11 @@ Press ? for the keys.
   --shot F.png        draw once to a picture and end; needs no display
   --state S.json      how it is to look (see gui/README.md); or the JSON itself
   --script F          do what a script says and end; needs no display
-  --state-out F.json  write what is shown, at the end; in a window whenever it has come to rest
-                      (without --shot and --script it opens one)
+  --state-out F.json  write what is shown and end; with --window whenever the window has come to rest
   --size WxH          of window or picture (1280x720)
   --scale X           size of text and lines (1; what the screen asks for in a window)
-  --window            scripts run in a window
+  --fps N             draw a window at most N times a second, over a slow connection; keys and clicks are kept
+  --window            open a window for --script, --shot and --state-out, too
   --force             replace files that Parallax did not write, without a question; never one that is read
   --help, --version
 )";
@@ -59,6 +59,13 @@ Status parse_scale(const std::string& text, RenderTargetOptions& target) {
   target.scale = std::strtof(text.c_str(), &end);
   if (end != text.c_str() && *end == '\0' && target.scale >= 0.5F && target.scale <= 4) return {};
   return usage_error("--scale needs a number from 0.5 to 4");
+}
+
+Status parse_pictures(const std::string& text, RenderTargetOptions& target) {
+  char* end = nullptr;
+  target.most_pictures_per_second = std::strtof(text.c_str(), &end);
+  if (end != text.c_str() && *end == '\0' && target.most_pictures_per_second >= 1) return {};
+  return usage_error("--fps needs a number from 1");
 }
 
 Result<Options> parse(const std::vector<std::string>& arguments) {
@@ -98,6 +105,8 @@ Result<Options> parse(const std::vector<std::string>& arguments) {
       *text->target = value;
     } else if (argument == "--scale") {
       PX_TRY(parse_scale(value, options.target));
+    } else if (argument == "--fps") {
+      PX_TRY(parse_pictures(value, options.target));
     } else if (argument == "--size") {
       PX_TRY(parse_size(value, options.target));
     } else {

@@ -48,7 +48,7 @@ class Offscreen final : public RenderTarget {
     io.MousePos = mouse.is_on ? mouse.location : ImVec2{-1, -1};
     io.MouseDown[0] = mouse.is_down;
     ImGui_ImplOpenGL3_NewFrame();
-    ImGui::NewFrame();
+    begin_frame(ui);
     draw_frame(ui);
     ImGui::Render();
     glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_);

@@ -47,7 +47,7 @@ class ScriptRunner {
   }
 
   void frames(int count = kSettleFrames) {
-    for (int i = 0; i < count || !ui_.typed.empty(); ++i) target_.frame(ui_, mouse_);
+    for (int i = 0; i < count || !ui_.input.empty(); ++i) target_.frame(ui_, mouse_);
   }
 
   Status open(const std::string& rest) {
@@ -80,7 +80,7 @@ class ScriptRunner {
   Status key(const std::string& rest) {
     if (command_for_key(rest) == nullptr)
       return usage_error(fmt::format("no command has the key '{}' (they are written as in 'Shift+Slash')", rest));
-    ui_.typed.push_back({rest, ""});
+    ui_.input.push_back({rest, ""});
     frames();
     return {};
   }
@@ -105,7 +105,7 @@ class ScriptRunner {
   Status click(const std::string& rest) { return click_times(rest, 1); }
   Status double_click(const std::string& rest) { return click_times(rest, 2); }
   Status type(const std::string& rest) {
-    ui_.typed.push_back({"", rest});
+    ui_.input.push_back({"", rest});
     frames();
     return {};
   }

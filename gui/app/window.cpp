@@ -2,7 +2,13 @@
 // The window: GLFW and OpenGL 3.3. Sleeps until something happens.
 #define GLFW_INCLUDE_NONE
 #include <algorithm>
+#include <array>
+#include <cfloat>
+#include <chrono>
+#include <deque>
 #include <iterator>
+#include <thread>
+#include <utility>
 
 #include <GL/gl.h>
 #include <GLFW/glfw3.h>
@@ -22,28 +28,73 @@ namespace {
 constexpr int kFramesAfterEvent =
     6;  // ImGui settles within so many: a text field has the keyboard four frames after a key
 
-// The events that the callbacks leave for the loop. Keys come from here and not from ImGui, which polls once a frame
-// and misses keys that are pressed and released in between.
+// The events that the callbacks leave for the loop, which takes them one after the other: Dear ImGui itself polls keys
+// and buttons once a frame and misses what is pressed and released in between.
 struct Events {
-  std::vector<Typed> typed;
+  std::deque<InputEvent> input;
   std::vector<std::string> dropped;
   int frames_left = kFramesAfterEvent;
-  std::string failure;
+  int pressed_key = GLFW_KEY_UNKNOWN, modifiers = 0;  // of the last press, for the character that follows it
 };
 
 Events& events_of(GLFWwindow* window) { return *static_cast<Events*>(glfwGetWindowUserPointer(window)); }
 
 void note_event(GLFWwindow* window) { events_of(window).frames_left = kFramesAfterEvent; }
 
+void enqueue(GLFWwindow* window, InputEvent event) {
+  note_event(window);
+  events_of(window).input.push_back(std::move(event));
+}
+
+InputEvent held_modifiers(GLFWwindow* window) {
+  const auto holds = [&](int left, int right) {
+    return glfwGetKey(window, left) == GLFW_PRESS || glfwGetKey(window, right) == GLFW_PRESS;
+  };
+  return {.kind = InputEvent::Kind::modifiers,
+          .has_ctrl = holds(GLFW_KEY_LEFT_CONTROL, GLFW_KEY_RIGHT_CONTROL),
+          .has_shift = holds(GLFW_KEY_LEFT_SHIFT, GLFW_KEY_RIGHT_SHIFT),
+          .has_alt = holds(GLFW_KEY_LEFT_ALT, GLFW_KEY_RIGHT_ALT)};
+}
+
+void take_key(GLFWwindow* window, int key, int scancode, int action, int modifiers) {
+  if (key >= GLFW_KEY_LEFT_SHIFT && key <= GLFW_KEY_RIGHT_SUPER) return enqueue(window, held_modifiers(window));
+  note_event(window);
+  if (action == GLFW_RELEASE) return;
+  events_of(window).pressed_key = key;
+  events_of(window).modifiers = modifiers;
+  const std::string chord = chord_of(key, modifiers, glfwGetKeyName(key, scancode));
+  if (!chord.empty()) enqueue(window, {.chord = chord});
+}
+
+// A character goes with the press that brought it, which comes just before; GLFW gives none for Ctrl and Alt. Without a
+// press it comes from an input method.
+void take_character(GLFWwindow* window, unsigned int code) {
+  Events& events = events_of(window);
+  const int key = std::exchange(events.pressed_key, GLFW_KEY_UNKNOWN);
+  if (key == GLFW_KEY_SPACE && !events.input.empty() && events.input.back().text.empty()) {
+    events.input.back().text = " ";  // its chord is there
+    return;
+  }
+  const bool is_typed = key != GLFW_KEY_UNKNOWN;
+  enqueue(window, {.chord = is_typed ? chord_of_character(code, key, events.modifiers) : "", .text = utf8_of(code)});
+}
+
 void set_callbacks(GLFWwindow* window) {
-  glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int, int action, int modifiers) {
-    note_event(w);
-    if (action == GLFW_RELEASE) return;
-    events_of(w).typed.push_back({chord_of(key, modifiers), ""});
+  glfwSetKeyCallback(window, take_key);
+  glfwSetCharCallback(window, take_character);
+  glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int button, int action, int) {
+    if (button < ImGuiMouseButton_COUNT)
+      enqueue(w, {.kind = InputEvent::Kind::button, .button = button, .is_down = action == GLFW_PRESS});
   });
-  glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int, int, int) { note_event(w); });
-  glfwSetScrollCallback(window, [](GLFWwindow* w, double, double) { note_event(w); });
-  glfwSetCursorPosCallback(window, [](GLFWwindow* w, double, double) { note_event(w); });
+  glfwSetScrollCallback(window, [](GLFWwindow* w, double x, double y) {
+    enqueue(w, {.kind = InputEvent::Kind::wheel, .at = {static_cast<float>(x), static_cast<float>(y)}});
+  });
+  glfwSetCursorPosCallback(window, [](GLFWwindow* w, double x, double y) {
+    enqueue(w, {.kind = InputEvent::Kind::move, .at = {static_cast<float>(x), static_cast<float>(y)}});
+  });
+  glfwSetCursorEnterCallback(window, [](GLFWwindow* w, int is_inside) {
+    if (is_inside == GLFW_FALSE) enqueue(w, {.kind = InputEvent::Kind::move, .at = {-FLT_MAX, -FLT_MAX}});
+  });
   glfwSetWindowSizeCallback(window, [](GLFWwindow* w, int, int) { note_event(w); });
   glfwSetWindowRefreshCallback(window, [](GLFWwindow* w) { note_event(w); });
   glfwSetDropCallback(window, [](GLFWwindow* w, int count, const char** paths) {
@@ -52,21 +103,13 @@ void set_callbacks(GLFWwindow* window) {
   });
 }
 
-// Letters go with the press that brought them, which comes just before; GLFW gives none for Ctrl and Alt.
-void take_letters(GLFWwindow* window, unsigned int code) {
-  note_event(window);
-  std::vector<Typed>& typed = events_of(window).typed;
-  if (typed.empty() || !typed.back().text.empty()) typed.emplace_back();
-  typed.back().text += utf8_of(code);
-}
-
 class GlfwWindow final : public Window {
  public:
-  explicit GlfwWindow(GLFWwindow* window) : window_(window) {
+  GlfwWindow(GLFWwindow* window, float most_pictures_per_second)
+      : window_(window), least_seconds_(most_pictures_per_second > 0 ? 1 / most_pictures_per_second : 0) {
     glfwSetWindowUserPointer(window, &events_);
-    set_callbacks(window);  // before ImGui's own, which call these
-    ImGui_ImplGlfw_InitForOpenGL(window, true);
-    glfwSetCharCallback(window, take_letters);  // instead of ImGui's: a text field gets them when it is its turn
+    set_callbacks(window);
+    ImGui_ImplGlfw_InitForOpenGL(window, false);  // its callbacks would poll
   }
   ~GlfwWindow() override {
     ImGui_ImplOpenGL3_Shutdown();
@@ -78,24 +121,26 @@ class GlfwWindow final : public Window {
 
   void resize(int width, int height) override { glfwSetWindowSize(window_, width, height); }
 
+  // Events that a frame cannot take together have frames of their own, which are not drawn: a slow screen holds up no
+  // text.
   void frame(Ui& ui, const ScriptedMouse& mouse) override {
-    ImGui_ImplOpenGL3_NewFrame();
-    ImGui_ImplGlfw_NewFrame();
-    if (mouse.is_on) {
-      ImGui::GetIO().MousePos = mouse.location;
-      ImGui::GetIO().MouseDown[0] = mouse.is_down;
-    }
-    std::ranges::move(events_.typed, std::back_inserter(ui.typed));
-    events_.typed.clear();
-    ImGui::NewFrame();
-    draw_frame(ui);
-    ImGui::Render();
+    constexpr double kLongestWithoutPicture = 0.25;
+    const double begun = glfwGetTime();
+    std::ranges::move(events_.input, std::back_inserter(ui.input));
+    events_.input.clear();
+    do {
+      build_frame(ui, mouse);
+    } while (!ui.input.empty() && glfwGetTime() - begun < kLongestWithoutPicture);
     glfwGetFramebufferSize(window_, &width_, &height_);
     glViewport(0, 0, width_, height_);
     glClear(GL_COLOR_BUFFER_BIT);
+    ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     glfwSwapBuffers(window_);
+    if (const double left = least_seconds_ - (glfwGetTime() - begun); left > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double>(left));
     glfwPollEvents();
+    seconds_between_polls_ = glfwGetTime() - begun;
   }
 
   Picture picture() override { return draw_gl_picture(width_, height_); }
@@ -103,7 +148,7 @@ class GlfwWindow final : public Window {
   void loop(Ui& ui, const Calls& calls) override {
     ui.viewer->wake = [] { glfwPostEmptyEvent(); };
     while (glfwWindowShouldClose(window_) == 0 && !ui.viewer->wants_quit) {
-      if (events_.frames_left <= 0 && ui.typed.empty()) {
+      if (events_.frames_left <= 0 && ui.input.empty()) {
         if (!is_busy(ui)) calls.settled();
         wait(ui);
       }
@@ -117,12 +162,29 @@ class GlfwWindow final : public Window {
         save_wanted_picture(*this, ui);
         events_.frames_left = kFramesAfterEvent;
       }
-      if (!ui.viewer->clipboard.empty())
-        glfwSetClipboardString(window_, std::exchange(ui.viewer->clipboard, {}).c_str());
     }
   }
 
  private:
+  void build_frame(Ui& ui, const ScriptedMouse& mouse) {
+    ImGuiIO& io = ImGui::GetIO();
+    const ImVec2 at = io.MousePos;  // as far as events have been taken: ImGui's backend asks the screen
+    std::array<bool, IM_ARRAYSIZE(io.MouseDown)> is_down{};
+    std::ranges::copy(io.MouseDown, is_down.begin());
+    ImGui_ImplGlfw_NewFrame();
+    io.MousePos = mouse.is_on ? mouse.location : at;
+    std::ranges::copy(is_down, io.MouseDown);
+    if (mouse.is_on) io.MouseDown[0] = mouse.is_down;
+    // Two clicks that came this long after one another as frames see them may have been nearer in fact.
+    constexpr double kDoubleClickSeconds = 0.3, kLongestFrame = 0.7;
+    io.MouseDoubleClickTime = static_cast<float>(kDoubleClickSeconds + std::min(seconds_between_polls_, kLongestFrame));
+    begin_frame(ui);
+    draw_frame(ui);
+    ImGui::Render();
+    if (!ui.viewer->clipboard.empty())  // the next key may paste it
+      glfwSetClipboardString(window_, std::exchange(ui.viewer->clipboard, {}).c_str());
+  }
+
   static bool is_busy(const Ui& ui) { return ui.viewer->is_busy() || ui.tensor.is_computing(); }
 
   void wait(const Ui& ui) {
@@ -140,6 +202,8 @@ class GlfwWindow final : public Window {
   GLFWwindow* window_;
   Events events_;
   int width_ = 0, height_ = 0;
+  double least_seconds_;  // of a picture
+  double seconds_between_polls_ = 0;
 };
 
 }  // namespace
@@ -169,7 +233,7 @@ Result<std::unique_ptr<Window>> make_window(const RenderTargetOptions& options, 
   ui.scale = options.scale > 0 ? options.scale : std::max(1.0F, scale_x);
   ui.fonts = bake_fonts(ui.scale);
   ui.make_texture = make_gl_texture;
-  auto target = std::make_unique<GlfwWindow>(window);
+  auto target = std::make_unique<GlfwWindow>(window, options.most_pictures_per_second);
   ImGui_ImplOpenGL3_Init("#version 330");
   return std::unique_ptr<Window>(std::move(target));
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame around all windows: fixed panes with splitters between them, and the way of the keys.
+// The frame around all windows: fixed panes with splitters between them.
 #include <algorithm>
 
 #include "gui/panels/panels.h"
 
 namespace parallax::gui {
 namespace {
-
-constexpr int kFramesToField = 10;
 
 // A bar that is dragged; gives the new share.
 void splitter(Ui& ui, const char* name, bool vertical, float length, float whole, float& share, bool grows_right) {
@@ -125,55 +123,10 @@ void draw_panes(Ui& ui, ImVec2 area) {
   ImGui::EndChild();
 }
 
-// Keys that write into a text field belong to it.
-bool writes_text(const std::string& chord) {
-  const bool has_modifier = chord.starts_with("Ctrl+") || chord.starts_with("Alt+");
-  const bool is_function = chord.size() >= 2 && chord[0] == 'F' && chord[1] >= '1' && chord[1] <= '9';
-  return !has_modifier && !is_function && chord != "Escape";
-}
-
-bool shows_field(const Viewer& viewer) {
-  return viewer.show_palette || viewer.show_open || viewer.show_run || viewer.show_export || viewer.show_goto;
-}
-
-// ImGui gives a text field the keyboard some frames after it was asked to: what is typed meanwhile waits for it.
-bool awaits_field(const Ui& ui) {
-  constexpr int kFramesWithTheFieldBefore = kFramesToField - 3;  // it still has the keyboard
-  return ui.frames_to_field > kFramesWithTheFieldBefore || (ui.frames_to_field > 0 && !ImGui::GetIO().WantTextInput);
-}
-
-// Each press in its order: a letter is a command or part of a text by what the presses before it have done.
-void take_typed(Ui& ui) {
-  ui.keys.clear();
-  ui.frames_to_field = std::max(0, ui.frames_to_field - 1);
-  while (!ui.typed.empty() && !awaits_field(ui)) {
-    const Typed next = std::move(ui.typed.front());
-    ui.typed.pop_front();
-    const bool has_field = ImGui::GetIO().WantTextInput, had_dialog = shows_field(*ui.viewer);
-    if (has_field) ImGui::GetIO().AddInputCharactersUTF8(next.text.c_str());
-    if (next.chord.empty()) continue;
-    if (has_field && next.chord == "Escape") ImGui::SetWindowFocus(nullptr);  // lets the keyboard go
-    ui.keys.push_back(next.chord);
-    // A menu that is open takes Escape itself; other keys are not for the windows under it.
-    if (!ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) handle_key(ui, next.chord);
-    if (ui.viewer->focus_search || (shows_field(*ui.viewer) && !had_dialog)) ui.frames_to_field = kFramesToField;
-    if (has_field && (next.chord == "Enter" || next.chord == "Escape")) break;  // the field may be gone after it
-  }
-}
-
 }  // namespace
-
-bool handle_key(Ui& ui, const std::string& chord) {
-  Viewer& viewer = *ui.viewer;
-  const bool is_typing = ImGui::GetIO().WantTextInput || shows_field(viewer) || viewer.show_replace;
-  if (is_typing && writes_text(chord)) return false;
-  const Command* command = command_for_key(chord);
-  return command != nullptr && command->run(viewer);
-}
 
 void draw_frame(Ui& ui) {
   ui.widgets.clear();
-  take_typed(ui);
   apply_theme(ui.theme(), ui.scale);
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   ImGui::SetNextWindowPos({0, 0});

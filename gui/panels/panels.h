@@ -6,7 +6,10 @@
 
 namespace parallax::gui {
 
-// The whole frame, between ImGui::NewFrame and ImGui::Render. Takes what has been typed.
+// Instead of ImGui::NewFrame: takes from `ui.input` what one frame can take, in the order in which it came. Dear ImGui
+// 1.86 looks at keys and buttons once a frame: while more waits, further frames are due, which need not be drawn.
+void begin_frame(Ui& ui);
+// The whole frame, between begin_frame and ImGui::Render.
 void draw_frame(Ui& ui);
 
 void draw_menu(Ui& ui);

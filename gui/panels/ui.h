@@ -94,10 +94,17 @@ struct TensorUi {
   ImVec2 origin{0, 0};
 };
 
-// One press of a key, and the letters it brought; letters alone come from input methods.
-struct Typed {
-  std::string chord;  // "Ctrl+F"
-  std::string text;   // UTF-8
+// One event of the keyboard or the mouse. A press brings its characters with it; characters alone come from input
+// methods.
+struct InputEvent {
+  enum class Kind : uint8_t { press, move, button, wheel, modifiers };
+  std::string chord = "";  // of a press: "Ctrl+F"
+  std::string text = "";   // UTF-8
+  Kind kind = Kind::press;
+  ImVec2 at{0, 0};  // of a move; of a wheel its steps
+  int button = 0;
+  bool is_down = false;
+  bool has_ctrl = false, has_shift = false, has_alt = false;  // held from now on
 };
 
 struct Ui {
@@ -105,9 +112,11 @@ struct Ui {
   Fonts fonts;
   float scale = 1;
   MakeTexture make_texture;
-  std::deque<Typed> typed;        // not taken yet, oldest first
-  std::vector<std::string> keys;  // chords of this frame, for windows that listen to some themselves
-  int frames_to_field = 0;        // until a text field that was asked for has the keyboard, at most
+  std::deque<InputEvent> input;      // not taken yet, oldest first
+  InputEvent held;                   // the modifiers that are held, whatever the chord in the frame has
+  bool has_chord_modifiers = false;  // the last frame had those of a chord
+  std::vector<std::string> keys;     // chords of this frame, for windows that listen to some themselves
+  int frames_to_field = 0;           // until a text field that was asked for has the keyboard, at most
   std::map<std::string, Widget, std::less<>> widgets;
 
   // Shares of the window that the splitters set.

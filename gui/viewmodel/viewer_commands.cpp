@@ -252,7 +252,7 @@ constexpr Command kCommands[] = {
        v.graph.close_all(v.item());
        return v.graph.has_graph();
      }},
-    {"graph.zoom_in", "Graph", "Zoom in", "Equal Ctrl+Equal",
+    {"graph.zoom_in", "Graph", "Zoom in", "Equal Ctrl+Equal Ctrl+Shift+Equal",
      [](Viewer& v) {
        v.graph.zoom_at(v.graph.canvas_width / 2, v.graph.canvas_height / 2, 1.25F);
        return true;

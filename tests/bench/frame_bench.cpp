@@ -37,7 +37,7 @@ class Frames {
   ~Frames() { ImGui::DestroyContext(); }
 
   void draw() {
-    ImGui::NewFrame();
+    begin_frame(ui);
     draw_frame(ui);
     ImGui::Render();
   }

@@ -20,11 +20,11 @@ LIMIT_SECONDS = 60
 
 
 class Window:
-    def __init__(self, program, files, folder):
-        self.fifo = f"{folder}/state"
+    def __init__(self, program, files, folder, *options):
+        self.fifo = f"{folder}/state{len(os.listdir(folder))}"
         os.mkfifo(self.fifo)
         environment = dict(os.environ, XDG_CONFIG_HOME=folder, LIBGL_ALWAYS_SOFTWARE="1")
-        self.process = subprocess.Popen([program, *files, "--window", "--state-out", self.fifo], env=environment)
+        self.process = subprocess.Popen([program, *files, "--window", "--state-out", self.fifo, *options], env=environment)
         self.state = {}
         self.checks = 0
 
@@ -60,6 +60,19 @@ class Window:
     def position(self, widget):
         return self.state["widgets"][widget]
 
+    def keys(self, *names):
+        self.xdotool("key", "--delay", 12, *names)  # GLFW drops a second press of a key in one millisecond
+
+    def focus(self):
+        """There is no window manager that would do it."""
+        self.xdotool("search", "--name", "Parallax", "windowfocus", "--sync")
+
+    def close(self):
+        threading.Thread(target=self.drain, daemon=True).start()  # a last state may wait to be read
+        self.key("ctrl+q")
+        if self.process.wait(LIMIT_SECONDS) != 0:
+            sys.exit("the program did not end well")
+
     def click(self, widget, *more):
         x, y = self.position(widget)
         self.xdotool("mousemove", int(x), int(y), *(more or ("click", 1)))
@@ -70,8 +83,7 @@ def find_fault(window, culprit):
         "the fault is selected when all is compared",
         lambda s: s["selection"]["node"] == culprit and s["lists"]["causes"],
     )
-    # There is no window manager that would do it.
-    window.xdotool("search", "--name", "Parallax", "windowfocus")
+    window.focus()
     window.xdotool("mousemove", 640, 300)
     first = window.state["selection"]["path"]
     window.key("Home")
@@ -152,6 +164,47 @@ def use_dialogs(window, model):
     )
 
 
+def type_at_five_pictures_a_second(window):
+    window.until("all is compared", lambda s: s["lists"]["causes"])
+    window.focus()
+    window.xdotool("key", "ctrl+f", "type", "--delay", "0", "ab")
+    window.keys("ctrl+a", "ctrl+c", "End", *["ctrl+v"] * 12)
+    window.until("each of twelve pastes arrives", lambda s: s["search"] == "ab" * 13)
+    window.keys("ctrl+a", "Delete", "x", "y", "z", "Left", "BackSpace", "Home", "Delete")
+    window.until("keys that edit keep their order", lambda s: s["search"] == "z")
+    window.keys("Escape", "Escape")
+    window.until("the search is cleared", lambda s: s["search"] == "")
+    window.key("BackSpace")
+    window.until("Backspace closes the block around", lambda s: f"item:{s['selection']['item']}" in s["widgets"] and s["selection"]["item"] not in s["graph"]["open"])
+    block = window.state["selection"]["item"]
+    window.click(f"item:{block}", "click", "--repeat", 2, "--delay", 60, 1)
+    window.until("a double click opens it", lambda s: block in s["graph"]["open"])
+
+
+def use_layout(window, layout):
+    """The characters that commands are bound to, wherever the layout has them."""
+    window.until("all is compared", lambda s: s["lists"]["causes"])
+    window.focus()
+    zoom = window.state["graph"]["zoom"]
+    window.key("plus")
+    window.until(f"{layout}: + zooms in", lambda s: s["graph"]["zoom"] > zoom * 1.2)
+    window.key("minus")
+    window.until(f"{layout}: - zooms out", lambda s: abs(s["graph"]["zoom"] / zoom - 1) < 0.01)
+    path = window.state["selection"]["path"]
+    window.key("bracketright")
+    window.until(f"{layout}: ] goes to the next value", lambda s: s["selection"]["path"] != path)
+    window.key("bracketleft")
+    window.until(f"{layout}: [ goes back", lambda s: s["selection"]["path"] == path)
+    window.key("question")
+    window.until(f"{layout}: ? shows the keys", lambda s: s["dialog"] == "help")
+    window.key("Escape")
+    window.until("Escape closes them", lambda s: s["dialog"] == "")
+    window.keys("slash", "a", "q")
+    window.until(f"{layout}: / leads to the search", lambda s: s["search"] == "aq")
+    window.keys("ctrl+a", "BackSpace", "Escape")
+    window.until(f"{layout}: Ctrl+A marks all", lambda s: s["search"] == "")
+
+
 def draw_picture(program, files, folder):
     """A picture of the window shows what the window does."""
     picture, script = f"{folder}/window.png", pathlib.Path(folder, "script")
@@ -188,17 +241,25 @@ def main():
             use_mouse(window)
             use_dialogs(window, model)
             signal.alarm(LIMIT_SECONDS)
-            threading.Thread(target=window.drain, daemon=True).start()  # a last state may wait to be read
-            window.key("ctrl+q")
-            if window.process.wait() != 0:
-                sys.exit("the program did not end well")
+            window.close()
+            checks = window.checks
+            window = Window(program, [a, b], folder, "--fps", "5")
+            type_at_five_pictures_a_second(window)
+            window.close()
+            checks += window.checks
+            for layout in ("de", "fr", "us"):
+                subprocess.run(["setxkbmap", layout], check=True)
+                window = Window(program, [a, b], folder)
+                use_layout(window, layout)
+                window.close()
+                checks += window.checks
         finally:
             if window.process.poll() is None:
                 window.process.kill()
         settings = pathlib.Path(folder, "parallax", "gui.conf").read_text()
         if "theme light" not in settings:
             sys.exit("the theme was not kept")
-    print(f"{window.checks} states seen")
+    print(f"{checks} states seen")
 
 
 if __name__ == "__main__":

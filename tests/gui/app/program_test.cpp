@@ -203,9 +203,9 @@ TEST(Program, RunsInAWindowUnderXvfb) {
 // Real keys and a real mouse: what a person does, seen from outside.
 TEST(Program, IsDrivenByKeysAndMouseThroughTheXServer) {
   const bool has_tools =
-      std::system("command -v xvfb-run >/dev/null && command -v xdotool >/dev/null && command -v python3 >/dev/null") ==
+      std::system("for tool in xvfb-run xdotool setxkbmap python3; do command -v $tool || exit 1; done >/dev/null") ==
       0;
-  if (!has_tools) GTEST_SKIP() << "no xvfb-run, xdotool or python3 here";
+  if (!has_tools) GTEST_SKIP() << "no xvfb-run, xdotool, setxkbmap or python3 here";
   const std::string command = "xvfb-run -a -s '-screen 0 1280x720x24' python3 '" PX_SOURCE_DIR
                               "/tests/gui/app/drive_window.py' '" PX_GUI_PROGRAM "' " +
                               files_of(view_test::llama_fault()) + " '" + view_test::llama_culprit_node() + "' '" +

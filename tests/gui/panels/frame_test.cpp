@@ -187,18 +187,18 @@ TEST_F(Frames, ADragWithControlFillsThePane) {
 TEST_F(Frames, LettersThatFollowAKeyAtOnceReachTheFieldItOpens) {
   open(view_test::llama_fault());
   const std::string before = path();
-  ui_.typed.push_back({"Ctrl+F", ""});
+  ui_.input.push_back({"Ctrl+F", ""});
   for (const char* character : {"n", "o", "r", "m"})
-    ui_.typed.push_back({std::string(1, character[0] - 32), character});
+    ui_.input.push_back({std::string(1, character[0] - 32), character});
   frames(3);
   EXPECT_EQ(viewer_.search(), "norm");
   EXPECT_EQ(path(), before);  // N was no command
-  ui_.typed.push_back({"Escape", ""});
-  ui_.typed.push_back({"T", "t"});  // again a command
+  ui_.input.push_back({"Escape", ""});
+  ui_.input.push_back({"T", "t"});  // again a command
   frames(3);
   EXPECT_FALSE(viewer_.is_dark);
-  ui_.typed.push_back({"Slash", "/"});
-  ui_.typed.push_back({"", "op:Mul"});
+  ui_.input.push_back({"Slash", "/"});
+  ui_.input.push_back({"", "op:Mul"});
   frames(3);
   EXPECT_EQ(ui_.search_field.substr(ui_.search_field.size() - 6), "op:Mul");
   EXPECT_EQ(ui_.search_field.find('/'), std::string::npos);  // the key that opened the field is no letter of it

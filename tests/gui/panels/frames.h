@@ -36,8 +36,8 @@ class Frames : public testing::Test {
     frames(3);
   }
   void frames(int count) {
-    for (int i = 0; i < count || !ui_.typed.empty(); ++i) {
-      ImGui::NewFrame();
+    for (int i = 0; i < count || !ui_.input.empty(); ++i) {
+      begin_frame(ui_);
       draw_frame(ui_);
       ImGui::Render();
     }
@@ -78,11 +78,11 @@ class Frames : public testing::Test {
     return true;
   }
   void press(const std::string& chord) {
-    ui_.typed.push_back({chord, ""});
+    ui_.input.push_back({chord, ""});
     frames(2);
   }
   void type(const std::string& text) {
-    ui_.typed.push_back({"", text});
+    ui_.input.push_back({"", text});
     frames(3);
   }
   std::string path() const {
