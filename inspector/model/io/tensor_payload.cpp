@@ -53,7 +53,15 @@ Result<Tensor> take_field(DType dtype, const Shape& shape, RepeatedField<Entry>&
   return adopt_payload(dtype, shape, {data, found * sizeof(Entry)}, owner);
 }
 
-// A typed field whose entries are wider than the elements (or than the bytes of a packed type): each must fit.
+// True for numbers whose low bits are the element: those of the element's type, and those that a writer took for a
+// signed or unsigned one of as many bits (a byte of packed int4 as -115).
+template <class Element, class Entry>
+bool fits_bits(Entry entry) {
+  return std::in_range<std::make_signed_t<Element>>(entry) || std::in_range<std::make_unsigned_t<Element>>(entry);
+}
+
+// A typed field whose entries are wider than the elements (or than the bytes of a packed type): each must fit. Of a
+// bool any number but 0 is true.
 template <class Element, class Entry>
 Result<Tensor> narrow_field(DType dtype, const Shape& shape, RepeatedField<Entry>& field) {
   const size_t needed = byte_size(dtype, shape.element_count()) / sizeof(Element);
@@ -63,8 +71,8 @@ Result<Tensor> narrow_field(DType dtype, const Shape& shape, RepeatedField<Entry
   Tensor tensor = PX_TRY(Tensor::allocate(dtype, shape));
   auto* out = reinterpret_cast<Element*>(tensor.mutable_data());
   for (int i = 0; i < field.size(); ++i) {
-    const Entry entry = field.Get(i);
-    if (!std::in_range<Element>(entry)) {
+    const Entry entry = dtype == DType::bool_ ? Entry{field.Get(i) != 0} : field.Get(i);
+    if (!fits_bits<Element>(entry)) {
       return invalid_model("holds " + std::to_string(entry) + " at entry " + std::to_string(i) + ", which is no " +
                            std::string(name_of(dtype)));
     }

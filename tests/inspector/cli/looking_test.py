@@ -178,6 +178,11 @@ class Looking(ProgramTest):
         self.assertEqual(ended.returncode, 5)
         self.assertIn("weight 'w' is not here: cannot open external data 'weights_not_here.bin'", ended.stderr)
 
+    def test_negative_numbers_in_wide_entries_of_int4(self):
+        weights = json.loads(self.passed("tensor", str(FILES / "int4.onnx"), "w", "--json"))["values"]
+        self.assertEqual(weights, [-3, -8, 7, -1, 1, -2, 3, -4])
+        self.passed("run", str(FILES / "int4.onnx"), "--with", "reference,cpu")
+
     def test_numbers_as_names_are_told_from_constants(self):
         text = self.passed("show", str(FILES / "nameless.onnx"))
         self.assertIn('"3" = Mul("2", 2)', text)

@@ -206,6 +206,14 @@ TEST(Payload, RawDataIsReadAndEmptyTensorsNeedNone) {
   EXPECT_EQ(elements("dims: 2 dims: 0 data_type: 1"), "float32[2,0]:");
 }
 
+// Writers put a byte of two int4 as a signed number, an uint8 of 200 as -56, and any number but 0 for true.
+TEST(Payload, LowBitsOfWideEntriesCount) {
+  EXPECT_EQ(elements("dims: 2 data_type: 22 int32_data: -115"), "int4[2]: -3 -8");
+  EXPECT_EQ(elements("dims: 2 data_type: 2 int32_data: -56 int32_data: 7"), "uint8[2]: 200 7");
+  EXPECT_EQ(elements("dims: 1 data_type: 3 int32_data: 200"), "int8[1]: -56");
+  EXPECT_EQ(elements("dims: 3 data_type: 9 int32_data: 2 int32_data: 0 int32_data: -1"), "bool[3]: true false true");
+}
+
 // The bits after the last element mean nothing; two equal tensors must not differ by them.
 TEST(Payload, StrayBitsOfPackedTypesAreCleared) {
   const auto model = model_from_text(tensor_model("dims: 1 data_type: 21 raw_data: '\\365'"));
@@ -221,9 +229,8 @@ TEST(Payload, WrongPayloadsAreRefused) {
   refuses("dims: 3 data_type: 1 float_data: 1", "holds 1 entries where float32[3] needs 3");
   refuses("dims: 3 data_type: 1 raw_data: '1234'", "holds 4 bytes where float32[3] needs 12");
   refuses("dims: 3 data_type: 1", "holds 0 entries where float32[3] needs 3");
-  refuses("dims: 1 data_type: 3 int32_data: 128", "holds 128 at entry 0, which is no int8");
+  refuses("dims: 1 data_type: 3 int32_data: 256", "holds 256 at entry 0, which is no int8");
   refuses("dims: 1 data_type: 10 int32_data: 65536", "which is no float16");
-  refuses("dims: 2 data_type: 9 int32_data: 1 int32_data: 2", "bool of value 2");
   refuses("dims: 1 data_type: 9 raw_data: '\\007'", "bool of value 7");
   refuses("dims: 1 data_type: 1 float_data: 1 raw_data: '1234'", "more than one field");
   refuses("dims: -1 data_type: 1", "dimension -1 of a tensor's shape is negative");
