@@ -16,7 +16,7 @@ constexpr Verb kVerbs[] = {
     {"generate", "tokens of a language model: greedy, beams or drawn; two sides compared at each step",
      "parallax generate samples/decoder/model.textproto --prompt-ids 3,1,4 --with reference,cpu",
      make_generate_command},
-    {"diff", "compare two dumps", "parallax diff out/A-reference.plx out/B-cpu.plx --top 10", make_diff_command},
+    {"diff", "compare two dumps, or two models as graphs", "parallax diff out/A-reference.plx out/B-cpu.plx --top 10", make_diff_command},
     {"blame", "name the nodes that are to blame for a difference",
      "parallax blame samples/cnn/model.onnx --with reference,cpu", make_blame_command},
     {"show", "text of a model's or a dump's graph, or an operator's signature",

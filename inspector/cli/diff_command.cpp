@@ -7,9 +7,12 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
+#include "inspector/diff/structure.h"
 #include "inspector/model/io/import.h"
+#include "inspector/render/structure_report.h"
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/open.h"
+#include "inspector/workbench/report_files.h"
 #include "inspector/workbench/run.h"
 
 namespace parallax::cli {
@@ -44,8 +47,10 @@ Result<OpenedComparison> compare_and_blame(std::string_view verb, const std::str
 class DiffCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("A", a_, "the expected side's dump")->required()->type_name("A.plx");
-    app.add_option("B", b_, "the other side's dump")->required()->type_name("B.plx");
+    app.add_option("A", a_, "the expected side's dump, or a model")->required()->type_name("A.plx|A.onnx");
+    app.add_option("B", b_, "the other side's dump, or a model: two models are compared as graphs, nothing is run")
+        ->required()
+        ->type_name("B.plx|B.onnx");
     policy_.declare(app);
     reports_.declare(app);
     common_.declare(app, true);
@@ -61,6 +66,7 @@ class DiffCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     PX_TRY(reports_.check_distinct());
+    if (PX_TRY(are_models())) return compare_models();
     const Policy policy = PX_TRY(policy_.make());
     const OpenedComparison opened = PX_TRY(compare_and_blame("run", a_, b_, policy, reports_));
     for (const std::string& glob : idle_globs({}, policy, opened.comparison))
@@ -69,6 +75,33 @@ class DiffCommand final : public Command {
   }
 
  private:
+  Result<bool> are_models() const {
+    const bool a_is_dump = PX_TRY(is_dump_file(a_)), b_is_dump = PX_TRY(is_dump_file(b_));
+    if (a_is_dump == b_is_dump) return !a_is_dump;
+    return usage_error(fmt::format("'{}' is a dump and '{}' is none: diff takes two dumps, or two models",
+                                   a_is_dump ? a_ : b_, a_is_dump ? b_ : a_));
+  }
+
+  // Structure, attributes and constants.
+  Result<int> compare_models() {
+    if (policy_.is_given() || !reports_.csv.empty() || !reports_.junit.empty() || !reports_.dot.empty() ||
+        !reports_.netron.empty() || !reports_.model_explorer.empty()) {
+      return usage_error(fmt::format(
+          "tolerances and reports of values are for runs, and here are two models, of which --json, --html and --svg "
+          "show how they differ as graphs: parallax run '{}' --against '{}' compares their values",
+          a_, b_));
+    }
+    const auto a = PX_TRY(open_graph(a_));
+    const auto b = PX_TRY(open_graph(b_));
+    const StructureComparison comparison = PX_TRY(compare_structure(a, b));
+    if (!reports_.svg.empty()) PX_TRY(write_file(reports_.svg, structure_to_svg(comparison)));
+    if (!reports_.html.empty()) PX_TRY(write_file(reports_.html, structure_to_html(comparison)));
+    constexpr int64_t kListed = 30;
+    print(common_.json ? structure_to_json(comparison) + "\n"
+                       : structure_to_text(comparison, reports_.top.value_or(kListed)));
+    return comparison.is_same() ? 0 : 1;
+  }
+
   std::string a_, b_;
   PolicyOptions policy_;
   ReportOptions reports_;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/shown_text.h"
+#include "inspector/exec/value_path.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/layout/layout.h"
 #include "inspector/render/markup.h"
@@ -33,6 +34,7 @@ struct Box {
   std::string title;  // shown on hovering; its line breaks are ours
   std::string fill = "#F3F3F3";
   std::string ink = "#000000";
+  std::string border = "#333333";
   double border_width = 1;
   bool is_round = false;
   bool is_faulty = false;  // cannot be executed
@@ -73,7 +75,7 @@ LayoutBox size_of(const Box& box) {
 
 class Drawer {
  public:
-  explicit Drawer(const Comparison* comparison) : verdicts_(comparison) {}
+  Drawer(const Comparison* comparison, const NodeMarks& marks) : verdicts_(comparison), marks_(marks) {}
 
   std::unique_ptr<Drawing> draw(const Graph& graph, const std::string& scope, int depth) {
     auto drawing = std::make_unique<Drawing>();
@@ -112,6 +114,12 @@ class Drawer {
       box.fill = style.fill;
       box.ink = style.text;
       box.border_width = style.border_width;
+    }
+    if (const auto mark = marks_.find(scope + escape_name(node.display_name)); mark != marks_.end()) {
+      box.lines.push_back(mark->second.note);
+      box.fill = mark->second.fill;
+      box.border = mark->second.border;
+      box.border_width = 2;
     }
     if (!node.problem.empty()) {
       box.title += "\n" + printable(node.problem);
@@ -182,6 +190,7 @@ class Drawer {
   }
 
   NodeVerdicts verdicts_;
+  const NodeMarks& marks_;
 };
 
 // ---- Writing -------------------------------------------------------------------------------------------------------
@@ -226,7 +235,7 @@ class Writer {
                    "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"{}\" "
                    "fill=\"{}\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n",
                    xml_text(box.title, "\n"), x, y, size.width, size.height, box.is_round ? 12 : 4, box.fill,
-                   box.is_faulty ? kProblemBorder : "#333333", box.is_faulty ? 2 : box.border_width,
+                   box.is_faulty ? kProblemBorder : box.border, box.is_faulty ? 2 : box.border_width,
                    box.is_faulty ? " stroke-dasharray=\"5 3\"" : "");
     float baseline = y + kPadding + 11;
     for (size_t line = 0; line < box.lines.size(); ++line, baseline += kLine) {
@@ -260,9 +269,9 @@ constexpr std::string_view kStyle =
 
 }  // namespace
 
-std::string graph_to_svg(const Graph& graph, const Comparison* comparison) {
+std::string graph_to_svg(const Graph& graph, const Comparison* comparison, const NodeMarks& marks) {
   constexpr float kMargin = 16;
-  const auto drawing = Drawer(comparison).draw(graph, "", 0);
+  const auto drawing = Drawer(comparison, marks).draw(graph, "", 0);
   const float width = drawing->layout.width + 2 * kMargin;
   const float height = drawing->layout.height + 2 * kMargin;
   Writer writer;

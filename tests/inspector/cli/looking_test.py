@@ -11,7 +11,7 @@ import random
 import sys
 from pathlib import Path
 
-from program import ProgramTest, main
+from program import ProgramTest, main, node
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -177,6 +177,43 @@ class Looking(ProgramTest):
         ended = self.run_program("tensor", str(FILES / "missing.onnx"), "w")
         self.assertEqual(ended.returncode, 5)
         self.assertIn("weight 'w' is not here: cannot open external data 'weights_not_here.bin'", ended.stderr)
+
+    def write_pair(self):
+        """A and B: a renamed node, another attribute, another constant, a Relu that B lacks, a Neg that A lacks."""
+        scale = "initializer { name: 'c' data_type: 1 float_data: %s }"
+        alpha = 'name: "%s" attribute { name: "alpha" type: FLOAT f: %s }'
+        self.write_model("a.textproto", node("LeakyRelu", "x", "l", alpha % ("leak", 0.25)) + node("Mul", "l c", "m", 'name: "scale"') +
+                         node("Relu", "m", "r", 'name: "relu"') + node("Mystery", "r", "y", 'name: "odd" domain: "my"'), more=scale % 2)
+        self.write_model("b.textproto", node("LeakyRelu", "x", "q", alpha % ("other", 0.5)) + node("Mul", "q c", "m", 'name: "scale"') +
+                         node("Mystery", "m", "z", 'name: "odd" domain: "my"') + node("Neg", "z", "y", 'name: "neg"'), more=scale % 3)
+
+    def test_two_models_are_compared_as_graphs(self):
+        self.write_pair()
+        found = json.loads(self.passed("diff", "a.textproto", "b.textproto", "--json", code=1))
+        self.assertEqual(found["verdict"], "different")
+        changes = {(item["node_a"], change["kind"], change["name"]): change
+                   for item in found["nodes"] if item["kind"] == "changed" for change in item["changes"]}
+        self.assertEqual(changes[("leak", "attribute", "alpha")]["b"], "0.5")
+        constant = changes[("scale", "constant", "B")]
+        self.assertEqual((constant["a"], constant["b"], constant["max_abs"]), ("float32[] 2", "float32[] 3", 1))
+        self.assertIn(("odd", "input", "0"), changes)
+        self.assertEqual([item["node_a"] for item in found["nodes"] if item["kind"] == "only_a"], ["relu"])
+        self.assertEqual([item["node_b"] for item in found["nodes"] if item["kind"] == "only_b"], ["neg"])
+        text = self.passed("diff", "a.textproto", "b.textproto", "--html", "d.html", "--svg", "d.svg", code=1)
+        self.assertIn("changed: LeakyRelu 'leak' (in B 'other')", text)
+        self.assertIn("attribute alpha: 0.25 in A, 0.5 in B", text)
+        self.assertIn("only in A: Relu 'relu'", text)
+        for page in ("d.html", "d.svg"):
+            drawn = (self.folder / page).read_text()
+            self.assertEqual(drawn.count(">only in A<") > 0 and drawn.count(">only in B<") > 0, True, page)
+
+    def test_a_model_has_the_structure_of_itself(self):
+        for path in models():
+            with self.subTest(model=str(path.relative_to(ROOT))):
+                found = json.loads(self.passed("diff", str(path), str(path), "--json"))
+                self.assertEqual((found["verdict"], found["nodes"]), ("same", []))
+        ended = self.run_program("diff", str(models()[0]), str(models()[0]), "--rtol", "1")
+        self.assertEqual(ended.returncode, 2)
 
     def test_negative_numbers_in_wide_entries_of_int4(self):
         weights = json.loads(self.passed("tensor", str(FILES / "int4.onnx"), "w", "--json"))["values"]

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks both models along the matching of their nodes.
+#include "inspector/diff/structure.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/matching/matching.h"
+#include "inspector/model/opset/op_schema.h"
+
+namespace parallax {
+namespace {
+
+struct LocatedNode {
+  const GraphValues* location = nullptr;
+  NodeId id = kNoNode;
+  const Node& node() const { return location->graph->nodes[static_cast<size_t>(id)]; }
+  auto operator<=>(const LocatedNode&) const = default;
+};
+
+void collect(const GraphValues& location, std::vector<LocatedNode>& nodes) {
+  for (const NodeId id : location.graph->order) {
+    nodes.push_back({&location, id});
+    for (const GraphValues::Child& child : location.children_of(id)) collect(*child.value_infos, nodes);
+  }
+}
+
+// The value that an id of the graph stands for, in a graph around it where it is an outer one; null for an omitted one.
+const ValueInfo* value_of(const GraphValues& location, ValueId id) {
+  if (id == kNoValue) return nullptr;
+  if (const ValueInfo* own = location.values[static_cast<size_t>(id)]) return own;
+  const auto outer = location.outer.find(id);
+  return outer == location.outer.end() ? nullptr : outer->second;
+}
+
+// The tensor that the model stores for a value, also where it is absent; null for what nodes compute.
+const StoredTensor* stored_of(const ValueInfo* value) {
+  if (value == nullptr) return nullptr;
+  const ValueDef& definition = value_at(*value->graph, value->value);
+  if (definition.initializer_index >= 0)
+    return &value->graph->initializers[static_cast<size_t>(definition.initializer_index)];
+  if (value->op != "Constant" || definition.producer == kNoNode) return nullptr;
+  const Attribute* attribute = find_attribute(value->graph->nodes[static_cast<size_t>(definition.producer)], "value");
+  return attribute == nullptr ? nullptr : std::get_if<StoredTensor>(&attribute->value);
+}
+
+bool have_equal_elements(const StoredTensor& a, const StoredTensor& b) {
+  if (a.tensor.dtype() != b.tensor.dtype() || a.tensor.shape() != b.tensor.shape()) return false;
+  if (!a.absence.empty() || !b.absence.empty()) return a.absence.empty() == b.absence.empty();  // nothing is known
+  if (a.tensor.dtype() == DType::string)
+    return std::ranges::equal(a.tensor.as<std::string>(), b.tensor.as<std::string>());
+  return std::ranges::equal(a.tensor.view().bytes(), b.tensor.view().bytes());
+}
+
+// Equality of attributes' values; bodies are compared node by node elsewhere.
+struct SameValue {
+  template <class Value>
+  bool operator()(const Value& a, const Value& b) const {
+    return a == b;
+  }
+  bool operator()(const StoredTensor& a, const StoredTensor& b) const { return have_equal_elements(a, b); }
+  bool operator()(const SparseTensor& a, const SparseTensor& b) const {
+    return a.dims == b.dims && have_equal_elements(a.values, b.values) && have_equal_elements(a.indices, b.indices);
+  }
+  bool operator()(const std::shared_ptr<Graph>&, const std::shared_ptr<Graph>&) const { return true; }
+  template <class Item>
+  bool operator()(const std::vector<Item>& a, const std::vector<Item>& b) const {
+    return std::ranges::equal(a, b, [this](const Item& x, const Item& y) { return (*this)(x, y); });
+  }
+  template <class A, class B>
+  requires(!std::is_same_v<A, B>) bool operator()(const A&, const B&) const { return false; }
+};
+
+bool are_same(const Attribute& a, const Attribute& b) {
+  return a.ref_attr_name == b.ref_attr_name && std::visit(SameValue{}, a.value, b.value);
+}
+
+std::string default_text(const Node& node, const std::string& name) {
+  const AttributeSchema* schema = node.schema == nullptr ? nullptr : node.schema->attribute(name);
+  return schema == nullptr ? "" : to_string(schema->default_value);
+}
+
+// True where one node leaves out what the other gives as the default of its schema.
+bool is_default(const Attribute& attribute, const Node& node) {
+  const std::string text = default_text(node, attribute.name);
+  if (text.empty()) return false;
+  if (const auto* number = std::get_if<int64_t>(&attribute.value)) return text == std::to_string(*number);
+  if (const auto* number = std::get_if<float>(&attribute.value)) return text == fmt::format("{}", *number);
+  const auto* word = std::get_if<std::string>(&attribute.value);
+  return word != nullptr && (text == *word || text == "\"" + *word + "\"" || text == "'" + *word + "'");
+}
+
+class Comparer {
+ public:
+  Comparer(const ValueTable& a, const ValueTable& b, StructureComparison& result)
+      : a_(a), b_(b), matching_(match_models(a, b)), result_(result) {}
+
+  void compare() {
+    std::vector<LocatedNode> nodes_a, nodes_b;
+    collect(a_.main(), nodes_a);
+    collect(b_.main(), nodes_b);
+    result_.nodes_a = static_cast<int64_t>(nodes_a.size());
+    result_.nodes_b = static_cast<int64_t>(nodes_b.size());
+    std::map<LocatedNode, const NodeMatch*> match_of;
+    std::set<LocatedNode> matched_in_b;
+    for (const NodeMatch& match : matching_.nodes) {
+      const LocatedNode in_b{match.location_b, match.b};
+      if (matched_in_b.contains(in_b)) continue;  // one node of B stands for several of A
+      if (match_of.emplace(LocatedNode{match.location_a, match.a}, &match).second) matched_in_b.insert(in_b);
+    }
+    compare_signature();
+    for (const LocatedNode& node : nodes_a) {
+      const auto match = match_of.find(node);
+      if (match == match_of.end()) {
+        if (!is_shown_with_its_reader(node))
+          result_.nodes.push_back({NodeDifference::Kind::only_a, node.location->scope, "", &node.node(), nullptr});
+        continue;
+      }
+      compare_nodes(node, {match->second->location_b, match->second->b});
+    }
+    for (const LocatedNode& node : nodes_b) {
+      if (matched_in_b.contains(node) || is_shown_with_its_reader(node)) continue;
+      result_.nodes.push_back({NodeDifference::Kind::only_b, "", node.location->scope, nullptr, &node.node()});
+    }
+  }
+
+ private:
+  // A Constant is data of the node that reads it, as an initializer is.
+  static bool is_shown_with_its_reader(const LocatedNode& node) {
+    return node.node().op_type == "Constant" && node.node().inputs.empty();
+  }
+
+  void compare_signature() {
+    const Graph &a = *a_.main().graph, &b = *b_.main().graph;
+    compare_list(true, a, a.inputs, b, b.inputs, match_inputs(a, b));
+    compare_list(false, a, a.outputs, b, b.outputs, match_outputs(a, b));
+  }
+
+  void compare_list(bool is_input, const Graph& a, const std::vector<ValueId>& in_a, const Graph& b,
+                    const std::vector<ValueId>& in_b, const SignatureMatch& match) {
+    std::vector<bool> is_known(in_a.size());
+    for (size_t index = 0; index < in_b.size(); ++index) {
+      const ValueDef& value_b = value_at(b, in_b[index]);
+      const int32_t at = match.a_of_b[index];
+      if (at < 0) {
+        result_.signature.push_back({is_input, "", value_b.name, "", to_string(value_b.type)});
+        continue;
+      }
+      is_known[static_cast<size_t>(at)] = true;
+      const ValueDef& value_a = value_at(a, in_a[static_cast<size_t>(at)]);
+      if (value_a.type == value_b.type) continue;
+      result_.signature.push_back(
+          {is_input, value_a.name, value_b.name, to_string(value_a.type), to_string(value_b.type)});
+    }
+    for (size_t index = 0; index < in_a.size(); ++index) {
+      const ValueDef& value = value_at(a, in_a[index]);
+      if (!is_known[index]) result_.signature.push_back({is_input, value.name, "", to_string(value.type), ""});
+    }
+  }
+
+  void compare_nodes(const LocatedNode& a, const LocatedNode& b) {
+    ++result_.matched;
+    const Node &node_a = a.node(), &node_b = b.node();
+    if (node_a.display_name != node_b.display_name) ++result_.renamed;
+    NodeDifference difference{NodeDifference::Kind::changed, a.location->scope, b.location->scope, &node_a, &node_b};
+    const std::string op_a = versioned_op_name(node_a), op_b = versioned_op_name(node_b);
+    const bool is_same_op = node_a.op_type == node_b.op_type && op_a == op_b;
+    if (!is_same_op) difference.changes.push_back({NodeChange::Kind::op, "", op_a, op_b});
+    if (node_a.op_type == node_b.op_type) {
+      compare_attributes(node_a, node_b, difference.changes);
+      compare_inputs(a, b, difference.changes);
+      compare_outputs(node_a, node_b, difference.changes);
+    }
+    if (!difference.changes.empty()) result_.nodes.push_back(std::move(difference));
+  }
+
+  static void compare_attributes(const Node& a, const Node& b, std::vector<NodeChange>& changes) {
+    std::set<std::string> names;
+    for (const Node* node : {&a, &b}) {
+      for (const Attribute& attribute : node->attributes) names.insert(attribute.name);
+    }
+    for (const std::string& name : names) {
+      const Attribute *in_a = find_attribute(a, name), *in_b = find_attribute(b, name);
+      if (in_a != nullptr && in_b != nullptr && are_same(*in_a, *in_b)) continue;
+      if (in_a == nullptr && is_default(*in_b, a)) continue;
+      if (in_b == nullptr && is_default(*in_a, b)) continue;
+      NodeChange change{NodeChange::Kind::attribute, name, "", ""};
+      change.attribute_a = in_a;
+      change.attribute_b = in_b;
+      if (in_a == nullptr) change.text_a = default_text(a, name);
+      if (in_b == nullptr) change.text_b = default_text(b, name);
+      changes.push_back(std::move(change));
+    }
+  }
+
+  void compare_inputs(const LocatedNode& a, const LocatedNode& b, std::vector<NodeChange>& changes) const {
+    const auto &inputs_a = a.node().inputs, &inputs_b = b.node().inputs;
+    for (size_t slot = 0; slot < std::max(inputs_a.size(), inputs_b.size()); ++slot) {
+      const ValueInfo* value_a = slot < inputs_a.size() ? value_of(*a.location, inputs_a[slot]) : nullptr;
+      const ValueInfo* value_b = slot < inputs_b.size() ? value_of(*b.location, inputs_b[slot]) : nullptr;
+      if (value_a == nullptr && value_b == nullptr) continue;
+      compare_input(name_of_input(a.node(), slot), value_a, value_b, changes);
+    }
+  }
+
+  void compare_input(std::string name, const ValueInfo* a, const ValueInfo* b, std::vector<NodeChange>& changes) const {
+    const StoredTensor *stored_a = stored_of(a), *stored_b = stored_of(b);
+    if (stored_a != nullptr && stored_b != nullptr) {
+      if (have_equal_elements(*stored_a, *stored_b)) return;
+      NodeChange change{NodeChange::Kind::constant, std::move(name), path_of(a), path_of(b)};
+      change.tensor_a = stored_a;
+      change.tensor_b = stored_b;
+      const bool are_alike =
+          stored_a->tensor.dtype() == stored_b->tensor.dtype() && stored_a->tensor.shape() == stored_b->tensor.shape();
+      if (are_alike && stored_a->absence.empty() && stored_b->absence.empty())
+        change.metrics = compare_views(stored_a->tensor, stored_b->tensor, {});
+      changes.push_back(std::move(change));
+      return;
+    }
+    const bool are_counterparts = a != nullptr && b != nullptr &&
+                                  (matching_.b_of_a[static_cast<size_t>(a->id)] == b->id ||
+                                   matching_.a_of_b[static_cast<size_t>(b->id)] == a->id);
+    if (!are_counterparts) changes.push_back({NodeChange::Kind::input, std::move(name), path_of(a), path_of(b)});
+  }
+
+  static void compare_outputs(const Node& a, const Node& b, std::vector<NodeChange>& changes) {
+    const auto count = [](const Node& node) {
+      return std::ranges::count_if(node.outputs, [](ValueId id) { return id != kNoValue; });
+    };
+    if (count(a) == count(b)) return;
+    changes.push_back({NodeChange::Kind::outputs, "", std::to_string(count(a)), std::to_string(count(b))});
+  }
+
+  static std::string path_of(const ValueInfo* value) {
+    return value == nullptr ? "" : value->scope + value->escaped_name;
+  }
+
+  static std::string name_of_input(const Node& node, size_t slot) {
+    const FormalParameter* parameter = node.schema == nullptr ? nullptr : node.schema->input(slot);
+    const bool is_variadic = parameter != nullptr && parameter->option == ParameterOption::variadic;
+    return parameter == nullptr || is_variadic ? std::to_string(slot) : std::string(parameter->name);
+  }
+
+  const ValueTable& a_;
+  const ValueTable& b_;
+  ModelMatching matching_;
+  StructureComparison& result_;
+};
+
+}  // namespace
+
+Result<StructureComparison> compare_structure(std::shared_ptr<const Model> a, std::shared_ptr<const Model> b) {
+  StructureComparison result;
+  result.a = std::move(a);
+  result.b = std::move(b);
+  result.values_a = std::make_shared<ValueTable>(PX_TRY(ValueTable::build(result.a)));
+  result.values_b = std::make_shared<ValueTable>(PX_TRY(ValueTable::build(result.b)));
+  Comparer(*result.values_a, *result.values_b, result).compare();
+  return result;
+}
+
+}  // namespace parallax
