@@ -7,7 +7,7 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
-#include "inspector/diff/structure.h"
+#include "inspector/diff/compare/structure.h"
 #include "inspector/model/io/import.h"
 #include "inspector/render/structure_report.h"
 #include "inspector/workbench/blame.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "inspector/diff/structure.h"
+#include "inspector/diff/compare/structure.h"
 
 namespace parallax {
 

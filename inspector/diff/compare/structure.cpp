@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks both models along the matching of their nodes.
-#include "inspector/diff/structure.h"
+#include "inspector/diff/compare/structure.h"
 
 #include <algorithm>
 #include <map>
