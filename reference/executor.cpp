@@ -100,47 +100,46 @@ class ReferenceExecutor final : public Executor {
   std::string name() const override {
     return precision_ == ReferencePrecision::double_ ? "reference:double" : "reference";
   }
-  std::string device() const override {
-    return "CPU";  // whichever: results do not depend on it }
+  std::string device() const override { return "CPU"; }  // any: results do not depend on it
 
-    std::map<std::string, std::string> settings(const RunOptions& options) const override {
-      const bool carries_double = precision_ == ReferencePrecision::double_;
-      return {{"precision", carries_double ? "double" : "declared"},
-              {"accumulate", "double"},
-              {"casts", carries_double && !options.keep_casts ? "identity between floats" : "kept"}};
+  std::map<std::string, std::string> settings(const RunOptions& options) const override {
+    const bool carries_double = precision_ == ReferencePrecision::double_;
+    return {{"precision", carries_double ? "double" : "declared"},
+            {"accumulate", "double"},
+            {"casts", carries_double && !options.keep_casts ? "identity between floats" : "kept"}};
+  }
+
+  Status check_options(const RunOptions& options) const override {
+    if (options.tf32) return usage_error("the reference computes without TF32: leave --tf32 off");
+    if (options.accumulate != Accumulate::default_)
+      return usage_error("the reference sums in double: leave --accumulate at default");
+    for (const auto& [pattern, on] : options.rewrite.changes) {
+      if (on)
+        return usage_error(
+            fmt::format("rewrite pattern '{}' is asked for; the reference has no patterns. Ask for it on an executor "
+                        "of the runtime",
+                        pattern));
     }
+    return {};
+  }
 
-    Status check_options(const RunOptions& options) const override {
-      if (options.tf32) return usage_error("the reference computes without TF32: leave --tf32 off");
-      if (options.accumulate != Accumulate::default_)
-        return usage_error("the reference sums in double: leave --accumulate at default");
-      for (const auto& [pattern, on] : options.rewrite.changes) {
-        if (on)
-          return usage_error(
-              fmt::format("rewrite pattern '{}' is asked for; the reference has no patterns. Ask for it on an executor "
-                          "of the runtime",
-                          pattern));
-      }
-      return {};
-    }
+  Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
+    PX_TRY(check_options(options));
+    ValueTable value_infos = PX_TRY(ValueTable::build(model));
+    PX_TRY(check_override_paths(value_infos, options.overrides));
+    const bool carries_double = precision_ == ReferencePrecision::double_;
+    KeptStates states = PX_TRY(
+        KeptStates::create(model->graph, options.states, carries_double ? WideStates::accepted : WideStates::refused));
+    auto plan = PX_TRY(GraphPlan::build(value_infos.main(), carries_double));
+    auto session = std::make_unique<ReferenceSession>(std::move(model), std::move(value_infos), std::move(plan),
+                                                      std::move(states), options, precision_);
+    PX_TRY(session->hold_weights());
+    return std::unique_ptr<Session>(std::move(session));
+  }
 
-    Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
-      PX_TRY(check_options(options));
-      ValueTable value_infos = PX_TRY(ValueTable::build(model));
-      PX_TRY(check_override_paths(value_infos, options.overrides));
-      const bool carries_double = precision_ == ReferencePrecision::double_;
-      KeptStates states = PX_TRY(KeptStates::create(model->graph, options.states,
-                                                    carries_double ? WideStates::accepted : WideStates::refused));
-      auto plan = PX_TRY(GraphPlan::build(value_infos.main(), carries_double));
-      auto session = std::make_unique<ReferenceSession>(std::move(model), std::move(value_infos), std::move(plan),
-                                                        std::move(states), options, precision_);
-      PX_TRY(session->hold_weights());
-      return std::unique_ptr<Session>(std::move(session));
-    }
-
-   private:
-    ReferencePrecision precision_;
-  };
+ private:
+  ReferencePrecision precision_;
+};
 
 }  // namespace
 }  // namespace reference
