@@ -104,25 +104,19 @@ class Comparer {
     collect(b_.main(), nodes_b);
     result_.nodes_a = static_cast<int64_t>(nodes_a.size());
     result_.nodes_b = static_cast<int64_t>(nodes_b.size());
-    std::map<LocatedNode, const NodeMatch*> match_of;
-    std::set<LocatedNode> matched_in_b;
-    for (const NodeMatch& match : matching_.nodes) {
-      const LocatedNode in_b{match.location_b, match.b};
-      if (matched_in_b.contains(in_b)) continue;  // one node of B stands for several of A
-      if (match_of.emplace(LocatedNode{match.location_a, match.a}, &match).second) matched_in_b.insert(in_b);
-    }
+    pair_matched();
+    pair_by_results(nodes_a);
+    pair_by_names(nodes_a, nodes_b);
     compare_signature();
     for (const LocatedNode& node : nodes_a) {
-      const auto match = match_of.find(node);
-      if (match == match_of.end()) {
-        if (!is_shown_with_its_reader(node))
-          result_.nodes.push_back({NodeDifference::Kind::only_a, node.location->scope, "", &node.node(), nullptr});
-        continue;
+      if (const auto pair = b_of_a_.find(node); pair != b_of_a_.end()) {
+        compare_nodes(node, pair->second);
+      } else if (!is_shown_with_its_reader(node)) {
+        result_.nodes.push_back({NodeDifference::Kind::only_a, node.location->scope, "", &node.node(), nullptr});
       }
-      compare_nodes(node, {match->second->location_b, match->second->b});
     }
     for (const LocatedNode& node : nodes_b) {
-      if (matched_in_b.contains(node) || is_shown_with_its_reader(node)) continue;
+      if (paired_in_b_.contains(node) || is_shown_with_its_reader(node)) continue;
       result_.nodes.push_back({NodeDifference::Kind::only_b, "", node.location->scope, nullptr, &node.node()});
     }
   }
@@ -131,6 +125,53 @@ class Comparer {
   // A Constant is data of the node that reads it, as an initializer is.
   static bool is_shown_with_its_reader(const LocatedNode& node) {
     return node.node().op_type == "Constant" && node.node().inputs.empty();
+  }
+
+  void pair(const LocatedNode& a, const LocatedNode& b) {
+    if (b_of_a_.contains(a) || paired_in_b_.contains(b)) return;  // one node of B may stand for several of A
+    b_of_a_.emplace(a, b);
+    paired_in_b_.insert(b);
+  }
+
+  void pair_matched() {
+    for (const NodeMatch& match : matching_.nodes) pair({match.location_a, match.a}, {match.location_b, match.b});
+  }
+
+  // Nodes that matching looks through (casts, calls, reshapes) are pairs where their results are and they do the same.
+  void pair_by_results(const std::vector<LocatedNode>& nodes_a) {
+    std::vector<LocatedNode> nodes_b;
+    collect(b_.main(), nodes_b);
+    std::map<const Graph*, const GraphValues*> location_of_graph;
+    for (const LocatedNode& node : nodes_b) location_of_graph.emplace(node.location->graph, node.location);
+    for (const LocatedNode& node : nodes_a) {
+      for (const ValueId made : node.node().outputs) {
+        const ValueInfo* value = value_of(*node.location, made);
+        const int32_t other = value == nullptr ? -1 : matching_.b_of_a[static_cast<size_t>(value->id)];
+        if (other < 0) continue;
+        const ValueInfo& in_b = b_.value_infos()[static_cast<size_t>(other)];
+        const NodeId producer = value_at(*in_b.graph, in_b.value).producer;
+        const auto location = location_of_graph.find(in_b.graph);
+        if (producer == kNoNode || location == location_of_graph.end()) continue;
+        const LocatedNode candidate{location->second, producer};
+        if (candidate.node().op_type == node.node().op_type) pair(node, candidate);
+      }
+    }
+  }
+
+  // What is left and has the same name, operator and frames.
+  void pair_by_names(const std::vector<LocatedNode>& nodes_a, const std::vector<LocatedNode>& nodes_b) {
+    std::map<std::pair<std::string, std::string>, LocatedNode> left;
+    for (const LocatedNode& node : nodes_b) {
+      if (!paired_in_b_.contains(node)) left.emplace(key_of(node), node);
+    }
+    for (const LocatedNode& node : nodes_a) {
+      const auto same = left.find(key_of(node));
+      if (same != left.end()) pair(node, same->second);
+    }
+  }
+
+  static std::pair<std::string, std::string> key_of(const LocatedNode& node) {
+    return {node.location->scope + node.node().display_name, node.node().op_type};
   }
 
   void compare_signature() {
@@ -247,6 +288,8 @@ class Comparer {
   const ValueTable& a_;
   const ValueTable& b_;
   ModelMatching matching_;
+  std::map<LocatedNode, LocatedNode> b_of_a_;
+  std::set<LocatedNode> paired_in_b_;
   StructureComparison& result_;
 };
 
