@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "inspector/base/text.h"
 #include "reference/reference.h"
 #include "runtime/plan/runtime.h"
 
@@ -34,13 +33,12 @@ constexpr Row kExecutors[] = {
 }  // namespace
 
 Result<std::shared_ptr<Executor>> make_executor(const std::string& name) {
-  std::vector<std::string> names;
+  std::string names;
   for (const Row& row : kExecutors) {
     if (row.name == name) return row.make();
-    names.emplace_back(row.name);
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
   }
-  return usage_error(
-      fmt::format("there is no executor '{}'{} (known: {})", name, did_you_mean(name, names), fmt::join(names, ", ")));
+  return usage_error(fmt::format("there is no executor '{}' (known: {})", name, names));
 }
 
 std::vector<ExecutorAvailability> list_executors() {

@@ -158,7 +158,7 @@ class Comparer {
     }
   }
 
-  // What is left and has the same name, operator and frames.
+  // Pairs nodes that are left by name, operator and frames.
   void pair_by_names(const std::vector<LocatedNode>& nodes_a, const std::vector<LocatedNode>& nodes_b) {
     std::map<std::pair<std::string, std::string>, LocatedNode> left;
     for (const LocatedNode& node : nodes_b) {

@@ -195,7 +195,7 @@ class Advice(ProgramTest):
             text = self.ended(f"profile loop.textproto --with {executor}").stdout
             shares = re.findall(r" (\d+)\.(\d)%\n", text)
             self.assertEqual(sum(int(whole) * 10 + int(tenth) for whole, tenth in shares), 1000, text)
-            total, within, between = map(float, re.search(r": (\S+) ms a run[\s\S]*of the (\S+) ms within nodes; (\S+) ms of a run pass", text).groups())
+            total, within, between = map(float, re.search(r": (\S+) ms a run[\s\S]*node time, (\S+) ms a run; overhead between nodes: (\S+) ms", text).groups())
             self.assertAlmostEqual(total, within + between, delta=0.002)
 
     def test_a_size_that_one_model_fixes_holds_for_both(self):

@@ -17,7 +17,7 @@ from pathlib import Path
 from program import MODEL, ProgramTest, main, node
 
 VALUE_KEYS = set("path a b matched_by node op dtype shape verdict severity limit reason accepted metrics noise".split())
-INPUTS = "--inputs --input --seed --shape --dim --range"
+INPUTS = "--inputs --input --stub --seed --shape --dim --range"
 MODE = "--tf32 --accumulate --rewrite --observe-all --fallback --memory-limit --keep-casts"
 POLICY = "--policy --rtol --atol --per --policy-file"
 REPORTS = "--csv --junit --html --dot --svg --netron --model-explorer --top"

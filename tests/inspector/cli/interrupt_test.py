@@ -60,8 +60,8 @@ class Interrupts(ProgramTest):
         self.write_model("one.textproto", **loop(20_000, 1))
         self.write_model("two.textproto", **loop(20_000, 2))
         line = "run one.textproto --against two.textproto"
-        self.assertEqual(self.interrupted(line, lambda said: "run once more" in said and any(self.temporary.iterdir())), "nothing was written")
-        kept = self.interrupted(f"{line} --dump out", lambda said: "run once more" in said, signal.SIGTERM)
+        self.assertEqual(self.interrupted(line, lambda said: "running both sides again" in said and any(self.temporary.iterdir())), "nothing was written")
+        kept = self.interrupted(f"{line} --dump out", lambda said: "running both sides again" in said, signal.SIGTERM)
         self.assertEqual(kept, "kept 'out/A-reference.plx', 'out/B-reference.plx'")
 
     def test_a_baseline_that_is_compared(self):

@@ -319,14 +319,16 @@ class Messages(ProgramTest):
         self.refused("run a.textproto --against b.textproto", "input 'onnx::x_0' of 'b.textproto' is no input of 'a.textproto'")
 
     def test_two_models_in_place_of_dumps(self):
-        for verb, way in (("diff", "run"), ("blame", "blame")):
-            ended = self.passed(f"{verb} m.textproto m.textproto --json", code=5)
-            self.assertIn(f"parallax {way} 'm.textproto' --against 'm.textproto' runs both", ended.stderr)
-            self.assertNotIn("--against", ended.stdout)
+        ended = self.passed("blame m.textproto m.textproto --json", code=5)
+        self.assertIn("parallax blame 'm.textproto' --against 'm.textproto' runs both", ended.stderr)
+        self.assertNotIn("--against", ended.stdout)
+        self.assertEqual(json.loads(self.passed("diff m.textproto m.textproto --json").stdout)["verdict"], "same")
+        self.refused("diff m.textproto m.textproto --csv v.csv", "parallax run 'm.textproto' --against 'm.textproto' compares their values")
         self.passed("run m.textproto --with cpu --dump out")
         (self.folder / "no.plx").write_text("no dump")
-        for line in ("diff out/cpu.plx m.textproto", "diff m.textproto no.plx", "diff m.textproto nofile"):
-            self.assertNotIn("--against", self.passed(line, code=5).stderr)
+        for line in ("diff out/cpu.plx m.textproto", "diff m.textproto no.plx"):
+            self.refused(line, "diff takes two dumps, or two models")
+        self.assertNotIn("--against", self.passed("diff m.textproto nofile", code=5).stderr)
 
     def test_a_damaged_record_is_reported_where_its_index_is_read(self):
         self.passed("run m.textproto --with reference,cpu --dump out")
@@ -346,7 +348,7 @@ class Messages(ProgramTest):
         for location, code in (("../w.bin", 3), ("w.bin", 5)):
             self.write_model("far.textproto", node("Add", "x w", "y"), more=weight.format(location))
             report = json.loads(self.passed("check far.textproto --json", code=code).stdout)
-            self.assertEqual((report["ok"], [problem["where"] for problem in report["problems"]]), (False, ["file"]), location)
+            self.assertEqual((report["ok"], [problem["where"] for problem in report["problems"]]), (False, ["value 'w'"]), location)
             self.assertIn(f"'{location}'", report["problems"][0]["message"])
             self.assertIn("1 problem in this model", self.passed("check far.textproto", code=code).stdout)
             self.passed("run far.textproto --with cpu", code=code)
