@@ -12,6 +12,7 @@
 #include "inspector/dump/dump_reader.h"
 #include "inspector/dump/model_weights.h"
 #include "inspector/dump/tensor_files/npy.h"
+#include "inspector/exec/value_path.h"
 
 namespace parallax::dump {
 namespace {
@@ -47,8 +48,11 @@ Result<Values> read_constants(const std::string& path) {
   const auto entries = weights->entries();
   for (size_t index = 0; index < entries.size(); ++index) {
     const DumpEntry& entry = entries[index];
-    values.push_back(
-        {{entry.path, PX_TRY(weights->load(static_cast<int32_t>(index)))}, entry.role, entry.is_graph_output});
+    // A name of the main graph may be the path of a value that was exported so.
+    const bool is_in_main_graph = entry.path == escape_name(entry.name);
+    values.push_back({{is_in_main_graph ? entry.name : entry.path, PX_TRY(weights->load(static_cast<int32_t>(index)))},
+                      entry.role,
+                      entry.is_graph_output});
   }
   return values;
 }

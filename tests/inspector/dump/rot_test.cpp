@@ -218,7 +218,7 @@ TEST_F(Rot, WhatIsNoDumpSaysSo) {
     const auto reader = DumpReader::open(damaged_);
     ASSERT_FALSE(reader.ok());
     EXPECT_EQ(reader.error().code, ErrorCode::corrupt_file);
-    EXPECT_NE(reader.error().message.find("no dump"), std::string::npos) << reader.error().message;
+    EXPECT_NE(reader.error().message.find("not a Parallax dump"), std::string::npos) << reader.error().message;
     EXPECT_FALSE(check_dump(damaged_).ok());
     EXPECT_FALSE(repair_dump(damaged_, repaired_).ok());
   }

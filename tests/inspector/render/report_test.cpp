@@ -62,10 +62,10 @@ TEST(ReportJson, HasTheKeysOfTheContract) {
                                    "severity", "limit", "reason", "accepted", "metrics", "noise"}));
   EXPECT_EQ(value["accepted"], nullptr);
   EXPECT_EQ(keys_of(value["limit"]), (std::set<std::string>{"rtol", "atol", "from"}));
-  EXPECT_EQ(
-      keys_of(value["metrics"]),
-      (std::set<std::string>{"max_abs", "max_rel", "mean_abs", "rmse", "rel_l2", "cosine", "snr_db", "max_ulp",
-                             "mismatches", "nan_a", "nan_b", "inf_a", "inf_b", "worst_index", "worst_a", "worst_b"}));
+  EXPECT_EQ(keys_of(value["metrics"]),
+            (std::set<std::string>{"elements", "finite_pairs", "max_abs", "max_rel", "mean_abs", "rmse", "rel_l2",
+                                   "cosine", "snr_db", "max_ulp", "mismatches", "nan_a", "nan_b", "inf_a", "inf_b",
+                                   "worst_index", "worst_a", "worst_b"}));
 }
 
 TEST(Reports, TellWhatWasAcceptedBeyondItsLimit) {
