@@ -175,11 +175,11 @@ void focus_field(Ui& ui, const std::string& name) {
   ui.frames_to_field = kFramesToField;
 }
 
-void field_label(const Ui& ui, const char* text, float left_over) {
+void field_label(const Ui& ui, const char* text, float right) {
   ImGui::AlignTextToFramePadding();
   ImGui::TextDisabled("%s", text);
   ImGui::SameLine(92 * ui.scale);
-  ImGui::SetNextItemWidth(left_over > 0 ? -left_over : -1);
+  ImGui::SetNextItemWidth(right > 0 ? -right : -1);
 }
 
 }  // namespace parallax::gui

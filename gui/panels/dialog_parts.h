@@ -19,7 +19,7 @@ void end_dialog(Ui& ui);
 // of the text when Tab is pressed at its end.
 bool dialog_field(Ui& ui, const char* name, const char* hint, std::string& text,
                   const std::function<std::string(const std::string&)>& complete = {});
-// The same for a path of this kind: Tab completes it.
+// A field for a path of this kind, which Tab completes.
 bool path_field(Ui& ui, const char* name, const char* hint, std::string& text, FileKind kind);
 // The default button is pressed by Enter wherever the keyboard is, except on another button.
 bool dialog_button(Ui& ui, const char* label, const char* name, bool is_default = false);
@@ -31,7 +31,7 @@ void dialog_choice(Ui& ui, const char* name, std::span<const char* const> option
 void set_field(Ui& ui, const std::string& name, std::string text);
 void focus_field(Ui& ui, const std::string& name);
 
-// Before a field that takes the rest of the line, less `left_over` pixels.
-void field_label(const Ui& ui, const char* text, float left_over = 0);
+// Before a field that takes the rest of the line, less `right` pixels.
+void field_label(const Ui& ui, const char* text, float right = 0);
 
 }  // namespace parallax::gui

@@ -72,7 +72,7 @@ void choose(Ui& ui, std::vector<std::string> paths) {
 }
 
 // Folders that are often looked for, and what was open before.
-void draw_places(Ui& ui, float width) {
+void draw_shortcuts(Ui& ui, float width) {
   const ImFont* font = ui.fonts.base;
   const char* home = std::getenv("HOME");
   std::vector<std::pair<std::string, std::string>> folders = {{"Current folder", current_folder()}};
@@ -223,8 +223,8 @@ void draw_open(Ui& ui) {
     move_highlight(ui);
     const float below = 2 * ImGui::GetFrameHeightWithSpacing() + 12 * ui.scale, left = 230 * ui.scale;
     const float height = std::max(60 * ui.scale, ImGui::GetContentRegionAvail().y - below);
-    ImGui::BeginChild("places", {left, height});
-    draw_places(ui, left - 8 * ui.scale);
+    ImGui::BeginChild("shortcuts", {left, height});
+    draw_shortcuts(ui, left - 8 * ui.scale);
     ImGui::EndChild();
     ImGui::SameLine(0, 12 * ui.scale);
     ImGui::PushStyleColor(ImGuiCol_ChildBg, ui.theme().canvas);

@@ -115,7 +115,7 @@ struct InputEvent {
 
 constexpr int kFramesToField = 10;  // until a text field that was asked for has the keyboard, at most
 
-// Where the keyboard is in a dialog, and the parts that Tab leads to.
+// The part of a dialog that has the keyboard, and the parts that Tab leads to.
 struct DialogFocus {
   struct Part {
     std::string name;

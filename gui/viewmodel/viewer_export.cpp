@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What leaves the viewer: the exported graph and the clipboard.
+// The exported graph and the clipboard.
 #include <algorithm>
 #include <string_view>
 

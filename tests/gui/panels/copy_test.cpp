@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copying by keys and at the right mouse button; menu items that say why they are grey.
+// Copying by keys and at the right mouse button; menu items that say why they are disabled.
 #include <algorithm>
 
 #include "tests/gui/panels/frames.h"
@@ -65,7 +65,7 @@ TEST_F(Copying, AMessageIsCopiedWhole) {
   EXPECT_EQ(viewer_.clipboard, viewer_.messages.back());
 }
 
-TEST_F(Copying, ItemsThatHaveNothingToDoAreGrey) {
+TEST_F(Copying, ItemsThatHaveNothingToDoAreDisabled) {
   frames(2);
   const Command& cancel = *find_command("file.cancel");
   EXPECT_EQ(obstacle_to(viewer_, cancel), "nothing is running");
@@ -81,7 +81,7 @@ TEST_F(Copying, ItemsThatHaveNothingToDoAreGrey) {
   ASSERT_TRUE(click("menu.Go"));
   ASSERT_TRUE(click("go.first_divergence"));
   frames(2);
-  EXPECT_TRUE(ui_.widgets.contains("go.first_divergence"));  // a grey item closes no menu
+  EXPECT_TRUE(ui_.widgets.contains("go.first_divergence"));  // a disabled item closes no menu
 }
 
 TEST_F(Copying, TheTitleHasTheFolderOfAModelThatIsCalledModel) {
@@ -109,7 +109,7 @@ TEST_F(Copying, TextGetsLargerAndSmaller) {
 }
 
 // The mouse over a dialog's surroundings reaches nothing under it.
-TEST_F(Copying, NothingUnderADialogIsPressedOrTold) {
+TEST_F(Copying, NothingUnderADialogTakesTheMouse) {
   open(view_test::llama_fault());
   const std::string before = path();
   press("Ctrl+R");
