@@ -32,7 +32,7 @@ constexpr std::pair<int, std::string_view> kNames[] = {
     {GLFW_KEY_INSERT, "Insert"},
 };
 
-// Characters that commands are bound to. A chord names the key by its position on the layout of the United States.
+// Characters that commands are bound to. A chord names its key as on the layout of the United States.
 constexpr std::pair<char, std::string_view> kCharacters[] = {
     {'[', "LeftBracket"}, {']', "RightBracket"}, {',', "Comma"},      {'.', "Period"},
     {'/', "Slash"},       {'=', "Equal"},        {'+', "Equal"},      {'-', "Minus"},

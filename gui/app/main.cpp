@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "gui/app/desktop_chooser.h"
 #include "gui/app/png_file.h"
 #include "gui/app/script.h"
 #include "gui/app/settings.h"
@@ -23,10 +24,10 @@
 namespace parallax::gui {
 namespace {
 
-constexpr const char* kHelp = R"(parallax-gui [MODEL | DUMP | A.plx B.plx]
+constexpr const char* kHelp = R"(parallax-gui [MODEL | DUMP | A.plx B.plx | FOLDER]
 
 Shows where two executions of an ONNX model part: the graph colored by error, and every element of every value.
-Press ? for the keys.
+FOLDER holds the two dumps that `parallax run --dump FOLDER` wrote. Press ? for the keys.
 
   --shot F.png        draw once to a picture and end; needs no display
   --state S.json      how it is to look (see gui/README.md); or the JSON itself
@@ -153,10 +154,16 @@ Status run_attended(const Options& options, Ui& ui, Window& window) {
   const std::string path = settings_path();
   load_settings(path, ui);
   Viewer& viewer = *ui.viewer;
-  viewer.opened = [&](std::span<const std::string> files) { add_recent(viewer, files); };
+  // At once: whatever ends the program, recent files stay.
+  viewer.opened = [&](std::span<const std::string> files) {
+    add_recent(viewer, files);
+    if (const Status saved = save_settings(path, ui); !saved.ok()) viewer.fail(saved.error());
+  };
+  DesktopFileChooser chooser(ui);
   bool is_state_due = !options.state.empty();
   const auto each_frame = [&] {
     viewer.poll();
+    chooser.poll();
     if (!is_state_due || viewer.is_busy()) return;
     is_state_due = false;
     if (const Status applied = apply_state(viewer, options.state); !applied.ok()) viewer.fail(applied.error());
@@ -193,6 +200,7 @@ Result<int> run(const std::vector<std::string>& arguments) {
   PX_TRY(admit_files(options));
   Viewer viewer(make_executor);
   viewer.may_replace = options.force;
+  viewer.version = PARALLAX_VERSION;
   Ui ui;
   ui.viewer = &viewer;
   const bool unattended =

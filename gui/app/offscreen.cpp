@@ -47,6 +47,10 @@ class Offscreen final : public RenderTarget {
     io.DeltaTime = 1.0F / 60;
     io.MousePos = mouse.is_on ? mouse.location : ImVec2{-1, -1};
     io.MouseDown[0] = mouse.is_down;
+    if (size_fonts(ui)) {
+      ImGui_ImplOpenGL3_DestroyFontsTexture();
+      ImGui_ImplOpenGL3_CreateFontsTexture();
+    }
     ImGui_ImplOpenGL3_NewFrame();
     begin_frame(ui);
     draw_frame(ui);
@@ -94,7 +98,7 @@ Result<std::unique_ptr<RenderTarget>> make_offscreen_target(const RenderTargetOp
   if (eglMakeCurrent(display, EGL_NO_SURFACE, EGL_NO_SURFACE, context) == EGL_FALSE) return egl_error("eglMakeCurrent");
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;
-  ui.scale = options.scale > 0 ? options.scale : 1;
+  ui.scale = ui.screen_scale = options.scale > 0 ? options.scale : 1;
   ui.fonts = bake_fonts(ui.scale);
   if (!ImGui_ImplOpenGL3_Init("#version 330"))
     return unsupported("OpenGL 3.3 is not there; a driver that has it is needed (Mesa: libegl1, libgl1-mesa-dri)");

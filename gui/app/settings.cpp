@@ -22,6 +22,11 @@ float share_from(std::string_view text, float otherwise) {
   return value >= 0.1F && value <= 0.7F ? value : otherwise;
 }
 
+float text_size_from(std::string_view text) {
+  const float value = std::strtof(std::string(text).c_str(), nullptr);
+  return value >= 0.6F && value <= 3 ? value : 1;
+}
+
 }  // namespace
 
 std::string settings_path() {
@@ -39,6 +44,8 @@ void load_settings(const std::string& path, Ui& ui) {
     if (blank == std::string_view::npos) continue;
     const std::string_view key = line.substr(0, blank), value = line.substr(blank + 1);
     if (key == "theme") ui.viewer->is_dark = value != "light";
+    if (key == "chooser") ui.viewer->uses_desktop_chooser = value == "desktop";
+    if (key == "text") ui.viewer->text_size = text_size_from(value);
     if (key == "left") ui.left = share_from(value, ui.left);
     if (key == "right") ui.right = share_from(value, ui.right);
     if (key == "bottom") ui.bottom = share_from(value, ui.bottom);
@@ -50,8 +57,10 @@ Status save_settings(const std::string& path, const Ui& ui) {
   if (path.empty()) return {};
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  std::string text = fmt::format("theme {}\nleft {:.3f}\nright {:.3f}\nbottom {:.3f}\n",
-                                 ui.viewer->is_dark ? "dark" : "light", ui.left, ui.right, ui.bottom);
+  std::string text =
+      fmt::format("theme {}\nchooser {}\ntext {:.3f}\nleft {:.3f}\nright {:.3f}\nbottom {:.3f}\n",
+                  ui.viewer->is_dark ? "dark" : "light", ui.viewer->uses_desktop_chooser ? "desktop" : "own",
+                  ui.viewer->text_size, ui.left, ui.right, ui.bottom);
   for (const std::string& recent : ui.viewer->recent) text += "recent " + recent + "\n";
   const input_files::Scope scope(true);  // it was read to be written anew
   input_files::release(path);

@@ -128,13 +128,20 @@ class GlfwWindow final : public Window {
     const double begun = glfwGetTime();
     std::ranges::move(events_.input, std::back_inserter(ui.input));
     events_.input.clear();
+    if (size_fonts(ui)) {
+      ImGui_ImplOpenGL3_DestroyFontsTexture();
+      ImGui_ImplOpenGL3_CreateFontsTexture();
+    }
+    ImGui_ImplOpenGL3_NewFrame();  // makes the texture of the fonts
     do {
       build_frame(ui, mouse);
     } while (!ui.input.empty() && glfwGetTime() - begun < kLongestWithoutPicture);
+    const Document* document = ui.viewer->document();
+    const std::string title = document == nullptr ? "Parallax" : document->title() + " - Parallax";
+    if (std::exchange(title_, title) != title) glfwSetWindowTitle(window_, title.c_str());
     glfwGetFramebufferSize(window_, &width_, &height_);
     glViewport(0, 0, width_, height_);
     glClear(GL_COLOR_BUFFER_BIT);
-    ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     glfwSwapBuffers(window_);
     if (const double left = least_seconds_ - (glfwGetTime() - begun); left > 0)
@@ -201,6 +208,7 @@ class GlfwWindow final : public Window {
 
   GLFWwindow* window_;
   Events events_;
+  std::string title_;
   int width_ = 0, height_ = 0;
   double least_seconds_;  // of a picture
   double seconds_between_polls_ = 0;
@@ -230,7 +238,7 @@ Result<std::unique_ptr<Window>> make_window(const RenderTargetOptions& options, 
   glfwGetWindowContentScale(window, &scale_x, &scale_y);
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;
-  ui.scale = options.scale > 0 ? options.scale : std::max(1.0F, scale_x);
+  ui.scale = ui.screen_scale = options.scale > 0 ? options.scale : std::max(1.0F, scale_x);
   ui.fonts = bake_fonts(ui.scale);
   ui.make_texture = make_gl_texture;
   auto target = std::make_unique<GlfwWindow>(window, options.most_pictures_per_second);

@@ -1,14 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bars above and below: menus, search, what colors mean, messages, status.
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "gui/panels/panels.h"
+#include "inspector/base/text.h"
 
 namespace parallax::gui {
 namespace {
+
+// True for a switch that is on: its item has a mark.
+bool is_on(const Viewer& viewer, const Command& command) {
+  return (command.id == "file.desktop_chooser" && viewer.uses_desktop_chooser) ||
+         (command.id == "graph.wheel" && viewer.wheel_zooms) || (command.id == "view.legend" && viewer.show_legend) ||
+         (command.id == "tensor.specials" && viewer.tensor().filter.specials_only) ||
+         (command.id == "tensor.split" && viewer.tensor().is_split) ||
+         (command.id == "tensor.montage" && viewer.tensor().is_montage);
+}
+
+void draw_recent_menu(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  const bool is_open = ImGui::BeginMenu("Recent", !viewer.recent.empty());
+  ui.mark("file.recent");
+  if (!is_open) return;
+  for (size_t i = 0; i < viewer.recent.size(); ++i) {
+    const std::string files = viewer.recent[i];
+    const std::string title = cut_front(ui.fonts.base, ui.fonts.base->FontSize, title_of_recent(files), 520 * ui.scale);
+    if (ImGui::MenuItem(fmt::format("{}##{}", title, i).c_str())) {
+      const auto paths = split(files, kRecentSeparator);
+      viewer.open({paths.begin(), paths.end()});
+    }
+    ui.mark(fmt::format("file.recent:{}", i));
+  }
+  ImGui::EndMenu();
+}
 
 void draw_menu_of(Ui& ui, const char* title, std::string_view group) {
   const std::string popup = fmt::format("menu {}", title);
@@ -24,8 +50,12 @@ void draw_menu_of(Ui& ui, const char* title, std::string_view group) {
     for (const Command& command : commands()) {
       if (command.group != group || command.title.starts_with("Bookmark ")) continue;
       const std::string keys = readable_keys(command.keys.substr(0, command.keys.find(' ')));
-      if (ImGui::MenuItem(command.title.data(), keys.c_str())) command.run(*ui.viewer);
+      const std::string obstacle = obstacle_to(*ui.viewer, command);
+      if (ImGui::MenuItem(command.title.data(), keys.c_str(), is_on(*ui.viewer, command), obstacle.empty()))
+        command.run(*ui.viewer);
       ui.mark(std::string(command.id));
+      if (!obstacle.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) show_tooltip(obstacle);
+      if (command.id == "file.open") draw_recent_menu(ui);
     }
     ImGui::EndPopup();
   }
@@ -85,20 +115,6 @@ void draw_color_by(Ui& ui, float width) {
   tooltip("What the colors of the graph stand for");
 }
 
-std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
-
-std::string title_of(const Document& document) {
-  std::string title = file_name(document.files.front());
-  if (document.run.has_value()) {
-    const auto& executors = document.run->executors;
-    if (document.files.size() == 1) return fmt::format("{}    {} | {}", title, executors.front(), executors.back());
-    return fmt::format("A: {} ({})    B: {} ({})", title, executors.front(), file_name(document.files.back()),
-                       executors.back());
-  }
-  if (document.files.size() > 1) title = fmt::format("A: {}    B: {}", title, file_name(document.files.back()));
-  return title;
-}
-
 void draw_verdict(Ui& ui, const Comparison& comparison) {
   const bool bad = comparison.verdict == OverallVerdict::diverged;
   const bool good = comparison.verdict == OverallVerdict::pass;
@@ -124,8 +140,13 @@ void draw_verdict(Ui& ui, const Comparison& comparison) {
 
 void draw_menu(Ui& ui) {
   ImGui::SetCursorPos({6 * ui.scale, 5 * ui.scale});
-  for (const auto& [title, group] :
-       {std::pair{"File", "File"}, {"Go", "Go"}, {"View", "View"}, {"Graph", "Graph"}, {"Tensor", "Tensor"}}) {
+  for (const auto& [title, group] : {std::pair{"File", "File"},
+                                     {"Edit", "Edit"},
+                                     {"Go", "Go"},
+                                     {"View", "View"},
+                                     {"Graph", "Graph"},
+                                     {"Tensor", "Tensor"},
+                                     {"Help", "Help"}}) {
     draw_menu_of(ui, title, group);
   }
   const float from_menus = ImGui::GetCursorPosX(), left = ImGui::GetWindowWidth() - from_menus;
@@ -135,9 +156,9 @@ void draw_menu(Ui& ui) {
     ImGui::SetCursorPosX(from_menus + 12 * ui.scale);
     ImGui::AlignTextToFramePadding();
     const std::string title =
-        cut_text(ui.fonts.base, ui.fonts.base->FontSize, title_of(*document), right - from_menus - 24 * ui.scale);
+        cut_text(ui.fonts.base, ui.fonts.base->FontSize, document->title(), right - from_menus - 24 * ui.scale);
     ImGui::TextUnformatted(title.c_str());
-    tooltip(title_of(*document).c_str());
+    tooltip(document->title().c_str());
     ImGui::SameLine(0, 0);
   }
   ImGui::SetCursorPosX(right);
@@ -156,6 +177,7 @@ void draw_messages(Ui& ui) {
   const std::string text = more > 0 ? fmt::format("{}   (and {} more)", message, more) : message;
   ImGui::TextUnformatted(cut_text(ui.fonts.base, ui.fonts.base->FontSize, text, size.x - 110 * ui.scale).c_str());
   tooltip(message.c_str());
+  copy_menu(ui, "copy message", {{"Copy the message", [&] { return message; }}});
   ImGui::SameLine(size.x - 90 * ui.scale);
   if (small_button(ui, "Dismiss", "dismiss")) ui.viewer->messages.pop_back();
 }
@@ -194,7 +216,7 @@ void draw_status(Ui& ui) {
     if (small_button(ui, "Cancel", "job.cancel")) viewer.cancel_job();
   }
   if (viewer.graph.has_graph()) {
-    const std::string zoom = fmt::format("{:.0f} %   ? keys", viewer.graph.camera.zoom * 100);
+    const std::string zoom = fmt::format("{:.0f} %   ? keys", viewer.graph.camera.zoom / ui.scale * 100);
     const float at = right - ImGui::CalcTextSize(zoom.c_str()).x - 10 * ui.scale;
     if (ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x > at) return;  // no room
     ImGui::SameLine(at);

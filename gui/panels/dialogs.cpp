@@ -7,35 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "gui/panels/dialog_parts.h"
 #include "gui/panels/panels.h"
 #include "inspector/base/text.h"
 
 namespace parallax::gui {
 namespace {
-
-bool begin_dialog(Ui& ui, const char* name, float width, float height) {
-  const ImVec2 display = ImGui::GetIO().DisplaySize;
-  const ImVec2 size{std::min(width * ui.scale, display.x * 0.92F),
-                    height > 0 ? std::min(height * ui.scale, display.y * 0.85F) : 0};
-  ImGui::SetNextWindowPos({display.x / 2, display.y * 0.12F}, ImGuiCond_Always, {0.5F, 0});
-  ImGui::SetNextWindowSize(size);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {14 * ui.scale, 12 * ui.scale});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 8 * ui.scale);
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.theme().panel);
-  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
-                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                                      ImGuiWindowFlags_NoCollapse;
-  const bool visible = ImGui::Begin(name, nullptr, kFlags);
-  if (ImGui::IsWindowAppearing()) ImGui::SetWindowFocus();
-  return visible;
-}
-
-void end_dialog() {
-  ImGui::End();
-  ImGui::PopStyleColor();
-  ImGui::PopStyleVar(3);
-}
 
 std::string all_keys(const Command& command) {
   std::string text;
@@ -50,10 +27,8 @@ void draw_palette(Ui& ui) {
       ui.palette_field.clear();
       ui.palette_at = 0;
     }
-    ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(-1);
-    if (text_field("##command", "type what you want to do", ui.palette_field)) ui.palette_at = 0;
-    ui.mark("palette.field");
+    if (dialog_field(ui, "palette.field", "type what you want to do", ui.palette_field)) ui.palette_at = 0;
     const auto found = find_commands(ui.palette_field);
     ui.palette_at += (was_pressed(ui, "Down") ? 1 : 0) - (was_pressed(ui, "Up") ? 1 : 0);
     ui.palette_at = std::clamp(ui.palette_at, 0, std::max(0, static_cast<int>(found.size()) - 1));
@@ -78,14 +53,14 @@ void draw_palette(Ui& ui) {
       chosen->run(viewer);
     }
   }
-  end_dialog();
+  end_dialog(ui);
 }
 
 void draw_help(Ui& ui) {
   if (begin_dialog(ui, "help", 860, 620)) {
     ImGui::TextUnformatted("Keys");
     ImGui::SameLine(ImGui::GetWindowWidth() - 80 * ui.scale);
-    if (small_button(ui, "Close", "help.close")) ui.viewer->show_help = false;
+    if (dialog_button(ui, "Close", "help.close", true)) ui.viewer->show_help = false;
     ImGui::Separator();
     if (ImGui::BeginTable("keys", 4, ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp)) {
       int column = 0;
@@ -112,67 +87,29 @@ void draw_help(Ui& ui) {
       ImGui::EndTable();
     }
   }
-  end_dialog();
+  end_dialog(ui);
 }
 
-// One path, or two with a blank between them; a blank may be part of a name, too.
-std::vector<std::string> paths_in(const std::string& text) {
-  std::error_code error;
-  const auto is_there = [&](const std::string& path) { return std::filesystem::exists(path, error); };
-  if (is_there(text)) return {text};
-  std::vector<std::string> parts;
-  for (size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at + 1)) {
-    parts = {text.substr(0, at), text.substr(at + 1)};
-    if (is_there(parts[0]) && is_there(parts[1])) return parts;
+// A field for a path with a button that opens the file chooser for it.
+bool browsed_field(Ui& ui, const char* label, const char* name, const char* hint, std::string& text, FileKind kind) {
+  const float button = ImGui::CalcTextSize("...").x + 2 * ImGui::GetStyle().FramePadding.x + 6 * ui.scale;
+  field_label(ui, label, button);
+  const bool changed = path_field(ui, name, hint, text, kind);
+  ImGui::SameLine(0, 4 * ui.scale);
+  if (dialog_button(ui, fmt::format("...##{}", name).c_str(), fmt::format("{}.browse", name).c_str())) {
+    ui.chooser = {};
+    ui.chooser.kind = kind;
+    ui.chooser.target = &text;
+    ui.chooser.title = label;
+    ui.path_field = text;
+    ui.viewer->show_run = false;
+    ui.viewer->show_open = true;
   }
-  return parts.empty() ? std::vector{text} : parts;
+  tooltip("Choose a file");
+  return changed;
 }
 
-void draw_open(Ui& ui) {
-  Viewer& viewer = *ui.viewer;
-  if (begin_dialog(ui, "open", 640, 0)) {
-    ImGui::TextUnformatted("Open a model (.onnx), a dump (.plx), or two dumps");
-    ImGui::SetNextItemWidth(-1);
-    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-    text_field("##path", "path, or two paths with a blank between them", ui.path_field,
-               ImGuiInputTextFlags_AutoSelectAll);
-    const bool entered = was_pressed(ui, "Enter");
-    ui.mark("open.path");
-    ImGui::Dummy({0, 4 * ui.scale});
-    const bool pressed = small_button(ui, "Open", "open.ok");
-    ImGui::SameLine();
-    if (small_button(ui, "Cancel", "open.cancel")) viewer.show_open = false;
-    for (const std::string& recent : viewer.recent) {
-      if (!ImGui::Selectable(title_of_recent(recent).c_str())) continue;
-      ui.path_field = recent;
-      std::ranges::replace(ui.path_field, kRecentSeparator, ' ');
-    }
-    if ((entered || pressed) && !ui.path_field.empty()) {
-      viewer.show_open = false;
-      viewer.open(paths_in(ui.path_field));
-    }
-  }
-  end_dialog();
-}
-
-void executor_combo(Ui& ui, const char* label, std::string& executor) {
-  ImGui::SetNextItemWidth(170 * ui.scale);
-  if (ImGui::BeginCombo(label, executor.c_str())) {
-    close_on_escape(ui);
-    for (const char* name : {"reference", "reference:double", "cpu", "cuda"}) {
-      if (ImGui::Selectable(name, executor == name)) executor = name;
-    }
-    ImGui::EndCombo();
-  }
-}
-
-// Before a field that takes the rest of the line.
-void label(const Ui& ui, const char* text) {
-  ImGui::AlignTextToFramePadding();
-  ImGui::TextDisabled("%s", text);
-  ImGui::SameLine(92 * ui.scale);
-  ImGui::SetNextItemWidth(-1);
-}
+constexpr std::array<const char*, 4> kExecutors = {"reference", "reference:double", "cpu", "cuda"};
 
 void draw_run(Ui& ui) {
   Viewer& viewer = *ui.viewer;
@@ -180,39 +117,42 @@ void draw_run(Ui& ui) {
   if (begin_dialog(ui, "run", 640, 0)) {
     ImGui::TextUnformatted("Run a model on two executors and compare every value");
     ImGui::Dummy({0, 2 * ui.scale});
-    label(ui, "model");
-    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-    text_field("##model", "path of the model (.onnx)", form.model);
-    ui.mark("run.model");
-    label(ui, "against");
-    text_field("##against", "a second model as side B; empty: the same", form.against);
-    ui.mark("run.against");
-    label(ui, "inputs");
-    text_field("##inputs", "a test_data_set folder, .npz or .safetensors; empty: generated", form.inputs);
-    ui.mark("run.inputs");
-    label(ui, "A runs on");
-    executor_combo(ui, "##A", form.executor_a);
+    browsed_field(ui, "model", "run.model", "path of the model (.onnx)", form.model, FileKind::models);
+    browsed_field(ui, "against", "run.against", "a second model as side B; empty: the same", form.against,
+                  FileKind::models);
+    browsed_field(ui, "inputs", "run.inputs", "a test_data_set folder, .npz or .safetensors; empty: generated",
+                  form.inputs, FileKind::inputs);
+    const std::string offered = form.inputs.empty() ? data_set_of(expand_path(form.model)) : "";
+    if (!offered.empty()) {
+      field_label(ui, "");
+      const std::string name = std::filesystem::path(offered).filename().string();
+      if (dialog_button(ui, fmt::format("use {}, next to the model", name).c_str(), "run.data_set"))
+        form.inputs = offered;
+      tooltip(offered.c_str());
+    }
+    field_label(ui, "A runs on");
+    dialog_choice(ui, "run.executor_a", kExecutors, form.executor_a, 170 * ui.scale);
     ImGui::SameLine(0, 20 * ui.scale);
     ImGui::TextDisabled("B runs on");
     ImGui::SameLine(0, 10 * ui.scale);
-    executor_combo(ui, "##B", form.executor_b);
-    label(ui, "");
-    ImGui::Checkbox("nothing is fused or folded away", &form.observe_all);
+    dialog_choice(ui, "run.executor_b", kExecutors, form.executor_b, 170 * ui.scale);
+    field_label(ui, "");
+    dialog_check(ui, "nothing is fused or folded away", "run.observe_all", form.observe_all);
     ImGui::SameLine(0, 20 * ui.scale);
-    ImGui::Checkbox("keep all elements", &form.keep_values);
-    label(ui, "");
-    ImGui::Checkbox("the reference runs what an executor lacks", &form.falls_back);
-    ui.mark("run.fallback");
+    dialog_check(ui, "keep all elements", "run.keep_values", form.keep_values);
+    field_label(ui, "");
+    dialog_check(ui, "the reference runs what an executor lacks", "run.fallback", form.falls_back);
     ImGui::Dummy({0, 4 * ui.scale});
-    const bool entered = small_button(ui, "Run", "run.ok") || was_pressed(ui, "Enter");
+    const bool entered = dialog_button(ui, "Run", "run.ok", true);
+    ImGui::SameLine();
+    if (dialog_button(ui, "Cancel", "run.cancel")) viewer.show_run = false;
     if (entered && !form.model.empty()) {
       viewer.show_run = false;
+      for (std::string* path : {&form.model, &form.against, &form.inputs}) *path = expand_path(*path);
       viewer.run(form);
     }
-    ImGui::SameLine();
-    if (small_button(ui, "Cancel", "run.cancel")) viewer.show_run = false;
   }
-  end_dialog();
+  end_dialog(ui);
 }
 
 void draw_export(Ui& ui) {
@@ -220,32 +160,33 @@ void draw_export(Ui& ui) {
   if (begin_dialog(ui, "export", 560, 0)) {
     ImGui::TextUnformatted("Export the graph as it is shown");
     ImGui::SetNextItemWidth(-1);
-    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-    text_field("##to", "a path that ends in .svg, .png or .dot", ui.export_field, ImGuiInputTextFlags_AutoSelectAll);
-    ui.mark("export.path");
+    path_field(ui, "export.path", "a path that ends in .svg, .png or .dot", ui.export_field, FileKind::all);
     const auto change_ending = [&](const char* ending) {
       const size_t dot = ui.export_field.rfind('.');
-      ui.export_field = (dot == std::string::npos ? ui.export_field : ui.export_field.substr(0, dot)) + ending;
+      set_field(ui, "export.path",
+                (dot == std::string::npos ? ui.export_field : ui.export_field.substr(0, dot)) + ending);
     };
     for (const char* ending : {".svg", ".png", ".dot"}) {
-      if (small_button(ui, ending, fmt::format("export{}", ending).c_str(), ui.export_field.ends_with(ending)))
+      const bool is_chosen = ui.export_field.ends_with(ending);
+      if (dialog_button(ui, fmt::format("{}{}", is_chosen ? "\u2713 " : "", ending).c_str(),
+                        fmt::format("export{}", ending).c_str()))
         change_ending(ending);
       ImGui::SameLine(0, 3 * ui.scale);
     }
     ImGui::TextDisabled(ui.export_field.ends_with(".png") ? "what is in sight" : "all of it, groups as they are");
     ImGui::Dummy({0, 4 * ui.scale});
-    const bool entered = small_button(ui, "Export", "export.ok") || was_pressed(ui, "Enter");
+    const bool entered = dialog_button(ui, "Export", "export.ok", true);
     ImGui::SameLine();
-    if (small_button(ui, "Cancel", "export.cancel")) viewer.show_export = false;
+    if (dialog_button(ui, "Cancel", "export.cancel")) viewer.show_export = false;
     if (entered && !ui.export_field.empty()) {
       viewer.show_export = false;
-      viewer.export_or_ask(ui.export_field);
+      viewer.export_or_ask(expand_path(ui.export_field));
     }
   }
-  end_dialog();
+  end_dialog(ui);
 }
 
-// Enter does nothing here: it may be the one that has closed the dialog before.
+// Enter alone does nothing here: it may be the one that has closed the dialog before.
 void draw_replace(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   if (begin_dialog(ui, "replace", 560, 0)) {
@@ -253,14 +194,14 @@ void draw_replace(Ui& ui) {
                              viewer.foreign_file),
                  ImGui::GetContentRegionAvail().x);
     ImGui::Dummy({0, 4 * ui.scale});
-    const bool replaces = small_button(ui, "Replace", "replace.ok");
+    const bool replaces = dialog_button(ui, "Replace", "replace.ok");
     ImGui::SameLine();
-    if (small_button(ui, "Cancel", "replace.cancel") || replaces) viewer.show_replace = false;
+    if (dialog_button(ui, "Cancel", "replace.cancel") || replaces) viewer.show_replace = false;
     if (replaces) {
       if (const Status done = viewer.export_graph(viewer.foreign_file, true); !done.ok()) viewer.fail(done.error());
     }
   }
-  end_dialog();
+  end_dialog(ui);
 }
 
 void draw_goto(Ui& ui) {
@@ -271,31 +212,34 @@ void draw_goto(Ui& ui) {
       ui.goto_problem.clear();
     }
     ImGui::TextUnformatted("Go to an element");
-    ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(-1);
     const std::string hint = viewer.tensor().model.has_value()
                                  ? fmt::format("index in {}, as 0,3,5", viewer.tensor().model->shape().to_string())
                                  : "";
-    text_field("##index", hint.c_str(), ui.goto_field);
-    ui.mark("goto.index");
+    dialog_field(ui, "goto.index", hint.c_str(), ui.goto_field);
     if (!ui.goto_problem.empty()) wrapped_text(ui.goto_problem, ImGui::GetContentRegionAvail().x);
-    if (was_pressed(ui, "Enter")) {
+    const bool entered = dialog_button(ui, "Go", "goto.ok", true);
+    ImGui::SameLine();
+    if (dialog_button(ui, "Cancel", "goto.cancel")) viewer.show_goto = false;
+    if (entered) {
       const Status done = viewer.go_to_index(ui.goto_field);
       ui.goto_problem = done.ok() ? "" : done.error().message;
       viewer.show_goto = !done.ok();
+      if (!done.ok()) focus_field(ui, "goto.index");
     }
   }
-  end_dialog();
+  end_dialog(ui);
 }
 
-// Dims the windows under a dialog.
-void dim_all(const Ui& ui) {
+// Dims the windows under a dialog, and keeps the mouse from them.
+void dim_all(Ui& ui) {
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
   ImGui::PushStyleColor(ImGuiCol_WindowBg, IM_COL32(0, 0, 0, ui.viewer->is_dark ? 110 : 60));
   ImGui::Begin("dialog backdrop", nullptr,
-               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoInputs | ImGuiWindowFlags_NoSavedSettings |
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                    ImGuiWindowFlags_NoFocusOnAppearing);
+  ui.focus.is_backdrop_clicked = ImGui::IsWindowFocused();
   ImGui::End();
   ImGui::PopStyleColor();
 }
@@ -303,6 +247,8 @@ void dim_all(const Ui& ui) {
 }  // namespace
 
 void draw_dialogs(Ui& ui) {
+  // Escape has closed the chooser of a field: its dialog is there again.
+  if (!ui.viewer->show_open && std::exchange(ui.chooser.target, nullptr) != nullptr) ui.viewer->show_run = true;
   const Viewer& viewer = *ui.viewer;
   if (viewer.show_export || viewer.show_goto || viewer.show_palette || viewer.show_help || viewer.show_open ||
       viewer.show_run || viewer.show_replace)

@@ -62,4 +62,13 @@ Fonts bake_fonts(float scale) {
   return fonts;
 }
 
+bool size_fonts(Ui& ui) {
+  const float scale = ui.screen_scale * ui.viewer->text_size;
+  if (scale == ui.scale) return false;
+  ui.scale = scale;
+  ImGui::GetIO().Fonts->Clear();
+  ui.fonts = bake_fonts(scale);
+  return true;
+}
+
 }  // namespace parallax::gui

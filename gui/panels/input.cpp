@@ -6,14 +6,13 @@
 #include <cfloat>
 #include <utility>
 
+#include <fmt/format.h>
 #include <imgui_internal.h>
 
 #include "gui/panels/panels.h"
 
 namespace parallax::gui {
 namespace {
-
-constexpr int kFramesToField = 10;
 
 // The keys that ImGui's text fields listen to. Tab is not among them: dialogs and path fields take it themselves.
 constexpr std::pair<std::string_view, ImGuiKey> kFieldKeys[] = {{"Left", ImGuiKey_LeftArrow},
@@ -179,7 +178,10 @@ bool handle_key(Ui& ui, const std::string& chord) {
   const bool is_typing = has_field() || shows_field(viewer) || viewer.show_replace;
   if (is_typing && belongs_to_field(chord, has_field())) return false;
   const Command* command = command_for_key(chord);
-  return command != nullptr && command->run(viewer);
+  if (command == nullptr || command->run(viewer)) return command != nullptr;
+  if (const std::string obstacle = obstacle_to(viewer, *command); !obstacle.empty())
+    viewer.note = fmt::format("{}: {}", command->title, obstacle);
+  return false;
 }
 
 void begin_frame(Ui& ui) {

@@ -40,8 +40,15 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
     if (ImGui::Selectable(fmt::format("{}##{}", shown, line.link).c_str())) ui.viewer->select_path(line.link);
     ui.mark("link:" + section.title + ":" + line.key);
     tooltip(line.a.c_str());
+    copy_menu(ui, ("copy" + section.title + line.key).c_str(), {{"Copy the name", [&] { return line.link; }}});
   } else {
+    ImGui::BeginGroup();
     wrapped_text(line.a, ImGui::GetContentRegionAvail().x);
+    ImGui::EndGroup();
+    ui.mark("line:" + section.title + ":" + line.key);
+    copy_menu(ui, ("copy" + section.title + line.key).c_str(),
+              {{"Copy the value", [&] { return line.b.empty() ? line.a : line.a + "\t" + line.b; }},
+               {"Copy the line", [&] { return line.key + "\t" + line.a + (line.b.empty() ? "" : "\t" + line.b); }}});
   }
   if (!line.b.empty()) {
     if (!is_stacked) ImGui::TableSetColumnIndex(2);

@@ -66,6 +66,14 @@ void draw_alert(Ui& ui, const Alert& alert, size_t index) {
   if (ImGui::Selectable("##alert", alert.row == viewer.row(), 0, {0, line * 2 + 4 * ui.scale}))
     viewer.select_row(alert.row);
   ui.mark(fmt::format("alert:{}", index));
+  copy_menu(ui, "copy",
+            {{"Copy the name", [&] { return row.path; }},
+             {"Copy the alert", [&] { return alert.text; }},
+             {"Copy all alerts", [&] {
+                std::string text;
+                for (const Alert& other : viewer.alerts()) text += other.text + "\n";
+                return text;
+              }}});
   if (alert.kind == Alert::Kind::expected) tooltip(alert.text.c_str());
   if (alert.row == viewer.row() && ui.scrolled_row != alert.row) {
     ImGui::SetScrollHereY(0.4F);
@@ -158,6 +166,15 @@ void draw_row(Ui& ui, int32_t row, const std::vector<TableColumnInfo>& columns) 
       ImGui::PushID(row);
       if (ImGui::Selectable(text.c_str(), row == viewer.row(), ImGuiSelectableFlags_SpanAllColumns))
         viewer.select_row(row);
+      const Document& document = *viewer.document();
+      copy_menu(ui, "copy",
+                {{"Copy the name", [&] { return document.rows[static_cast<size_t>(row)].path; }},
+                 {"Copy the row", [&] { return table_row_text(document, row); }},
+                 {"Copy the table", [&] {
+                    std::string table = table_title_text(document) + "\n";
+                    for (const int32_t other : viewer.table_rows()) table += table_row_text(document, other) + "\n";
+                    return table;
+                  }}});
       // The row spans columns that may be outside the window: its first cell is named.
       const ImVec2 least = ImGui::GetItemRectMin();
       ui.mark(fmt::format("row:{}", row), least, {least.x + 36 * ui.scale, ImGui::GetItemRectMax().y});
@@ -228,6 +245,13 @@ void draw_causes(Ui& ui) {
         fmt::format("{}. {}  {}", cause.rank, cause.op, cause.node.empty() ? cause.path : cause.node);
     if (ImGui::Selectable(title.c_str(), false)) viewer.select_path(cause.path);
     ui.mark(fmt::format("cause:{}", cause.rank));
+    copy_menu(ui, "copy",
+              {{"Copy the node", [&] { return cause.node.empty() ? cause.path : cause.node; }},
+               {"Copy the cause", [&] {
+                  return fmt::format("{}\t{}\tintroduced {}\tinherited {}\tside {}\t{}", cause.op, cause.node,
+                                     short_number(cause.introduced), short_number(cause.inherited), name_of(cause.side),
+                                     cause.why);
+                }}});
     ImGui::PushStyleColor(ImGuiCol_Text, ui.theme().dim);
     wrapped_text(fmt::format("introduced {}, inherited {}, side {}", short_number(cause.introduced),
                              short_number(cause.inherited), name_of(cause.side)),

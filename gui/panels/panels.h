@@ -24,6 +24,7 @@ float legend_height(const Ui& ui, float width);  // 0 where there is nothing to 
 void draw_inspector(Ui& ui);
 void draw_tensor(Ui& ui);
 void draw_dialogs(Ui& ui);  // palette, help, open, run
+void draw_open(Ui& ui);     // the file chooser
 void draw_welcome(Ui& ui);  // what stands where nothing is open
 
 // Gives a chord to the viewer, unless a text field wants it. False when nobody did.

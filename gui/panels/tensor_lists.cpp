@@ -65,6 +65,13 @@ void draw_table(Ui& ui, const char* name, int64_t count, ElementOf element_of) {
       if (ImGui::Selectable(index.c_str(), element == pane.element, ImGuiSelectableFlags_SpanAllColumns))
         ui.viewer->select_element(element);
       mark_row(ui, fmt::format("element:{}", i));
+      copy_menu(ui, "copy",
+                {{"Copy the index", [&] { return view.index; }},
+                 {"Copy the row", [&] {
+                    return both ? fmt::format("{}\t{}\t{}\t{}\t{}\t{}", view.index, view.a, view.b, view.difference,
+                                              view.ulp, view.severity)
+                                : fmt::format("{}\t{}", view.index, view.a);
+                  }}});
       ImGui::PopID();
       const std::string cells[] = {pane.hex ? view.hex_a : view.a, pane.hex ? view.hex_b : view.b, view.difference,
                                    view.ulp, view.severity};

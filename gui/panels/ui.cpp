@@ -246,6 +246,20 @@ std::string title_of_recent(const std::string& files) {
 
 bool was_pressed(const Ui& ui, std::string_view chord) { return std::ranges::find(ui.keys, chord) != ui.keys.end(); }
 
+void copy_menu(Ui& ui, const char* name, std::initializer_list<CopyItem> items) {
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {8 * ui.scale, 8 * ui.scale});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {8 * ui.scale, 5 * ui.scale});
+  if (ImGui::BeginPopupContextItem(name)) {
+    close_on_escape(ui);
+    for (const CopyItem& item : items) {
+      if (ImGui::MenuItem(item.title)) ui.viewer->copy(item.text());
+      ui.mark(std::string("copy:") + item.title);
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar(2);
+}
+
 void close_on_escape(const Ui& ui) {
   if (was_pressed(ui, "Escape")) ImGui::CloseCurrentPopup();
 }

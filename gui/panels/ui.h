@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@
 #include <imgui.h>
 
 #include "gui/panels/background.h"
+#include "gui/viewmodel/file_chooser.h"
 #include "gui/viewmodel/viewer.h"
 
 namespace parallax::gui {
@@ -38,6 +40,10 @@ struct Fonts {
 };
 // Bakes the embedded faces into the current context's atlas. `scale` is 1 on ordinary screens.
 Fonts bake_fonts(float scale);
+
+// Gives `ui` fonts of the size that its viewer asks for; true when they are others, whose texture must be made anew.
+struct Ui;
+bool size_fonts(Ui& ui);
 
 // A widget's rectangle in this frame; scripts and tests click it by name.
 struct Widget {
@@ -107,16 +113,56 @@ struct InputEvent {
   bool has_ctrl = false, has_shift = false, has_alt = false;  // held from now on
 };
 
+constexpr int kFramesToField = 10;  // until a text field that was asked for has the keyboard, at most
+
+// The part of a dialog that has the keyboard, and the parts that Tab leads to.
+struct DialogFocus {
+  struct Part {
+    std::string name;
+    bool is_field;
+  };
+  std::vector<Part> order;
+  std::string at;
+  bool is_backdrop_clicked = false;
+  bool is_due = false;         // the field at `at` takes the keyboard when it is drawn
+  bool is_on_button = false;   // which Enter presses
+  bool has_completed = false;  // Tab made more of a text and moves nothing
+  std::string replaced;        // the field whose text is replaced when it is drawn
+  std::optional<std::string> replacement;
+};
+
+// The file chooser.
+struct ChooserUi {
+  FileKind kind = FileKind::readable;
+  std::string* target = nullptr;  // a field of the run dialog that wants a path; null: files are opened
+  std::string title;              // of the field
+  std::string listed;             // the text that the entries are of
+  std::string problem;
+  std::vector<FileEntry> entries;
+  int at = -1;  // highlighted
+  bool is_due = true;
+};
+
+// The desktop's own file chooser.
+struct DesktopChooser {
+  std::function<void(FileKind kind, const std::string& folder)> start;  // empty where the desktop has none
+  bool is_open = false;
+};
+
 struct Ui {
   Viewer* viewer = nullptr;
   Fonts fonts;
-  float scale = 1;
+  float screen_scale = 1;  // that the screen asks for
+  float scale = 1;         // with the size of the text
   MakeTexture make_texture;
   std::deque<InputEvent> input;      // not taken yet, oldest first
   InputEvent held;                   // the modifiers that are held, whatever the chord in the frame has
   bool has_chord_modifiers = false;  // the last frame had those of a chord
   std::vector<std::string> keys;     // chords of this frame, for windows that listen to some themselves
-  int frames_to_field = 0;           // until a text field that was asked for has the keyboard, at most
+  int frames_to_field = 0;           // counts down from kFramesToField
+  DialogFocus focus;
+  ChooserUi chooser;
+  DesktopChooser desktop;
   std::map<std::string, Widget, std::less<>> widgets;
 
   // Shares of the window that the splitters set.
@@ -147,6 +193,13 @@ ImU32 faded(ImU32 color, float opacity);
 void wrapped_text(std::string_view text, float width);
 // A slider over whole numbers that shows its text over a thin bar; true when it was moved.
 bool index_slider(Ui& ui, const char* name, const std::string& text, int64_t& at, int64_t count, float width);
+
+// A menu at the right mouse button over the widget just drawn: titles, and what each copies.
+struct CopyItem {
+  const char* title;
+  std::function<std::string()> text;
+};
+void copy_menu(Ui& ui, const char* name, std::initializer_list<CopyItem> items);
 
 bool was_pressed(const Ui& ui, std::string_view chord);  // in this frame
 void close_on_escape(const Ui& ui);                      // in a popup that is open

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -154,6 +155,27 @@ const TensorStatistics* statistics_of(const DumpReader* dump, int32_t entry) {
 }
 
 }  // namespace
+
+std::string Document::title() const {
+  if (files.empty()) return "";
+  const std::filesystem::path first = files.front(), second = files.back();
+  // Every exporter calls its result model.onnx.
+  const bool needs_folder =
+      files.size() == 1 ? first.stem() == "model" : first.filename() == second.filename() || first.stem() == "model";
+  const auto name = [&](const std::filesystem::path& path) {
+    std::error_code error;
+    const std::string folder = std::filesystem::absolute(path, error).parent_path().filename().string();
+    return needs_folder && !folder.empty() ? folder + "/" + path.filename().string() : path.filename().string();
+  };
+  const std::string executor_a = run.has_value() ? run->executors.front() : "",
+                    executor_b = run.has_value() ? run->executors.back() : "";
+  if (files.size() == 1)
+    return run.has_value() ? fmt::format("{}    {} | {}", name(first), executor_a, executor_b) : name(first);
+  const auto side = [&](const std::filesystem::path& path, const std::string& executor) {
+    return executor.empty() ? name(path) : fmt::format("{} ({})", name(path), executor);
+  };
+  return fmt::format("A: {}    B: {}", side(first, executor_a), side(second, executor_b));
+}
 
 const ValueComparison* Document::compared(int32_t row) const {
   if (comparison == nullptr || row < 0) return nullptr;

@@ -45,6 +45,9 @@ struct RunOrigin {
 std::string command_of(const RunOrigin& run);
 
 struct Document {
+  // The files by their names, with a folder where the name says too little: "resnet50/model.onnx".
+  std::string title() const;
+
   std::vector<std::string> files;  // as they were named; of a run its models
   std::optional<RunOrigin> run;    // where it shows one that was made here: its dumps go with the program
   std::shared_ptr<const Model> model;

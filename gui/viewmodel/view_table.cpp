@@ -102,6 +102,24 @@ std::string table_cell(const Document& document, int32_t row, TableColumn column
   }
 }
 
+std::string table_row_text(const Document& document, int32_t row) {
+  std::string text;
+  for (const TableColumnInfo& info : table_columns()) {
+    if (info.needs_comparison && document.comparison == nullptr) continue;
+    text += (text.empty() ? "" : "\t") + table_cell(document, row, info.column);
+  }
+  return text;
+}
+
+std::string table_title_text(const Document& document) {
+  std::string text;
+  for (const TableColumnInfo& info : table_columns()) {
+    if (info.needs_comparison && document.comparison == nullptr) continue;
+    text += (text.empty() ? "" : "\t") + std::string(info.title);
+  }
+  return text;
+}
+
 std::vector<int32_t> sorted_rows(const Document& document, std::vector<int32_t> shown, TableOrder order) {
   if (is_text(order.column)) {
     std::vector<std::pair<std::string, int32_t>> keyed;

@@ -38,6 +38,10 @@ std::span<const TableColumnInfo> table_columns();
 // The text of a cell; "" where there is nothing to say.
 std::string table_cell(const Document& document, int32_t row, TableColumn column);
 
+// A row as text, its cells with tabs between them, as spreadsheets take it; and a line of the columns' titles.
+std::string table_row_text(const Document& document, int32_t row);
+std::string table_title_text(const Document& document);
+
 struct TableOrder {
   TableColumn column = TableColumn::order;
   bool descending = false;

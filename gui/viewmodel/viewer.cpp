@@ -9,9 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "gui/viewmodel/view_export.h"
-#include "inspector/base/input_files.h"
-#include "inspector/base/mapped_file.h"
+#include "gui/viewmodel/file_chooser.h"
 #include "inspector/exec/path_parts.h"
 
 namespace parallax {
@@ -25,10 +23,32 @@ Viewer::~Viewer() {
 // ---- files and jobs ----
 
 void Viewer::open(std::vector<std::string> files) {
+  files = with_pair(std::move(files));
   files_ = files;
   was_touched_ = false;
   old_messages_ = messages.size();
   job_ = DocumentJob::open(std::move(files), {}, make_executor_, wake);
+}
+
+void Viewer::close() {
+  job_.reset();
+  wants_times_ = false;
+  document_.reset();
+  files_.clear();
+  item_ = row_ = -1;
+  history_.clear();
+  bookmarks_.clear();
+  alerts_.clear();
+  table_rows_.clear();
+  messages.clear();
+  note.clear();
+  graph = GraphView();
+  const int64_t next = std::max(tensor_.version, tensor_.range_version) + 1;  // of what windows keep
+  tensor_ = TensorPane();
+  tensor_.version = tensor_.range_version = next;
+  was_cut_short_ = shows_run_ = false;
+  old_messages_ = 0;
+  set_search("");
 }
 
 void Viewer::reload() {
@@ -313,40 +333,6 @@ void Viewer::toggle_bookmark() {
   } else {
     bookmarks_.push_back(row_);
   }
-}
-
-// Checks that the file is none of those that are shown, and a foreign one only where it may be replaced.
-Status Viewer::admit_export(const std::string& path, bool replaces) const {
-  if (!graph.has_graph()) return usage_error("there is no graph to export; open a model, or a dump with a graph");
-  constexpr std::string_view kEndings[] = {".svg", ".png", ".dot", ".gv"};
-  if (!std::ranges::any_of(kEndings, [&](std::string_view ending) { return path.ends_with(ending); }))
-    return usage_error(fmt::format("'{}' must end in .svg, .png or .dot", path));
-  const input_files::Scope scope(replaces || may_replace);
-  for (const std::string& file : document_->files) input_files::note(file);
-  for (const std::string& file : {run_form.model, run_form.against, run_form.inputs}) input_files::note(file);
-  return admit_output(path);
-}
-
-Status Viewer::export_graph(const std::string& path, bool replaces) {
-  PX_TRY(admit_export(path, replaces));
-  if (path.ends_with(".png")) {
-    wanted_png = path;
-    png_may_replace = replaces || may_replace;
-    return {};
-  }
-  const input_files::Scope scope(replaces || may_replace);
-  PX_TRY(write_file(path, path.ends_with(".svg") ? scene_to_svg(graph) : scene_to_dot(graph)));
-  note = "wrote " + path;
-  return {};
-}
-
-void Viewer::export_or_ask(const std::string& path) {
-  if (!admit_export(path, false).ok() && admit_export(path, true).ok()) {
-    foreign_file = path;
-    show_replace = true;
-    return;
-  }
-  if (const Status done = export_graph(path); !done.ok()) fail(done.error());
 }
 
 InspectorView Viewer::inspector() const {

@@ -72,7 +72,8 @@ class Viewer {
   ~Viewer();  // removes what runs have left
 
   // ---- files and jobs; poll() brings what they made
-  void open(std::vector<std::string> files);
+  void open(std::vector<std::string> files);  // a single folder with the two dumps of a run counts as those
+  void close();                               // back to the start
   void run(const RunForm& form);
   void reload();
   bool poll();  // true when something new is shown
@@ -137,14 +138,17 @@ class Viewer {
   bool is_dark = true;
   bool show_help = false, show_palette = false, show_open = false, show_run = false, show_export = false,
        show_goto = false, show_replace = false, show_legend = true;
-  bool wheel_zooms = false;   // over the graph; else it moves, and zooms with Ctrl
-  bool focus_search = false;  // the search box takes the keyboard with the next frame
+  bool uses_desktop_chooser = false;  // instead of the dialog, where the desktop has one
+  bool wheel_zooms = false;           // over the graph; else it moves, and zooms with Ctrl
+  bool focus_search = false;          // the search box takes the keyboard with the next frame
   bool wants_quit = false;
   bool tensor_maximized = false;
   RunForm run_form;
   std::vector<std::string> recent;    // paths, two with kRecentSeparator between them where they were opened together
   std::vector<std::string> messages;  // errors, newest last; dismissed one by one
   std::optional<Error> last_error;    // the newest, dismissed or not; a file that opens leaves none
+  float text_size = 1;                // a factor of the size that the screen asks for
+  std::string version;                // of the program
   std::string note;                   // what a command has done, for the status line
   std::string clipboard;              // what a command wants copied; taken by the window
   std::string wanted_png;             // where the graph's pane is to be drawn to; taken by who draws it
@@ -158,6 +162,8 @@ class Viewer {
   // Exports, and opens the question where a file is there that Parallax did not write. What fails becomes a message.
   void export_or_ask(const std::string& path);
   void fail(const Error& error);
+  // Puts a text on the clipboard; the status line says so. False where it is empty.
+  bool copy(std::string text);
 
  private:
   Status admit_export(const std::string& path, bool replaces) const;
@@ -206,6 +212,8 @@ struct Command {
 std::span<const Command> commands();
 const Command* find_command(std::string_view id);
 const Command* command_for_key(std::string_view chord);  // "Shift+N"
+// The reason why the command has nothing to do now, for menus and the status line; "" where it has.
+std::string obstacle_to(const Viewer& viewer, const Command& command);
 // Commands whose title or group holds all words, best first.
 std::vector<const Command*> find_commands(std::string_view words);
 

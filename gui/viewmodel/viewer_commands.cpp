@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command table: what can be done, how it is called, and which keys do it.
 #include <algorithm>
-#include <array>
-#include <cctype>
+#include <cmath>
 
 #include <fmt/format.h>
 
 #include "gui/viewmodel/viewer.h"
-#include "inspector/base/text.h"
 
 namespace parallax {
 namespace {
@@ -107,16 +105,47 @@ bool step_slice(Viewer& v, int step) {
   return true;
 }
 
-bool copy_command(Viewer& v) {
-  v.clipboard = v.inspector().command;
-  if (!v.clipboard.empty()) v.note = "copied: " + v.clipboard;
-  return !v.clipboard.empty();
+bool copy_command(Viewer& v) { return v.copy(v.inspector().command); }
+
+bool copy_view(Viewer& v) { return v.copy(view_command(v)); }
+
+// The name of the selected value, else of the node.
+bool copy_name(Viewer& v) {
+  if (!has_document(v)) return false;
+  if (v.row() >= 0) return v.copy(v.document()->rows[static_cast<size_t>(v.row())].path);
+  return v.item() >= 0 && v.copy(v.graph.items().item(v.item()).title);
 }
 
-bool copy_view(Viewer& v) {
-  v.clipboard = view_command(v);
-  if (!v.clipboard.empty()) v.note = "copied: " + v.clipboard;
-  return !v.clipboard.empty();
+bool copy_row(Viewer& v) { return v.row() >= 0 && v.copy(table_row_text(*v.document(), v.row())); }
+
+bool copy_table(Viewer& v) {
+  if (!has_document(v)) return false;
+  std::string text = table_title_text(*v.document()) + "\n";
+  for (const int32_t row : v.table_rows()) text += table_row_text(*v.document(), row) + "\n";
+  return v.copy(std::move(text));
+}
+
+bool copy_element(Viewer& v) {
+  const TensorPane& pane = v.tensor();
+  if (!pane.model.has_value() || pane.element < 0) return false;
+  const ElementView view = pane.model->describe(pane.element);
+  std::string text = view.index;
+  for (const std::string* part : {&view.a, &view.b, &view.difference, &view.ulp, &view.severity}) {
+    if (!part->empty()) text += "\t" + *part;
+  }
+  return v.copy(std::move(text));
+}
+
+bool copy_inspector(Viewer& v) {
+  const InspectorView view = v.inspector();
+  if (view.title.empty()) return false;
+  std::string text = view.title + "\n" + view.subtitle + "\n";
+  for (const InspectorSection& section : view.sections) {
+    text += "\n" + section.title + "\n";
+    for (const InspectorLine& line : section.lines)
+      text += line.key + "\t" + line.a + (line.b.empty() ? "" : "\t" + line.b) + "\n";
+  }
+  return v.copy(std::move(text));
 }
 
 bool choose_iteration(Viewer& v, int64_t step) {
@@ -166,6 +195,13 @@ bool symmetric(Viewer& v) {
   return true;
 }
 
+bool size_text(Viewer& v, float factor) {
+  const float size = v.text_size * factor;
+  if (size < 0.6F || size > 3) return false;
+  v.text_size = std::abs(size - 1) < 0.02F ? 1 : size;
+  return true;
+}
+
 template <int kNumber>
 bool bookmark(Viewer& v) {
   return kNumber <= static_cast<int>(v.bookmarks().size()) && v.select_row(v.bookmarks()[kNumber - 1]);
@@ -185,8 +221,25 @@ constexpr Command kCommands[] = {
        return v.is_busy();
      }},
     {"file.export", "File", "Export the graph...", "Ctrl+E", [](Viewer& v) { return flip(v.show_export); }},
-    {"file.copy_view", "File", "Copy the command that shows this view", "Ctrl+Shift+C", copy_view},
+    {"file.desktop_chooser", "File", "Open with the desktop's file chooser", "",
+     [](Viewer& v) { return flip(v.uses_desktop_chooser); }},
+    {"file.close", "File", "Back to the start", "Ctrl+W",
+     [](Viewer& v) {
+       if (!has_document(v)) return false;
+       v.close();
+       return true;
+     }},
     {"file.quit", "File", "Quit", "Ctrl+Q", [](Viewer& v) { return v.wants_quit = true; }},
+
+    {"edit.copy_name", "Edit", "Copy the name of the value or node", "Ctrl+C", copy_name},
+    {"edit.copy_row", "Edit", "Copy its row of the table", "Ctrl+Alt+C", copy_row},
+    {"edit.copy_table", "Edit", "Copy the table as it is listed", "", copy_table},
+    {"edit.copy_element", "Edit", "Copy the element with its figures", "Ctrl+Shift+E", copy_element},
+    {"edit.copy_inspector", "Edit", "Copy all that the inspector says", "", copy_inspector},
+    {"edit.copy_message", "Edit", "Copy the message", "",
+     [](Viewer& v) { return !v.messages.empty() && v.copy(v.messages.back()); }},
+    {"tensor.copy_command", "Edit", "Copy the command that repeats this", "Ctrl+Shift+X", copy_command},
+    {"file.copy_view", "Edit", "Copy the command that shows this view", "Ctrl+Shift+C", copy_view},
 
     {"go.first_divergence", "Go", "First divergence", "Home", first_divergence},
     {"go.next_divergence", "Go", "Next divergence", "N", [](Viewer& v) { return v.step_alert(1); }},
@@ -228,7 +281,7 @@ constexpr Command kCommands[] = {
 
     {"view.search", "View", "Search", "Ctrl+F Slash", [](Viewer& v) { return v.focus_search = true; }},
     {"view.palette", "View", "All commands", "Ctrl+P", [](Viewer& v) { return flip(v.show_palette); }},
-    {"view.help", "View", "Keys", "Shift+Slash F12", [](Viewer& v) { return flip(v.show_help); }},
+    {"view.help", "Help", "Keys", "Shift+Slash F12", [](Viewer& v) { return flip(v.show_help); }},
     {"view.all", "View", "All panes", "F1", set_preset<Preset::all>},
     {"view.graph", "View", "Graph", "F2", set_preset<Preset::graph>},
     {"view.tensor", "View", "Graph and tensor", "F3", set_preset<Preset::tensor>},
@@ -236,7 +289,19 @@ constexpr Command kCommands[] = {
     {"view.maximise_tensor", "View", "Tensor viewer over all", "Ctrl+Enter",
      [](Viewer& v) { return flip(v.tensor_maximized); }},
     {"view.theme", "View", "Dark or light", "T", [](Viewer& v) { return flip(v.is_dark); }},
+    {"view.text_larger", "View", "Larger text", "Ctrl+Alt+Equal", [](Viewer& v) { return size_text(v, 1.1F); }},
+    {"view.text_smaller", "View", "Smaller text", "Ctrl+Alt+Minus", [](Viewer& v) { return size_text(v, 1 / 1.1F); }},
+    {"view.text_normal", "View", "Text as large as the screen asks for", "Ctrl+Alt+0",
+     [](Viewer& v) {
+       v.text_size = 1;
+       return true;
+     }},
     {"view.legend", "View", "Legend", "K", [](Viewer& v) { return flip(v.show_legend); }},
+    {"help.about", "Help", "About Parallax", "",
+     [](Viewer& v) {
+       v.note = "Parallax " + v.version + ", Apache License 2.0; samples/GUIDE.md is a guide by tasks";
+       return true;
+     }},
     {"view.escape", "View", "Close, dismiss, clear", "Escape", escape},
 
     {"graph.fit", "Graph", "All of the graph; again: what is selected", "Space F", fit_graph},
@@ -268,6 +333,7 @@ constexpr Command kCommands[] = {
      [](Viewer& v) { return choose_iteration(v, -1); }},
     {"graph.measure_times", "Graph", "Time every node", "",
      [](Viewer& v) {
+       v.graph.set_color_by(ColorBy::time);
        v.measure_times();
        return v.is_busy();
      }},
@@ -325,45 +391,10 @@ constexpr Command kCommands[] = {
     {"tensor.right", "Tensor", "Element at the right", "Right", [](Viewer& v) { return step_element(v, 0, 1); }},
     {"tensor.up", "Tensor", "Element above", "Up", [](Viewer& v) { return step_element(v, -1, 0); }},
     {"tensor.down", "Tensor", "Element below", "Down", [](Viewer& v) { return step_element(v, 1, 0); }},
-    {"tensor.copy_command", "Tensor", "Copy the command that repeats this", "Ctrl+C", copy_command},
 };
-
-bool contains_word(std::string_view text, std::string_view word) {
-  const auto equal = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  };
-  return std::search(text.begin(), text.end(), word.begin(), word.end(), equal) != text.end();
-}
 
 }  // namespace
 
 std::span<const Command> commands() { return kCommands; }
-
-const Command* find_command(std::string_view id) {
-  const auto found = std::ranges::find(kCommands, id, &Command::id);
-  return found == std::end(kCommands) ? nullptr : &*found;
-}
-
-const Command* command_for_key(std::string_view chord) {
-  for (const Command& command : kCommands) {
-    for (std::string_view key : split(command.keys, ' ')) {
-      if (!chord.empty() && key == chord) return &command;
-    }
-  }
-  return nullptr;
-}
-
-std::vector<const Command*> find_commands(std::string_view words) {
-  std::vector<const Command*> found;
-  for (const Command& command : kCommands) {
-    const auto parts = split(words, ' ');
-    const bool fits = std::ranges::all_of(parts, [&](std::string_view word) {
-      return contains_word(command.title, word) || contains_word(command.group, word) ||
-             contains_word(command.id, word);
-    });
-    if (fits) found.push_back(&command);
-  }
-  return found;
-}
 
 }  // namespace parallax

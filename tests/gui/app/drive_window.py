@@ -63,6 +63,9 @@ class Window:
     def keys(self, *names):
         self.xdotool("key", "--delay", 12, *names)  # GLFW drops a second press of a key in one millisecond
 
+    def id(self):
+        return subprocess.run(["xdotool", "search", "--name", "Parallax"], capture_output=True, text=True).stdout.split()[0]
+
     def focus(self):
         """There is no window manager that would do it."""
         self.xdotool("search", "--name", "Parallax", "windowfocus", "--sync")
@@ -205,6 +208,36 @@ def use_layout(window, layout):
     window.until(f"{layout}: Ctrl+A marks all", lambda s: s["search"] == "")
 
 
+def choose_files(window, model):
+    """Ctrl+O at a folder's path: Tab completes, Enter opens; the title names the file; recent files outlive a kill."""
+    window.until("the start is shown", lambda s: "welcome.open" in s["widgets"])
+    window.focus()
+    start = model[: model.rindex("/") + 3]  # up to the first two characters of its name
+    window.xdotool("key", "ctrl+o", "type", "--delay", "0", start)
+    window.key("Tab")
+    window.key("Return")
+    window.until("a completed path is opened", lambda s: s["files"] == [model])
+    name = subprocess.run(["xdotool", "getwindowname", window.id()], capture_output=True, text=True).stdout
+    if "/".join(model.split("/")[-2:]) not in name:
+        sys.exit(f"the title is {name!r}")
+    window.click("menu.File")
+    window.until("the menu has recent files", lambda s: "file.recent" in s["widgets"])
+    window.key("Escape")
+    window.key("ctrl+w")
+    window.until("the start is there again", lambda s: not s["files"] and "welcome.open" in s["widgets"])
+    window.process.kill()
+    window.process.wait()
+
+
+def use_desktop_chooser(window, model):
+    window.until("a file is recent, though the program was killed", lambda s: "recent:0" in s["widgets"])
+    window.focus()
+    window.key("ctrl+o")
+    window.until("the desktop's chooser is offered", lambda s: "open.desktop" in s["widgets"])
+    window.click("open.desktop")
+    window.until("a file chosen there is opened", lambda s: s["files"] == [model] and s["dialog"] == "")
+
+
 def draw_picture(program, files, folder):
     """A picture of the window shows what the window does."""
     picture, script = f"{folder}/window.png", pathlib.Path(folder, "script")
@@ -245,6 +278,17 @@ def main():
             checks = window.checks
             window = Window(program, [a, b], folder, "--fps", "5")
             type_at_five_pictures_a_second(window)
+            window.close()
+            checks += window.checks
+            window = Window(program, [], folder)
+            choose_files(window, model)
+            checks += window.checks
+            chooser = pathlib.Path(folder, "zenity")
+            chooser.write_text(f"#!/bin/sh\necho '{model}'\n")
+            chooser.chmod(0o755)
+            os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
+            window = Window(program, [], folder)
+            use_desktop_chooser(window, model)
             window.close()
             checks += window.checks
             for layout in ("de", "fr", "us"):

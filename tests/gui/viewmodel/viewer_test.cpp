@@ -471,9 +471,17 @@ TEST(Commands, NoneDoesHarmWithoutADocument) {
   Viewer viewer;
   for (const Command& command : commands()) command.run(viewer);
   Person person(view_test::nan_fault());
-  for (const Command& command : commands()) command.run(person.viewer);
+  for (const Command& command : commands()) {
+    if (command.id != "file.close") command.run(person.viewer);
+  }
   person.viewer.wait_idle();
   EXPECT_NE(person.viewer.document(), nullptr);
+  for (const bool again : {false, true}) {
+    person.viewer.close();
+    EXPECT_EQ(person.viewer.document(), nullptr);
+    for (const Command& command : commands()) command.run(person.viewer);
+    EXPECT_EQ(person.viewer.document(), nullptr) << again;
+  }
 }
 
 }  // namespace
