@@ -76,6 +76,9 @@ def fault(case, done, with_json):
         return f"crashed\n{stderr[-3000:]}"
     if done.returncode not in case.exit_codes:
         return f"exit code {done.returncode} instead of {' or '.join(map(str, case.exit_codes))}\n{stderr[-1000:]}{stdout[-500:]}"
+    if done.returncode == 0 and case.name.startswith("model/") and case.arguments[0] == "show":
+        says_why = json.loads(stdout)["problems"] if with_json else "cannot be executed: " in stdout
+        return None if says_why else f"shown without what is wrong with it\n{stdout[-500:]}"
     if done.returncode < 2:
         return None
     if with_json:
