@@ -77,8 +77,8 @@ def fault(case, done, with_json):
     if done.returncode not in case.exit_codes:
         return f"exit code {done.returncode} instead of {' or '.join(map(str, case.exit_codes))}\n{stderr[-1000:]}{stdout[-500:]}"
     if done.returncode == 0 and case.name.startswith("model/") and case.arguments[0] == "show":
-        says_why = json.loads(stdout)["problems"] if with_json else "cannot be executed: " in stdout
-        return None if says_why else f"shown without what is wrong with it\n{stdout[-500:]}"
+        names_problem = json.loads(stdout)["problems"] if with_json else "cannot be executed: " in stdout
+        return None if names_problem else f"shown without what is wrong with it\n{stdout[-500:]}"
     if done.returncode < 2:
         return None
     if with_json:

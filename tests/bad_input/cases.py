@@ -25,5 +25,5 @@ def model_case(name, content, index, exit_codes=(MODEL,), files=None, links=None
     """A bad model for one of the verbs, in turn."""
     verb = MODEL_VERBS[index % len(MODEL_VERBS)]
     arguments = [verb[0], file_name, *verb[1:]] + (["-o", "m.dot"] if verb[0] == "dot" else [])
-    codes = (0, *exit_codes) if verb[0] in LOOKING_VERBS else exit_codes
-    return Case(f"model/{name}/{verb[0]}", {file_name: content, **(files or {})}, arguments, codes, links or {})
+    accepted = (0, *exit_codes) if verb[0] in LOOKING_VERBS else exit_codes
+    return Case(f"model/{name}/{verb[0]}", {file_name: content, **(files or {})}, arguments, accepted, links or {})
