@@ -101,7 +101,7 @@ bool dialog_field(Ui& ui, const char* name, const char* hint, std::string& text,
     text = *focus.replacement;
     replacement = std::exchange(focus.replacement, std::nullopt);
   }
-  if (complete && has_keyboard && was_pressed(ui, "Tab")) {
+  if (complete && has_keyboard && !text.empty() && was_pressed(ui, "Tab")) {
     std::string more = complete(text);
     focus.has_completed = more != text;
     if (focus.has_completed) text = *(replacement = std::move(more));
