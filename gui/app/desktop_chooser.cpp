@@ -23,20 +23,13 @@ bool is_in_path(const std::string& program) {
   return false;
 }
 
+// "*.onnx *.plx".
 std::string patterns_of(FileKind kind) {
-  switch (kind) {
-    case FileKind::readable:
-      return "*.onnx *.plx";
-    case FileKind::models:
-      return "*.onnx";
-    case FileKind::dumps:
-      return "*.plx";
-    case FileKind::inputs:
-      return "*.npz *.safetensors";
-    case FileKind::all:
-      return "*";
+  std::string patterns;
+  for (std::string_view ending : info_of(kind).endings) {
+    if (!ending.empty()) patterns += fmt::format("{}*{}", patterns.empty() ? "" : " ", ending);
   }
-  return "*";
+  return patterns.empty() ? "*" : patterns;
 }
 
 std::string command_of(const std::string& program, FileKind kind, const std::string& folder) {

@@ -60,7 +60,7 @@ void choose(Ui& ui, std::vector<std::string> paths) {
   std::error_code error;
   const bool is_folder = paths.size() == 1 && std::filesystem::is_directory(paths.front(), error);
   const bool takes_folder = ui.chooser.kind == FileKind::inputs
-                                ? std::filesystem::path(paths.front()).filename().string().starts_with("test_data_set")
+                                ? is_data_set(std::filesystem::path(paths.front()).filename().string())
                                 : ui.chooser.target == nullptr && !pair_in(paths.front()).empty();
   if (is_folder && !takes_folder) return show_text(ui, paths.front() + (paths.front().ends_with('/') ? "" : "/"));
   if (ui.chooser.target != nullptr) {

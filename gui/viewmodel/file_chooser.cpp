@@ -14,23 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_of_kind(std::string_view name, FileKind kind) {
-  const auto ends = [&](auto... endings) { return (name.ends_with(endings) || ...); };
-  switch (kind) {
-    case FileKind::readable:
-      return ends(".onnx", ".plx");
-    case FileKind::models:
-      return ends(".onnx");
-    case FileKind::dumps:
-      return ends(".plx");
-    case FileKind::inputs:
-      return ends(".npz", ".safetensors");
-    case FileKind::all:
-      return true;
-  }
-  return true;
+  const auto& endings = info_of(kind).endings;
+  const auto fits = [&](std::string_view ending) { return !ending.empty() && name.ends_with(ending); };
+  return kind == FileKind::all || std::ranges::any_of(endings, fits);
 }
-
-bool is_data_set(std::string_view name) { return name.starts_with("test_data_set"); }
 
 // The words of a text that has quotes or backslashes; empty where a quote is left open.
 std::vector<std::string> quoted_words(std::string_view text) {
@@ -77,6 +64,8 @@ bool is_there(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_data_set(std::string_view name) { return name.starts_with("test_data_set"); }
 
 std::string expand_path(std::string_view text) {
   text = without_blanks(text);

@@ -15,13 +15,17 @@ namespace parallax {
 enum class FileKind : uint8_t { readable, models, dumps, inputs, all };
 struct FileKindInfo {
   FileKind kind;
-  std::string_view name, title;  // "models", "models (.onnx)"
+  std::string_view name, title;                  // "models", "models (.onnx)"
+  std::array<std::string_view, 2> endings = {};  // of files; none: any file
 };
-inline constexpr std::array<FileKindInfo, 5> kFileKinds = {{{FileKind::readable, "readable", "models and dumps"},
-                                                            {FileKind::models, "models", ".onnx"},
-                                                            {FileKind::dumps, "dumps", ".plx"},
-                                                            {FileKind::inputs, "inputs", ".npz, .safetensors"},
-                                                            {FileKind::all, "all", "all files"}}};
+inline constexpr std::array<FileKindInfo, 5> kFileKinds = {
+    {{FileKind::readable, "readable", "models and dumps", {".onnx", ".plx"}},
+     {FileKind::models, "models", ".onnx", {".onnx"}},
+     {FileKind::dumps, "dumps", ".plx", {".plx"}},
+     {FileKind::inputs, "inputs", ".npz, .safetensors", {".npz", ".safetensors"}},
+     {FileKind::all, "all", "all files"}}};
+
+inline const FileKindInfo& info_of(FileKind kind) { return kFileKinds[static_cast<size_t>(kind)]; }
 
 struct FileEntry {
   std::string name;  // of a folder without a slash
@@ -61,6 +65,9 @@ Result<std::vector<FileEntry>> list_folder(const std::string& folder, const std:
 
 // The text with as much more as all entries that fit have in common; a slash after a single folder.
 std::string complete_path(const std::string& text, FileKind kind);
+
+// By a folder's name.
+bool is_data_set(std::string_view name);
 
 // The first test_data_set_N folder next to a model; "" where there is none.
 std::string data_set_of(const std::string& model);

@@ -38,7 +38,6 @@ constexpr std::array<SeverityStep, 5> kSteps = {{{0.1, 0.12, "to 1 (passes)"},
                                                  {100, 0.74, "to 1e4"},
                                                  {1e4, 0.9, "more, NaN, Inf"}}};
 constexpr Color kMistrustedColor{0xBB, 0xCC, 0xEE};
-constexpr Color kProblemColor{0xFD, 0xE7, 0xEC};  // as in render/severity_style.h
 
 std::string time_text(double ms) {
   return ms >= 1000 ? fmt::format("{:.3g} s", ms / 1000)
@@ -196,7 +195,7 @@ ItemLook GraphView::look(int32_t index) const {
   const ItemSummary& all = summary(index);
   const GraphItem& item = items().item(index);
   if (item.kind == GraphItem::Kind::node && !item.graph->nodes[static_cast<size_t>(item.node)].problem.empty()) {
-    look.fill = kProblemColor;
+    look.fill = color_from_hex(kProblemFill);
     look.is_neutral = false;
     look.is_bad = true;
     look.badge = "cannot be executed";

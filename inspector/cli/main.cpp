@@ -49,14 +49,12 @@ std::optional<std::string> lacks_verb(const std::vector<std::string>& arguments)
   const std::span<const Verb> known = verbs();
   if (!arguments.empty() && std::ranges::find(known, arguments.front(), &Verb::name) != known.end())
     return std::nullopt;
-  std::string names;
-  for (const Verb& verb : known) names += (names.empty() ? "" : ", ") + std::string(verb.name);
   std::vector<std::string> list;
   for (const Verb& verb : known) list.emplace_back(verb.name);
   const std::string what = arguments.empty() ? "a verb is missing"
                                              : fmt::format("there is no verb '{}'{}", arguments.front(),
                                                            did_you_mean(arguments.front(), list));
-  return what + " (known: " + names + "; parallax --help says what each does)";
+  return fmt::format("{} (known: {}; parallax --help says what each does)", what, fmt::join(list, ", "));
 }
 
 // The short-lived memory of operators is mostly less than this in total: the program keeps it, since returning it and
@@ -146,17 +144,13 @@ int run(std::vector<std::string> arguments) {
     const int code = program.app.exit(request);
     if (!std::cout.flush()) return report_error(io_error("cannot write to standard output"), false);
     return code;
-  } catch (const CLI::RequiredError& error) {
-    const auto verbs_given = program.app.get_subcommands();
-    const CLI::App& app = verbs_given.empty() ? program.app : *verbs_given.front();
-    const auto unknown = unknown_options(app);
-    return report_error(usage_error(unknown.value_or(error.what()) + see_help(program.app)), json);
-  } catch (const CLI::ExtrasError& error) {
-    const auto verbs_given = program.app.get_subcommands();
-    const CLI::App& app = verbs_given.empty() ? program.app : *verbs_given.front();
-    return report_error(usage_error(unknown_options(app).value_or(error.what()) + see_help(program.app)), json);
   } catch (const CLI::ParseError& error) {
-    return report_error(usage_error(error.what() + see_help(program.app)), json);
+    const auto verbs_given = program.app.get_subcommands();
+    const CLI::App& app = verbs_given.empty() ? program.app : *verbs_given.front();
+    const bool may_be_unknown = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr ||
+                                dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    const auto unknown = may_be_unknown ? unknown_options(app) : std::nullopt;
+    return report_error(usage_error(unknown.value_or(error.what()) + see_help(program.app)), json);
   }
   const CLI::App* verb = program.app.get_subcommands().front();
   if (const auto name = empty_option(*verb)) return report_error(refuse_empty(*name), json);

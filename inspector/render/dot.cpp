@@ -219,11 +219,7 @@ class DotWriter {
     const ValueDef& value = graph.values[static_cast<size_t>(id)];
     if (value.initializer_index < 0 || value.input_index >= 0) return {};
     const StoredTensor& stored = graph.initializers[static_cast<size_t>(value.initializer_index)];
-    const Tensor& tensor = stored.tensor;
-    const std::string content = stored.absence.empty() ? small_tensor_text(tensor, 6) : "";
-    const std::string what =
-        content.empty() ? std::string(name_of(tensor.dtype())) + tensor.shape().to_string() : content;
-    return fmt::format("\n{}: {}", shorten(value.name, kMaxDotLabel), shorten(what, kMaxDotLabel));
+    return fmt::format("\n{}: {}", shorten(value.name, kMaxDotLabel), shorten(constant_text(stored, 6), kMaxDotLabel));
   }
 
   void write_source(const Graph& graph, ValueId id, const std::string& prefix, int indent,

@@ -80,6 +80,11 @@ std::string qualified_op(const Node& node) {
   return is_standard ? node.op_type : node.domain + "." + node.op_type;
 }
 
+std::string constant_text(const StoredTensor& stored, int64_t limit) {
+  const std::string content = stored.absence.empty() ? small_tensor_text(stored.tensor, limit) : "";
+  return content.empty() ? std::string(name_of(stored.tensor.dtype())) + stored.tensor.shape().to_string() : content;
+}
+
 std::string name_text(std::string_view name) {
   const bool looks_like_content = !name.empty() && std::string_view("0123456789+-.[").find(name.front()) != name.npos;
   return looks_like_content ? "\"" + escape_name(name) + "\"" : escape_name(name);

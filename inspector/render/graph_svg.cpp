@@ -145,11 +145,7 @@ class Drawer {
     const ValueDef& value = graph.values[static_cast<size_t>(id)];
     if (value.initializer_index < 0 || value.input_index >= 0) return;
     const StoredTensor& stored = graph.initializers[static_cast<size_t>(value.initializer_index)];
-    const Tensor& tensor = stored.tensor;
-    const std::string content = stored.absence.empty() ? small_tensor_text(tensor, 6) : "";
-    const std::string what =
-        content.empty() ? std::string(name_of(tensor.dtype())) + tensor.shape().to_string() : content;
-    box.lines.push_back(shorten(value.name, kMaxLabel) + ": " + shorten(what, kMaxLabel));
+    box.lines.push_back(shorten(value.name, kMaxLabel) + ": " + shorten(constant_text(stored, 6), kMaxLabel));
   }
 
   static void connect(const Graph& graph, ValueId id, int32_t from, int32_t wire,

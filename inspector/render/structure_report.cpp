@@ -3,6 +3,7 @@
 #include "inspector/render/structure_report.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,12 +21,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kChangedFill = "#FFF3C4";
-constexpr const char* kChangedBorder = "#B58900";
-constexpr const char* kOnlyInA = "#FBE3D6";
-constexpr const char* kOnlyInABorder = "#C4441C";
-constexpr const char* kOnlyInB = "#DDF0E0";
-constexpr const char* kOnlyInBBorder = "#23803B";
+// Fill and border of a node, by NodeDifference::Kind.
+constexpr std::pair<const char*, const char*> kColors[] = {
+    {"#FFF3C4", "#B58900"}, {"#FBE3D6", "#C4441C"}, {"#DDF0E0", "#23803B"}};
 
 std::string_view name_of(NodeChange::Kind kind) {
   constexpr std::string_view kNames[] = {"op", "attribute", "constant", "input", "outputs"};
@@ -37,13 +35,15 @@ std::string_view name_of(NodeDifference::Kind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-std::string tensor_type(const StoredTensor& stored) {
-  return std::string(name_of(stored.tensor.dtype())) + stored.tensor.shape().to_string();
+const char* text_of(NodeDifference::Kind kind) {
+  constexpr const char* kTexts[] = {"changed", "only in A", "only in B"};
+  return kTexts[static_cast<size_t>(kind)];
 }
 
 std::string tensor_text(const StoredTensor& stored) {
+  const std::string type = std::string(name_of(stored.tensor.dtype())) + stored.tensor.shape().to_string();
   const std::string content = stored.absence.empty() ? small_tensor_text(stored.tensor) : "not here";
-  return content.empty() ? tensor_type(stored) : tensor_type(stored) + " " + content;
+  return content.empty() ? type : type + " " + content;
 }
 
 std::string attribute_side(const Attribute* attribute, const std::string& default_text) {
@@ -136,10 +136,8 @@ NodeMarks marks_of(const StructureComparison& comparison, Side side) {
     const Node* node = side == Side::a ? difference.node_a : difference.node_b;
     if (node == nullptr) continue;
     const std::string& scope = side == Side::a ? difference.scope_a : difference.scope_b;
-    NodeMark mark{kChangedFill, kChangedBorder, "changed"};
-    if (difference.kind == NodeDifference::Kind::only_a) mark = {kOnlyInA, kOnlyInABorder, "only in A"};
-    if (difference.kind == NodeDifference::Kind::only_b) mark = {kOnlyInB, kOnlyInBBorder, "only in B"};
-    marks[scope + escape_name(node->display_name)] = std::move(mark);
+    const auto& [fill, border] = kColors[static_cast<size_t>(difference.kind)];
+    marks[scope + escape_name(node->display_name)] = {fill, border, text_of(difference.kind)};
   }
   return marks;
 }
@@ -197,10 +195,7 @@ std::string structure_to_text(const StructureComparison& comparison, int64_t mos
   int64_t listed = 0;
   for (const NodeDifference& difference : comparison.nodes) {
     if (most >= 0 && listed++ >= most) break;
-    const char* kind = difference.kind == NodeDifference::Kind::changed  ? "changed: "
-                       : difference.kind == NodeDifference::Kind::only_a ? "only in A: "
-                                                                         : "only in B: ";
-    text += kind + printable(node_text(difference)) + "\n";
+    text += fmt::format("{}: {}\n", text_of(difference.kind), printable(node_text(difference)));
     for (const NodeChange& change : difference.changes) text += "  " + printable(change_text(change)) + "\n";
   }
   const auto all = static_cast<int64_t>(comparison.nodes.size());
@@ -262,11 +257,8 @@ std::string structure_to_html(const StructureComparison& comparison) {
     std::string changes;
     for (const NodeChange& change : difference.changes)
       changes += fmt::format("<div>{}</div>", xml_text(change_text(change)));
-    const char* kind = difference.kind == NodeDifference::Kind::changed  ? "changed"
-                       : difference.kind == NodeDifference::Kind::only_a ? "only in A"
-                                                                         : "only in B";
-    rows += fmt::format("<tr class=\"{}\"><td>{}</td><td>{}</td><td>{}</td></tr>\n", name_of(difference.kind), kind,
-                        xml_text(node_text(difference)), changes);
+    rows += fmt::format("<tr class=\"{}\"><td>{}</td><td>{}</td><td>{}</td></tr>\n", name_of(difference.kind),
+                        text_of(difference.kind), xml_text(node_text(difference)), changes);
   }
   constexpr const char* kStyle =
       ":root{--ground:#fbfbfa;--raised:#fff;--ink:#1d1f23;--dim:#63676e;--line:#dfe1e4}"

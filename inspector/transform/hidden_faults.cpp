@@ -2,20 +2,14 @@
 // Hiding by name: the stand-ins survive any rewrite that keeps nodes it does not know.
 #include "inspector/transform/hidden_faults.h"
 
-#include <algorithm>
-
 #include "inspector/model/link.h"
 #include "inspector/model/shape_inference/infer_types.h"
+#include "inspector/transform/runnable.h"
 
 namespace parallax::transform {
 namespace {
 
 constexpr const char* kHiddenDomain = "parallax.hidden";
-
-bool has_absent_weight(const Graph& graph) {
-  const auto is_absent = [](const StoredTensor& stored) { return !stored.absence.empty(); };
-  return std::ranges::any_of(graph.initializers, is_absent);
-}
 
 }  // namespace
 

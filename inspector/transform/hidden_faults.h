@@ -10,9 +10,8 @@
 
 namespace parallax::transform {
 
-// Nodes with a problem get an operator that nobody knows, so that no rule is applied to them; absent weights of the
-// main graph become inputs, so that nobody computes with their zeros. A node whose bodies have absent weights is
-// hidden, too.
+// Nodes with a problem get an unknown operator, so that no rule is applied to them; absent weights of the main graph
+// become inputs, so that their zeros are not computed with. A node whose bodies have absent weights is hidden, too.
 class HiddenFaults {
  public:
   // A copy of `model`, of the problems that were recorded in it.

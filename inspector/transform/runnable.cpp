@@ -15,10 +15,6 @@
 namespace parallax::transform {
 namespace {
 
-bool has_absent_weight(const Graph& graph) {
-  return std::ranges::any_of(graph.initializers, [](const StoredTensor& stored) { return !stored.absence.empty(); });
-}
-
 // Finds nodes that cannot be executed whatever they read.
 class Faults {
  public:
@@ -157,6 +153,12 @@ Result<std::shared_ptr<const Model>> as_model(const Part& part, const PartData& 
 
 }  // namespace
 
+bool has_absent_weight(const Graph& graph) {
+  return std::ranges::any_of(graph.initializers, [](const StoredTensor& stored) { return !stored.absence.empty(); });
+}
+
+Result<std::shared_ptr<const Model>> model_of(const Part& part) { return as_model(part, {}); }
+
 Result<Part> runnable_part(const std::shared_ptr<const Model>& model, const std::vector<std::string>& wanted) {
   const Location location = PX_TRY(find_location(model, {}));
   const Graph& graph = model->graph;
@@ -192,7 +194,7 @@ Result<Part> runnable_part(const std::shared_ptr<const Model>& model, const std:
 
 Result<std::shared_ptr<const Model>> runnable_model(const std::shared_ptr<const Model>& model,
                                                     const std::vector<std::string>& wanted) {
-  return as_model(PX_TRY(runnable_part(model, wanted)), {});
+  return model_of(PX_TRY(runnable_part(model, wanted)));
 }
 
 Result<std::shared_ptr<const Model>> with_stand_ins(const std::shared_ptr<const Model>& model,

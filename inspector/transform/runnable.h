@@ -18,10 +18,15 @@ namespace parallax::transform {
 // cannot be computed or no node is left; usage, where the globs match nothing.
 Result<Part> runnable_part(const std::shared_ptr<const Model>& model, const std::vector<std::string>& wanted = {});
 
-// That part as a model with all inputs of the whole one. Errors: as of runnable_part; the problem of the model itself
-// (its IR version, say).
+// Such a part as a model with all inputs of the whole one. Errors: the problem of the model itself (its IR version,
+// say).
+Result<std::shared_ptr<const Model>> model_of(const Part& part);
+// Both.
 Result<std::shared_ptr<const Model>> runnable_model(const std::shared_ptr<const Model>& model,
                                                     const std::vector<std::string>& wanted = {});
+
+// True where an initializer of the graph is absent.
+bool has_absent_weight(const Graph& graph);
 
 // The model with values in place of what cannot be executed: each value of `given` that a node with a problem makes, or
 // that is an absent weight, becomes an input of that value's type; what such a node reads becomes an output. The same

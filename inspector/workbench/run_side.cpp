@@ -82,10 +82,10 @@ Result<std::shared_ptr<const Model>> load_model(const RunRequest& request, const
 }
 
 Result<std::shared_ptr<const Model>> load_runnable(const RunRequest& request, std::vector<std::string>& notes) {
-  auto loaded = load_model(request);
-  if (loaded.ok() || request.model_in_memory != nullptr) return loaded;
+  if (request.model_in_memory != nullptr) return request.model_in_memory;
   const auto model = PX_TRY(import_model(request.model, {.checks = ModelChecks::recorded}));
-  if (model->problems.empty()) return loaded;
+  if (model->problems.empty()) return model;
+  if (auto whole = executable_model(model, request); whole.ok()) return whole;
   const transform::Part part = PX_TRY(transform::runnable_part(model));
   std::string left_out = transform::describe_left_out(*model, part);
   if (request.message) {
@@ -93,7 +93,7 @@ Result<std::shared_ptr<const Model>> load_runnable(const RunRequest& request, st
   } else {
     notes.push_back(std::move(left_out));
   }
-  return transform::runnable_model(model);
+  return transform::model_of(part);
 }
 
 Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, const ImportOptions& options) {

@@ -41,7 +41,7 @@ struct RunSide {
 Result<std::shared_ptr<const Model>> load_model(const RunRequest& request, const ImportOptions& options = {});
 Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, const ImportOptions& options = {});
 
-// As load_model, or else as much of the model as can be executed; `notes` then say what is left out.
+// Loads as load_model does, or else as much of the model as can be executed; `notes` then say what is left out.
 Result<std::shared_ptr<const Model>> load_runnable(const RunRequest& request, std::vector<std::string>& notes);
 
 // Two models as they are compared: where one has operators on quantized values that the other has not, both have them

@@ -341,16 +341,16 @@ Result<int32_t> find_entry(const DumpReader& dump, const std::string& path) {
     if (count >= 3 || entry.path.find(path) == std::string::npos) continue;
     similar += (count++ == 0 ? "; did you mean '" : "', '") + entry.path;
   }
-  if (similar.empty()) {
+  if (!similar.empty()) {
+    similar += "'?";
+  } else {
     std::vector<std::string> known;
     for (const DumpEntry& entry : dump.entries()) known.push_back(entry.path);
-    if (const std::string alike = did_you_mean(path, known); !alike.empty())
-      similar = alike.substr(0, alike.size() - 2);  // the end of the question follows
+    similar = did_you_mean(path, known);
   }
+  if (similar.empty()) similar = fmt::format(" (parallax tensor '{}' lists them)", dump.path());
   const char* const cut = dump.is_complete() ? "" : "; it breaks off, and what came later is lost";
-  return usage_error(
-      fmt::format("'{}' holds no value '{}'{}{}", dump.path(), path, cut,
-                  similar.empty() ? fmt::format(" (parallax tensor '{}' lists them)", dump.path()) : similar + "'?"));
+  return usage_error(fmt::format("'{}' holds no value '{}'{}{}", dump.path(), path, cut, similar));
 }
 
 namespace {

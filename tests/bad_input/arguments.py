@@ -133,7 +133,7 @@ FILE_ERRORS = [
     ("show gone.onnx", (USAGE, MODEL, FILE)),
     ("dot m.onnx -o gone/m.dot", (USAGE, FILE)),
     ("tensor gone.plx", (USAGE, FILE)),
-    ("tensor m.onnx nobody", (USAGE, FILE)),
+    ("tensor m.onnx unknown", (USAGE, FILE)),
     ("tensor a.plx x -o gone/x.npy", (USAGE, FILE)),
     ("tensor a.plx x -o x.png", (USAGE, FILE)),
     ("check gone.plx", (USAGE, FILE)),

@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include <fmt/format.h>
-
 #include "inspector/diff/matching/matching.h"
+#include "inspector/diff/matching/matching_attributes.h"
+#include "inspector/diff/matching/matching_consumers.h"
 #include "inspector/model/opset/op_schema.h"
 
 namespace parallax {
@@ -34,17 +34,6 @@ const ValueInfo* value_of(const GraphValues& location, ValueId id) {
   if (const ValueInfo* own = location.values[static_cast<size_t>(id)]) return own;
   const auto outer = location.outer.find(id);
   return outer == location.outer.end() ? nullptr : outer->second;
-}
-
-// The tensor that the model stores for a value, also where it is absent; null for what nodes compute.
-const StoredTensor* stored_of(const ValueInfo* value) {
-  if (value == nullptr) return nullptr;
-  const ValueDef& definition = value_at(*value->graph, value->value);
-  if (definition.initializer_index >= 0)
-    return &value->graph->initializers[static_cast<size_t>(definition.initializer_index)];
-  if (value->op != "Constant" || definition.producer == kNoNode) return nullptr;
-  const Attribute* attribute = find_attribute(value->graph->nodes[static_cast<size_t>(definition.producer)], "value");
-  return attribute == nullptr ? nullptr : std::get_if<StoredTensor>(&attribute->value);
 }
 
 bool have_equal_elements(const StoredTensor& a, const StoredTensor& b) {
@@ -83,14 +72,9 @@ std::string default_text(const Node& node, const std::string& name) {
   return schema == nullptr ? "" : to_string(schema->default_value);
 }
 
-// True where one node leaves out what the other gives as the default of its schema.
-bool is_default(const Attribute& attribute, const Node& node) {
-  const std::string text = default_text(node, attribute.name);
-  if (text.empty()) return false;
-  if (const auto* number = std::get_if<int64_t>(&attribute.value)) return text == std::to_string(*number);
-  if (const auto* number = std::get_if<float>(&attribute.value)) return text == fmt::format("{}", *number);
-  const auto* word = std::get_if<std::string>(&attribute.value);
-  return word != nullptr && (text == *word || text == "\"" + *word + "\"" || text == "'" + *word + "'");
+// True where `node`, which leaves the attribute out, has that value by default.
+bool is_default_of(const Node& node, const Attribute& attribute) {
+  return node.schema != nullptr && diff::is_default(attribute, node.schema->attribute(attribute.name));
 }
 
 class Comparer {
@@ -105,7 +89,7 @@ class Comparer {
     result_.nodes_a = static_cast<int64_t>(nodes_a.size());
     result_.nodes_b = static_cast<int64_t>(nodes_b.size());
     pair_matched();
-    pair_by_results(nodes_a);
+    pair_by_results(nodes_a, nodes_b);
     pair_by_names(nodes_a, nodes_b);
     compare_signature();
     for (const LocatedNode& node : nodes_a) {
@@ -138,9 +122,7 @@ class Comparer {
   }
 
   // Nodes that matching looks through (casts, calls, reshapes) are pairs where their results are and they do the same.
-  void pair_by_results(const std::vector<LocatedNode>& nodes_a) {
-    std::vector<LocatedNode> nodes_b;
-    collect(b_.main(), nodes_b);
+  void pair_by_results(const std::vector<LocatedNode>& nodes_a, const std::vector<LocatedNode>& nodes_b) {
     std::map<const Graph*, const GraphValues*> location_of_graph;
     for (const LocatedNode& node : nodes_b) location_of_graph.emplace(node.location->graph, node.location);
     for (const LocatedNode& node : nodes_a) {
@@ -226,8 +208,8 @@ class Comparer {
     for (const std::string& name : names) {
       const Attribute *in_a = find_attribute(a, name), *in_b = find_attribute(b, name);
       if (in_a != nullptr && in_b != nullptr && are_same(*in_a, *in_b)) continue;
-      if (in_a == nullptr && is_default(*in_b, a)) continue;
-      if (in_b == nullptr && is_default(*in_a, b)) continue;
+      if (in_a == nullptr && is_default_of(a, *in_b)) continue;
+      if (in_b == nullptr && is_default_of(b, *in_a)) continue;
       NodeChange change{NodeChange::Kind::attribute, name, "", ""};
       change.attribute_a = in_a;
       change.attribute_b = in_b;
@@ -248,7 +230,7 @@ class Comparer {
   }
 
   void compare_input(std::string name, const ValueInfo* a, const ValueInfo* b, std::vector<NodeChange>& changes) const {
-    const StoredTensor *stored_a = stored_of(a), *stored_b = stored_of(b);
+    const StoredTensor *stored_a = diff::stored_tensor_of(a), *stored_b = diff::stored_tensor_of(b);
     if (stored_a != nullptr && stored_b != nullptr) {
       if (have_equal_elements(*stored_a, *stored_b)) return;
       NodeChange change{NodeChange::Kind::constant, std::move(name), path_of(a), path_of(b)};

@@ -48,6 +48,8 @@ struct HashOf {
   }
 };
 
+}  // namespace
+
 bool is_default(const Attribute& attribute, const AttributeSchema* schema) {
   if (schema == nullptr) return false;
   const AttributeDefault& expected = schema->default_value;
@@ -65,8 +67,6 @@ bool is_default(const Attribute& attribute, const AttributeSchema* schema) {
   }
   return false;
 }
-
-}  // namespace
 
 HashKey hash_text(std::string_view text) { return hash128(text.data(), text.size()).low; }
 

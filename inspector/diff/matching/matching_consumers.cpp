@@ -33,17 +33,8 @@ std::vector<Read> free_reads(const GraphValues& location, NodeId id, const std::
 
 // The data of a value in the graph at `location`; null where there is none, or a dump left it out.
 const StoredTensor* data_of(const GraphValues& location, ValueId value) {
-  const ValueInfo* const value_info = value == kNoValue ? nullptr : location.values[static_cast<size_t>(value)];
-  if (value_info == nullptr) return nullptr;
-  const ValueDef& definition = value_at(*location.graph, value);
-  const StoredTensor* stored = nullptr;
-  if (definition.initializer_index >= 0) {
-    stored = &location.graph->initializers[static_cast<size_t>(definition.initializer_index)];
-  } else if (value_info->op == "Constant" && value_info->domain.empty()) {
-    const Attribute* const attribute =
-        find_attribute(location.graph->nodes[static_cast<size_t>(definition.producer)], "value");
-    stored = attribute == nullptr ? nullptr : std::get_if<StoredTensor>(&attribute->value);
-  }
+  const StoredTensor* stored =
+      value == kNoValue ? nullptr : stored_tensor_of(location.values[static_cast<size_t>(value)]);
   return stored == nullptr || !stored->absence.empty() ? nullptr : stored;
 }
 
@@ -71,6 +62,16 @@ bool may_be_pair(const ValueInfo& a, const ValueInfo& b) {
 }
 
 }  // namespace
+
+const StoredTensor* stored_tensor_of(const ValueInfo* value) {
+  if (value == nullptr) return nullptr;
+  const ValueDef& definition = value_at(*value->graph, value->value);
+  if (definition.initializer_index >= 0)
+    return &value->graph->initializers[static_cast<size_t>(definition.initializer_index)];
+  if (value->op != "Constant" || !value->domain.empty()) return nullptr;
+  const Attribute* attribute = find_attribute(value->graph->nodes[static_cast<size_t>(definition.producer)], "value");
+  return attribute == nullptr ? nullptr : std::get_if<StoredTensor>(&attribute->value);
+}
 
 void pair_read_alike(ModelMatching& matching) {
   for (const NodeMatch& match : matching.nodes) {

@@ -48,15 +48,8 @@ int64_t file_number(const std::string& file, std::string_view prefix) {
 // N.
 Result<std::vector<NamedValue>> read_data_set(const Graph& graph, const std::vector<ValueId>& ids,
                                               const std::string& folder, std::string_view prefix) {
-  std::map<int64_t, std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const int64_t number = file_number(entry->path().filename().string(), prefix);
-    if (number >= 0) files[number] = entry->path().string();
-  }
-  if (error) return io_error(fmt::format("cannot read folder '{}': {}", folder, error.message()));
   std::vector<NamedValue> values;
-  for (const auto& [number, path] : files) {
+  for (const auto& [number, path] : PX_TRY(data_set_files(folder, prefix))) {
     if (number >= static_cast<int64_t>(ids.size()))
       return usage_error(fmt::format("'{}': the model has only {} of these; numbers begin with 0", path, ids.size()));
     const ValueDef& at_position = value_at(graph, ids[static_cast<size_t>(number)]);
@@ -353,6 +346,17 @@ Status read_single_inputs(const Graph& graph, const InputRequest& request, Value
 }
 
 }  // namespace
+
+Result<std::map<int64_t, std::string>> data_set_files(const std::string& folder, std::string_view prefix) {
+  std::map<int64_t, std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const int64_t number = file_number(entry->path().filename().string(), prefix);
+    if (number >= 0) files[number] = entry->path().string();
+  }
+  if (error) return io_error(fmt::format("cannot read folder '{}': {}", folder, error.message()));
+  return files;
+}
 
 Result<InputSet> make_inputs(const Model& model, const InputRequest& request) {
   const Graph& graph = model.graph;

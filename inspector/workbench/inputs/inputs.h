@@ -44,6 +44,9 @@ struct InputSet {
   std::vector<std::string> notes;  // one line for each input that was generated: what was chosen and why
 };
 
+// The files input_N.pb (prefix "input_") or output_N.pb of a test_data_set folder, by N. Errors: io.
+Result<std::map<int64_t, std::string>> data_set_files(const std::string& folder, std::string_view prefix);
+
 // Errors: usage (a name that is no input, a file that does not fit), io, corrupt_file.
 Result<InputSet> make_inputs(const Model& model, const InputRequest& request);
 

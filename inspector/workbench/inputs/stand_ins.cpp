@@ -20,26 +20,15 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-Result<std::vector<NamedValue>> read_folder(const std::string& folder) {
-  std::vector<NamedValue> values;
-  std::vector<std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with("input_") && name.ends_with(".pb")) files.push_back(entry->path().string());
-  }
-  if (error) return io_error(fmt::format("cannot read folder '{}': {}", folder, error.message()));
-  std::ranges::sort(files);
-  for (const std::string& file : files) values.push_back(PX_TRY(read_value_file(file)));
-  return values;
-}
-
 Result<std::vector<NamedValue>> read_source(const std::string& source) {
   std::error_code error;
-  if (fs::is_directory(source, error)) return read_folder(source);
   if (source.ends_with(".npz")) return read_npz(source);
   if (source.ends_with(".safetensors")) return read_safetensors(source);
-  return std::vector<NamedValue>();
+  std::vector<NamedValue> values;
+  if (!fs::is_directory(source, error)) return values;
+  for (const auto& [number, path] : PX_TRY(data_set_files(source, "input_")))
+    values.push_back(PX_TRY(read_value_file(path)));
+  return values;
 }
 
 // Numbers in row-major order, however they are nested.

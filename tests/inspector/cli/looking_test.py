@@ -36,14 +36,14 @@ def nodes_of(model):
 
 
 def rename_a_node(model, choice):
-    """One node of the main graph gets an operator that nobody knows, in a domain of its own; the operator's new name."""
+    """Gives one node of the main graph an unknown operator, in a domain of its own."""
     node = choice.choice(nodes_of(model))
     node.set(t.OP, t.BYTES, b"Mystery")
     node.set(t.DOMAIN, t.BYTES, b"my.plugins")
 
 
 def make_external(model):
-    """All initializers of numbers say that their elements are in a file, which nobody writes; how many."""
+    """Says of all initializers of numbers that their elements are in a file that is not there; how many."""
     count = 0
     for graph in model.of(7):
         for tensor in graph.of(5):
