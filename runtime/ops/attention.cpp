@@ -10,8 +10,8 @@
 #include "runtime/device/cpu/products/gemm.h"
 #include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/gpu/element_of.h"
-#include "runtime/device/gpu/library_attention.h"
-#include "runtime/ops/attention_heads.h"
+#include "runtime/device/gpu/flash_attention_kernel.h"
+#include "runtime/ops/attention_at_once.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/host_rotation.h"
 #include "runtime/ops/indices.h"
@@ -130,18 +130,6 @@ Status rotary_embedding(OpContext<Device>& op) {
 // ---- Attention ----
 
 template <class Device>
-struct AttentionShape {
-  HeadsView q, k, v;
-  int64_t past = 0;
-  int64_t keys = 0;  // past and present
-  int64_t left_window = -1, right_window = -1;
-  bool is_causal = false;
-  double scale = 0;
-  double softcap = 0;
-  Elements<Device, const int64_t> valid_lengths;  // of each sample's keys; none without nonpad_kv_seqlen
-};
-
-template <class Device>
 Result<AttentionShape<Device>> attention_shape(OpContext<Device>& op) {
   AttentionShape<Device> shape;
   const int64_t q_heads = op.find_integer("q_num_heads").value_or(0);
@@ -221,9 +209,8 @@ struct Normalized {
 // The scores of one query for all keys, as numbers to be softened.
 template <class Device, class C>
 struct MaskedRow {
-  Source mask;
-  int64_t strides[4];
-  int64_t mask_keys, heads, queries, keys, past;
+  ScoreMask mask;
+  int64_t heads, queries, keys, past;
   Elements<Device, const int64_t> valid_lengths;
   int64_t left_window, right_window;
   bool is_causal;
@@ -233,14 +220,14 @@ struct MaskedRow {
   PX_HD Masked<Device, C> masked(int64_t row) const {
     const int64_t query = row % queries;
     const int64_t batch = row / queries / heads;
-    const int64_t start = batch * strides[0] + row / queries % heads * strides[1] + query * strides[2];
+    const int64_t start = batch * mask.strides[0] + row / queries % heads * mask.strides[1] + query * mask.strides[2];
     const int64_t location = query + (valid_lengths ? valid_lengths[batch] - queries : past);
     const int64_t first = left_window >= 0 && location > left_window ? location - left_window : 0;
     int64_t end = keys;
     if (is_causal && location + 1 < end) end = location + 1;
     if (right_window >= 0 && location + right_window + 1 < end) end = location + right_window + 1;
     if (valid_lengths && valid_lengths[batch] < end) end = valid_lengths[batch];
-    return {mask, start, strides[3], mask_keys, first, end, softcap};
+    return {mask.data, start, mask.strides[3], mask.keys, first, end, softcap};
   }
   template <class Team>
   PX_HD void operator()(Team& team, int64_t row) const {
@@ -268,22 +255,10 @@ struct MaskedSoftmaxRow {
   }
 };
 
-template <class C, class Device>
-Result<MaskedRow<Device, C>> masked_row(OpContext<Device>& op, const AttentionShape<Device>& shape) {
-  MaskedRow<Device, C> row{{},
-                           {},
-                           0,
-                           shape.q.heads,
-                           shape.q.length,
-                           shape.keys,
-                           shape.past,
-                           {},
-                           shape.left_window,
-                           shape.right_window,
-                           shape.is_causal,
-                           static_cast<C>(shape.softcap)};
-  row.valid_lengths = shape.valid_lengths;
-  if (!op.has_input(3)) return row;
+template <class Device>
+Result<ScoreMask> score_mask(const OpContext<Device>& op, const AttentionShape<Device>& shape) {
+  ScoreMask made;
+  if (!op.has_input(3)) return made;
   const Tensor& mask = op.input(3);
   Ints dims(mask.shape());
   while (dims.size() < 4) dims.insert(0, 1);
@@ -292,10 +267,26 @@ Result<MaskedRow<Device, C>> masked_row(OpContext<Device>& op, const AttentionSh
   for (int64_t axis = 0; axis < 4; ++axis) {
     if (dims.size() != 4 || (dims[axis] != 1 && dims[axis] != wanted[axis] && axis != 3) || dims[axis] > wanted[axis])
       return wrong_input(op, 3, "broadcast to the scores, {}", dims_text(wanted));
-    row.strides[axis] = dims[axis] == 1 ? 0 : strides[axis];
+    made.strides[axis] = dims[axis] == 1 ? 0 : strides[axis];
   }
-  row.mask_keys = dims[3] == 1 ? shape.keys : dims[3];
-  row.mask = source_of(mask.view());
+  made.keys = dims[3] == 1 ? shape.keys : dims[3];
+  made.data = source_of(mask.view());
+  return made;
+}
+
+template <class C, class Device>
+Result<MaskedRow<Device, C>> masked_row(OpContext<Device>& op, const AttentionShape<Device>& shape) {
+  const ScoreMask mask = PX_TRY(score_mask(op, shape));
+  MaskedRow<Device, C> row{mask,
+                           shape.q.heads,
+                           shape.q.length,
+                           shape.keys,
+                           shape.past,
+                           shape.valid_lengths,
+                           shape.left_window,
+                           shape.right_window,
+                           shape.is_causal,
+                           static_cast<C>(shape.softcap)};
   return row;
 }
 
@@ -352,25 +343,24 @@ Status attend(OpContext<Device>& op, const AttentionShape<Device>& shape, const 
   const auto v_values = PX_TRY(converted<C>(op.queue(), TensorView(values.view), false));
   const MaskedRow<Device, C> row = PX_TRY(masked_row<C>(op, shape));
   GemmProblem scores_problem;
-  scores_problem.m = q.length;
+  scores_problem.m = q.heads / shape.k.heads * q.length;  // of heads that share keys
   scores_problem.n = shape.keys;
   scores_problem.k = q.size;
   scores_problem.transpose_b = true;
   scores_problem.alpha = shape.scale;
-  scores_problem.a_offsets = Ints(q.batch * q.heads);
-  scores_problem.b_offsets = Ints(q.batch * q.heads);
+  const int64_t matrices = q.batch * shape.k.heads;
+  scores_problem.a_offsets = Ints(matrices);
+  scores_problem.b_offsets = Ints(matrices);
   GemmProblem sum_problem = scores_problem;
   sum_problem.n = shape.v.size;
   sum_problem.k = shape.keys;
   sum_problem.transpose_b = false;
   sum_problem.alpha = 1.0;
-  const int64_t group = q.heads / shape.k.heads;
-  for (int64_t i = 0; i < q.batch * q.heads; ++i) {
-    const int64_t kv = i / q.heads * shape.k.heads + i % q.heads / group;
-    scores_problem.a_offsets[i] = i * q.length * q.size;
-    scores_problem.b_offsets[i] = kv * keys.matrix;
-    sum_problem.a_offsets[i] = i * q.length * shape.keys;
-    sum_problem.b_offsets[i] = kv * values.matrix;
+  for (int64_t i = 0; i < matrices; ++i) {
+    scores_problem.a_offsets[i] = i * scores_problem.m * q.size;
+    scores_problem.b_offsets[i] = i * keys.matrix;
+    sum_problem.a_offsets[i] = i * scores_problem.m * shape.keys;
+    sum_problem.b_offsets[i] = i * values.matrix;
   }
   const MutableView scores = PX_TRY(op.scratch(storage_of<C>(), Shape{q.batch, q.heads, q.length, shape.keys}));
   C* score_values = reinterpret_cast<C*>(scores.data);
@@ -387,50 +377,26 @@ Status attend(OpContext<Device>& op, const AttentionShape<Device>& shape, const 
   return store_heads<C>(op, sums, sum_dims);
 }
 
-// By a GPU's library: of scores that nothing changes, and nobody looks at. What a mask hides from a query altogether is
-// zeros here, and NaN to the library.
 template <class Device>
-Result<bool> attend_plainly_by_library(OpContext<Device>& op, const AttentionShape<Device>& shape,
-                                       const MutableView& keys, const MutableView& values) {
-  const HeadsView& q = shape.q;
-  const DType dtype = op.input(0).dtype();
-  const bool is_plain = !op.has_input(3) && !op.has_input(6) && !op.wants_output(3) && !shape.is_causal &&
-                        shape.left_window < 0 && shape.right_window < 0 && shape.softcap == 0.0;
-  if (!is_plain || keys.dtype != dtype || values.dtype != dtype) return false;
-  const HeadsView all_keys = PX_TRY(heads_view(keys.shape, shape.k.heads, "K"));
-  LibraryAttention attention;
-  attention.samples = q.batch;
-  attention.heads = q.heads;
-  attention.dtype = dtype;
-  attention.q = op.input(0).view().data;
-  attention.k = keys.data;
-  attention.v = values.data;
-  AttentionProblem& problem = attention.problem;
-  problem.queries = q.length;
-  problem.keys = shape.keys;
-  problem.size = q.size;
-  problem.value_size = shape.v.size;
-  problem.scale = shape.scale;
-  problem.q = q.locations(q.heads);
-  problem.k = all_keys.locations(q.heads);
-  std::swap(problem.k.row, problem.k.column);
-  problem.v = PX_TRY(heads_view(values.shape, shape.k.heads, "V")).locations(q.heads);
-  const bool flat = op.input(0).shape().rank() == 3;
-  const Shape out =
-      flat ? Shape{q.batch, q.length, q.heads * shape.v.size} : Shape{q.batch, q.heads, q.length, shape.v.size};
-  problem.y = PX_TRY(heads_view(out, q.heads, "Y")).locations(q.heads);
-  if (!PX_TRY(is_left_to_library(op.queue(), attention))) return false;  // before memory is asked for
-  attention.y = PX_TRY(op.make_output(0, dtype, out)).data;
-  return library_attention(op.queue(), attention);
+Result<bool> attend_in_place(OpContext<Device>& op, const AttentionShape<Device>& shape) {
+  const Tensor& k = op.input(1);
+  const Tensor& v = op.input(2);
+  const bool is_joined = shape.past > 0 || op.wants_output(1) || op.wants_output(2);
+  if (is_joined || is_growable(k) || is_growable(v)) return false;
+  return attend_at_once(op, shape, PX_TRY(score_mask(op, shape)), k.view(), shape.k, v.view(), shape.v);
 }
 
 template <class Device>
 Status attention(OpContext<Device>& op) {
   const AttentionShape<Device> shape = PX_TRY(attention_shape(op));
+  if constexpr (GpuDevice<Device>) {
+    if (PX_TRY(attend_in_place(op, shape))) return {};
+  }
   const CachedRows keys = PX_TRY(present_of(op, shape.k, 1, 4, 1, shape.keys));
   const CachedRows values = PX_TRY(present_of(op, shape.v, 2, 5, 2, shape.keys));
   if constexpr (GpuDevice<Device>) {
-    if (PX_TRY(attend_plainly_by_library(op, shape, keys.view, values.view))) return {};
+    const ScoreMask mask = PX_TRY(score_mask(op, shape));
+    if (PX_TRY(attend_at_once(op, shape, mask, keys.view, heads_of(keys), values.view, heads_of(values)))) return {};
   }
   if (op.input(0).dtype() == DType::float64) return attend<double>(op, shape, keys, values);
   return attend<float>(op, shape, keys, values);
@@ -448,5 +414,10 @@ template <>
 std::span<const KernelRow<CompiledDevice>> attention_rows() {
   return kAttentionRows<CompiledDevice>;
 }
+
+// The only instances of its kernels: others call them.
+#ifdef PX_COMPILED_DEVICE
+template Result<bool> flash_attention(Queue<CompiledDevice>& queue, const FlashAttention& attention);
+#endif
 
 }  // namespace parallax::runtime

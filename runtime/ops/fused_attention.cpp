@@ -12,7 +12,7 @@
 #include "runtime/device/cpu/products/attention.h"
 #include "runtime/device/cpu/products/gemm.h"
 #include "runtime/device/gpu/attention_kernel.h"
-#include "runtime/device/gpu/library_attention.h"
+#include "runtime/device/gpu/flash_attention.h"
 #include "runtime/ops/fused_families.h"
 
 namespace parallax::runtime {
@@ -296,16 +296,15 @@ Result<MutableView> make_result(OpContext<Device>& op, Layout& layout) {
   return op.make_output(0, op.input(kQ).dtype(), shape_of(out));
 }
 
-// By a GPU's library, operands as they are: it knows scores to which one tensor is added, none that are hidden.
+// By a GPU's library, else by our own kernel: operands as they are stored, and no scores. The library knows scores to
+// which one tensor is added, none that are hidden.
 template <class Device>
 Result<bool> attend_as_stored(OpContext<Device>& op, const Layout& layout, const MutableView& y) {
   if constexpr (GpuDevice<Device>) {
-    const bool both = op.has_input(kAdded) && op.has_input(kAddedAgain);
-    if (both || op.has_input(kHidden) || op.input(kK).dtype() != y.dtype || op.input(kV).dtype() != y.dtype) {
-      return false;
-    }
-    LibraryAttention attention;
+    if (op.input(kK).dtype() != y.dtype || op.input(kV).dtype() != y.dtype) return false;
+    FlashAttention attention;
     attention.problem = layout.problem;
+    attention.rule.keys = layout.problem.keys;
     attention.heads = layout.batch.empty() ? 1 : layout.batch.back();
     attention.samples = attention.heads == 0 ? 0 : layout.problem.batch() / attention.heads;
     attention.dtype = y.dtype;
@@ -313,16 +312,33 @@ Result<bool> attend_as_stored(OpContext<Device>& op, const Layout& layout, const
     attention.k = op.input(kK).view().data;
     attention.v = op.input(kV).view().data;
     attention.y = y.data;
+    std::shared_ptr<const float> kept[2];
     for (const int64_t input : {int64_t{kAdded}, int64_t{kAddedAgain}}) {
       if (!op.has_input(input)) continue;
-      attention.added_dtype = op.input(input).dtype();
-      attention.added = op.input(input).view().data;
-      attention.added_locations = layout.changes[static_cast<size_t>(input - kAdded)].locations;
+      const TensorView& view = op.input(input).view();
+      const auto index = static_cast<size_t>(input - kAdded);
+      const bool is_first = attention.added == nullptr;
+      const bool is_known = view.dtype == DType::float32 || view.dtype == y.dtype;
+      if (!is_known) kept[index] = PX_TRY(converted<float>(op.queue(), view, op.is_constant(input)));
+      const std::byte* data = is_known ? view.data : reinterpret_cast<const std::byte*>(kept[index].get());
+      (is_first ? attention.added_dtype : attention.added_again_dtype) = is_known ? view.dtype : DType::float32;
+      (is_first ? attention.added : attention.added_again) = data;
+      (is_first ? attention.added_locations : attention.added_again_locations) = layout.changes[index].locations;
     }
-    if (!PX_TRY(is_left_to_library(op.queue(), attention))) return false;
-    if (!PX_TRY(library_attention(op.queue(), attention))) return false;
-    PX_TRY(store_hidden_queries(op.queue(), attention));
-    return true;
+    if (op.has_input(kHidden)) {
+      if (op.input(kHidden).dtype() != DType::bool_) return false;
+      attention.hiding = op.input(kHidden).view().data;
+      attention.hiding_locations = layout.changes[2].locations;
+      attention.hides_where = op.integer("hides_where") != 0;
+      attention.hidden_value = static_cast<float>(op.real("hidden_value"));
+    }
+    const bool is_plain = attention.hiding == nullptr && attention.added_again == nullptr;
+    if (is_plain && PX_TRY(is_left_to_library(op.queue(), attention)) &&
+        PX_TRY(library_attention(op.queue(), attention))) {
+      PX_TRY(store_hidden_queries(op.queue(), attention, std::numeric_limits<float>::quiet_NaN()));
+      return true;
+    }
+    return flash_attention(op.queue(), attention);
   } else {
     return false;
   }

@@ -11,6 +11,7 @@
 #include "runtime/device/cuda/cublas.h"
 #include "runtime/device/cuda/library_cuda.h"
 #include "runtime/device/gpu/library_product.h"
+#include "runtime/device/gpu/product_batches.h"
 
 namespace parallax::runtime {
 namespace {
@@ -39,23 +40,21 @@ struct GemmTypes {
 
 // cuBLAS counts columns first: row-major c = a b is its c^T = b^T a^T.
 template <class C>
-Status multiply(Queue<Cuda>& queue, const GemmProblem& problem, const GemmTypes& types, const C* a, const C* b, C* c) {
+Status multiply(Queue<Cuda>& queue, const GemmProblem& given, const GemmTypes& types, const C* a, const C* b, C* c) {
+  const GemmProblem problem = with_joined_rows(given);
   if (problem.m * problem.n * problem.batch() == 0) return {};
-  const int64_t a_distance = even_distance(problem.a_offsets);
-  const int64_t b_distance = even_distance(problem.b_offsets);
-  const bool even = a_distance >= 0 && b_distance >= 0;
   const C alpha = static_cast<C>(problem.alpha);
   const C beta = static_cast<C>(problem.beta);
-  const int64_t calls = even ? 1 : problem.batch();
   const auto leading = [](int64_t columns) { return std::max<int64_t>(1, columns); };
-  for (int64_t i = 0; i < calls; ++i) {
+  for (const EvenBatch& part : even_batches(problem)) {
     PX_TRY(checked(cublas().cublasGemmStridedBatchedEx_64(
         queue.library().handle, problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
         problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, problem.n, problem.m, problem.k, &alpha,
-        b + problem.b_offsets[i], types.storage, leading(problem.transpose_b ? problem.k : problem.n), b_distance,
-        a + problem.a_offsets[i], types.storage, leading(problem.transpose_a ? problem.m : problem.k), a_distance,
-        &beta, c + i * problem.m * problem.n, types.storage, problem.n, problem.m * problem.n,
-        even ? problem.batch() : 1, types.compute, CUBLAS_GEMM_DEFAULT)));
+        b + problem.b_offsets[part.first], types.storage, leading(problem.transpose_b ? problem.k : problem.n),
+        part.b_distance, a + problem.a_offsets[part.first], types.storage,
+        leading(problem.transpose_a ? problem.m : problem.k), part.a_distance, &beta,
+        c + part.first * problem.m * problem.n, types.storage, problem.n, problem.m * problem.n, part.count,
+        types.compute, CUBLAS_GEMM_DEFAULT)));
   }
   return {};
 }
@@ -283,7 +282,9 @@ Status gemm(Queue<Cuda>& queue, const GemmProblem& problem, const double* a, con
 }
 
 template <>
-Result<bool> library_product(Queue<Cuda>& queue, const LibraryProduct& product) {
+Result<bool> library_product(Queue<Cuda>& queue, const LibraryProduct& given) {
+  LibraryProduct product = given;
+  product.problem = with_joined_rows(given.problem);
   const auto type = library_type(product.c.dtype);
   if (!type.has_value() || !suits(product)) return false;
   CudaLibrary& library = queue.library();

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include "runtime/device/cuda/matrix_units.cuh"
 #include "runtime/device/cuda/queue_cuda.h"
 #include "runtime/device/gpu/launch.h"
 
@@ -14,9 +15,13 @@ template <class T>
 struct SharedCuda {
   T* data;
   __device__ T& operator[](int64_t index) const { return data[index]; }
+  template <class W>
+  __device__ W& at(int byte) const {
+    return *reinterpret_cast<W*>(reinterpret_cast<std::byte*>(data) + byte);
+  }
 };
 
-class LaunchCuda {
+class LaunchCuda : public MatrixUnits {
  public:
   __device__ int64_t block() const { return blockIdx.x; }
   __device__ int64_t blocks() const { return gridDim.x; }
@@ -37,6 +42,10 @@ class LaunchCuda {
   __device__ T shuffle_down(T value, int lanes) {
     return __shfl_down_sync(~0U, value, lanes);
   }
+  template <class T>
+  __device__ T shuffle_xor(T value, int lanes) {
+    return __shfl_xor_sync(~0U, value, lanes);
+  }
   __device__ uint32_t ballot(bool flag) { return __ballot_sync(~0U, flag); }
   __device__ void atomic_add(uint32_t* pointer, uint32_t value) { atomicAdd(pointer, value); }
 
@@ -52,9 +61,22 @@ __global__ void run_kernel(const __grid_constant__ Kernel kernel) {
 
 }  // namespace gpu
 
+// Of a block: what a kernel has without being asked, and the most that it can be given.
+constexpr size_t kSharedBytes = size_t{48} << 10;
+inline int64_t most_shared_bytes(const Queue<Cuda>& queue) {
+  int bytes = 0;
+  const auto attribute = cudaDevAttrMaxSharedMemoryPerBlockOptin;
+  if (cudaDeviceGetAttribute(&bytes, attribute, queue.options().device_index) != cudaSuccess) return kSharedBytes;
+  return bytes;
+}
+
 // Every launch is checked here; the queue reports failures.
 template <class Kernel>
 void launch(Queue<Cuda>& queue, const Kernel& kernel, const gpu::LaunchSize& size) {
+  if (size.shared_bytes > kSharedBytes) {
+    cudaFuncSetAttribute(gpu::run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         static_cast<int>(size.shared_bytes));
+  }
   gpu::run_kernel<<<static_cast<unsigned>(size.blocks), static_cast<unsigned>(size.threads), size.shared_bytes,
                     static_cast<cudaStream_t>(queue.stream())>>>(kernel);
   const cudaError_t error = cudaGetLastError();

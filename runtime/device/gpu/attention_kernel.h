@@ -38,7 +38,7 @@ struct StoreStridedKernel {
   }
 };
 
-// Queries all of whose keys are hidden by minus infinity give NaN, by our softmax; cuDNN gives them zeros.
+// Queries all of whose keys are hidden by minus infinity get their result, which cuDNN does not give as we do.
 template <class Device>
 struct HiddenQueriesKernel {
   static constexpr const char* kName = "hidden_queries";
@@ -49,6 +49,7 @@ struct HiddenQueriesKernel {
   Elements<Device, const int64_t> y_offsets;
   int64_t y_row, y_column;
   int64_t count, queries, keys, value_size;
+  float result;
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
@@ -58,10 +59,8 @@ struct HiddenQueriesKernel {
       for (int64_t key = 0; key < keys; ++key) {
         if (load<Device, float>(added, first + key * added_column) != -std::numeric_limits<float>::infinity()) return;
       }
-      const int64_t result = y_offsets[matrix] + query * y_row;
-      for (int64_t i = 0; i < value_size; ++i) {
-        store<Device, float>(y, result + i * y_column, std::numeric_limits<float>::quiet_NaN());
-      }
+      const int64_t begin = y_offsets[matrix] + query * y_row;
+      for (int64_t i = 0; i < value_size; ++i) store<Device, float>(y, begin + i * y_column, result);
     });
   }
 };
@@ -120,9 +119,9 @@ Result<DenseMatrices> dense_matrices(Queue<Gpu>& queue, const MatrixOffsets& loc
 
 }  // namespace gpu
 
-// After library_attention: NaN for queries all of whose keys are hidden.
+// After library_attention: `result` for queries all of whose keys are hidden.
 template <GpuDevice Gpu>
-Status store_hidden_queries(Queue<Gpu>& queue, const LibraryAttention& attention) {
+Status store_hidden_queries(Queue<Gpu>& queue, const LibraryAttention& attention, float result) {
   if (attention.added == nullptr) return {};
   const AttentionProblem& problem = attention.problem;
   const Tensor added_offsets = PX_TRY(queue.to_device(Tensor::vector<int64_t>(attention.added_locations.offsets)));
@@ -138,7 +137,8 @@ Status store_hidden_queries(Queue<Gpu>& queue, const LibraryAttention& attention
                                              problem.batch() * problem.queries,
                                              problem.queries,
                                              problem.keys,
-                                             problem.value_size};
+                                             problem.value_size,
+                                             result};
   launch(queue, kernel, gpu::size_for_items(queue, kernel.count));
   return {};
 }

@@ -18,8 +18,9 @@ struct GroupShape {
   std::vector<CachePosition> locations;
 };
 
-// The past rows of each sample, then its new ones, then zeros, as float32; `past` may be undefined. Errors: execution.
-Result<Tensor> extended_numbers(ChainContext& op, const Tensor& past, const Tensor& fresh, const CacheRows& rows);
+// The past rows of each sample, then its new ones, then zeros, as `dtype`; `past` may be undefined. Errors: execution.
+Result<Tensor> extended_numbers(ChainContext& op, const Tensor& past, const Tensor& fresh, const CacheRows& rows,
+                                DType dtype);
 
 // A cache that is held as multiples of scales (cache.h).
 struct QuantizedCache {

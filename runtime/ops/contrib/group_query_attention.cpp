@@ -5,9 +5,12 @@
 // nothing from the past; present has max(total_sequence_length, past length) rows, those after a sample's last being
 // zeros; smooth_softmax is a head_sink of zeros.
 #include <algorithm>
+#include <cmath>
 
 #include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/growable.h"
+#include "runtime/device/gpu/flash_attention.h"
+#include "runtime/ops/attention_heads.h"
 #include "runtime/ops/contrib/cache.h"
 #include "runtime/ops/contrib/group.h"
 #include "runtime/ops/contrib/heads.h"
@@ -85,25 +88,34 @@ Result<GroupShape> group_shape(const OpCall& op) {
   return shape;
 }
 
+// `heads` heads of `x`, [batch, sequence, columns], from head `first` on, as float32.
+Result<Tensor> read_heads(Context& op, const GroupShape& shape, const Tensor& x, int64_t first, int64_t heads) {
+  const Tensor wide = PX_TRY(inner_cast(op, x, DType::float32));
+  const Tensor slice = PX_TRY(columns(op, wide, first * shape.size, (first + heads) * shape.size));
+  return split_heads(op, slice, heads);
+}
+
+// True where the queries are the numbers of their input.
+bool are_queries_as_given(const OpCall& op) {
+  return op.find_integer("do_rotary").value_or(0) == 0 && !op.has_input(kQNorm);
+}
+
+// The queries are left out where a GPU reads them as they are given.
 Result<Tokens> read_tokens(Context& op, const GroupShape& shape) {
-  const auto part = [&](const Tensor& x, int64_t first, int64_t heads) -> Result<Tensor> {
-    const Tensor slice = PX_TRY(columns(op, x, first * shape.size, (first + heads) * shape.size));
-    return split_heads(op, slice, heads);
-  };
-  const Tensor query = PX_TRY(inner_cast(op, op.input(kQuery), DType::float32));
+  const Tensor& query = op.input(kQuery);
   Tokens tokens;
-  tokens.q = PX_TRY(part(query, 0, shape.heads));
+  if (!GpuDevice<CompiledDevice> || !are_queries_as_given(op))
+    tokens.q = PX_TRY(read_heads(op, shape, query, 0, shape.heads));
   if (!op.has_input(kKey)) {
-    tokens.k = PX_TRY(part(query, shape.heads, shape.kv_heads));
-    tokens.v = PX_TRY(part(query, shape.heads + shape.kv_heads, shape.kv_heads));
+    tokens.k = PX_TRY(read_heads(op, shape, query, shape.heads, shape.kv_heads));
+    tokens.v = PX_TRY(read_heads(op, shape, query, shape.heads + shape.kv_heads, shape.kv_heads));
     return tokens;
   }
   const Ints wanted{shape.batch, shape.sequence, shape.kv_heads * shape.size};
   for (const auto& [input, target] : {std::pair{kKey, &tokens.k}, std::pair{kValue, &tokens.v}}) {
     if (!(Ints(op.input(input).shape()) == wanted))
       return wrong_input(op, static_cast<int64_t>(input), "have shape {}", dims_text(wanted));
-    const Tensor wide = PX_TRY(inner_cast(op, op.input(input), DType::float32));
-    *target = PX_TRY(part(wide, 0, shape.kv_heads));
+    *target = PX_TRY(read_heads(op, shape, op.input(input), 0, shape.kv_heads));
   }
   return tokens;
 }
@@ -205,7 +217,7 @@ bool is_appended(const OpContext<Device>& op, const GroupShape& shape, const Cac
   });
 }
 
-// The cache as float32, with its new rows; its output is the same as it is held.
+// The cache with its new rows: as it is held, which its output is, or as float32 where it is quantized or the host's.
 template <class Device>
 Result<Tensor> extended_cache(OpContext<Device>& op, const GroupShape& shape, const CacheInput& input,
                               const Tensor& fresh) {
@@ -218,11 +230,9 @@ Result<Tensor> extended_cache(OpContext<Device>& op, const GroupShape& shape, co
       const QuantizedCache cache{format, past, op.input(input.scale)};
       return extended_quantized(op, cache, fresh, rows, op.wants_output(input.output) ? input.output : -1);
     }
-    const Tensor numbers = PX_TRY(extended_numbers(op, past, fresh, rows));
-    if (!op.wants_output(input.output)) return numbers;
-    Tensor held = PX_TRY(inner_cast(op, numbers, format.dtype()));
-    op.set_output(input.output, std::move(held));
-    return numbers;
+    const Tensor held = PX_TRY(extended_numbers(op, past, fresh, rows, format.dtype()));
+    if (op.wants_output(input.output)) op.set_output(input.output, held);
+    return held;
   } else {
     if (is_appended(op, shape, input, format)) {
       const Tensor all = PX_TRY(append(op.queue(), op.input(input.past), shape.sequence,
@@ -234,6 +244,87 @@ Result<Tensor> extended_cache(OpContext<Device>& op, const GroupShape& shape, co
   }
 }
 
+// The bias of the scores as it is stored, with a stride of 0 where it is broadcast.
+template <class Device>
+Status describe_bias(OpContext<Device>& op, const GroupShape& shape, FlashAttention& attention, Tensor& kept) {
+  if (!op.has_input(kAttentionBias)) return {};
+  kept = op.input(kAttentionBias);
+  const Ints dims(kept.shape()), wanted{shape.batch, shape.heads, shape.sequence, shape.longest};
+  if (dims.size() != 4) return wrong_input(op, kAttentionBias, "have rank 4");
+  Ints strides = row_major_strides(dims);
+  for (int64_t axis = 0; axis < 4; ++axis) {
+    if (dims[axis] != 1 && dims[axis] != wanted[axis])
+      return wrong_input(op, kAttentionBias, "broadcast to the scores, {}", dims_text(wanted));
+    if (dims[axis] == 1) strides[axis] = 0;
+  }
+  if (kept.dtype() != attention.dtype) kept = PX_TRY(inner_cast(op, kept, DType::float32));
+  attention.added = kept.view().data;
+  attention.added_dtype = kept.dtype();
+  attention.added_locations = {Ints(shape.batch * shape.heads), strides[2], strides[3]};
+  for (int64_t i = 0; i < shape.batch * shape.heads; ++i)
+    attention.added_locations.offsets[i] = i / shape.heads * strides[0] + i % shape.heads * strides[1];
+  return {};
+}
+
+// By our own kernel for GPUs, operands as they are stored. False where it does not compute them.
+template <class Device>
+Result<bool> attend_at_once(OpContext<Device>& op, const GroupShape& shape, const Tensor& queries, const Tensor& keys,
+                            const Tensor& values) {
+  const DType dtype = keys.dtype();
+  if (op.wants_output(3) || values.dtype() != dtype) return false;
+  if (dtype != DType::float32 && dtype != op.input(kQuery).dtype()) return false;
+  FlashAttention attention;
+  attention.samples = shape.batch;
+  attention.heads = shape.heads;
+  attention.dtype = dtype;
+  AttentionProblem& problem = attention.problem;
+  problem.queries = shape.sequence;
+  problem.keys = shape.longest;
+  problem.size = problem.value_size = shape.size;
+  problem.scale = op.find_real("scale").value_or(0.0);
+  if (problem.scale == 0.0) problem.scale = 1.0 / std::sqrt(static_cast<double>(shape.size));
+  const int64_t row = shape.capacity * shape.size, hidden = shape.heads * shape.size;
+  const HeadsView cached{shape.batch, shape.kv_heads, shape.capacity, shape.size, shape.kv_heads * row,
+                         row,         shape.size};
+  problem.v = problem.k = cached.locations(shape.heads);
+  std::swap(problem.k.row, problem.k.column);
+  const bool is_as_given = are_queries_as_given(op) && op.input(kQuery).dtype() == dtype;
+  Tensor q =
+      is_as_given || queries.defined() ? queries : PX_TRY(read_heads(op, shape, op.input(kQuery), 0, shape.heads));
+  q = is_as_given ? op.input(kQuery) : PX_TRY(inner_cast(op, q, dtype));
+  const HeadsView given = PX_TRY(heads_view(Shape{shape.batch, shape.sequence, hidden}, shape.heads, "query"));
+  problem.y = given.locations(shape.heads);
+  HeadsView own = is_as_given ? given : PX_TRY(heads_view(q.shape(), shape.heads, "query"));
+  if (is_as_given) {  // keys and values may follow in each row
+    own.row_stride = q.shape()[2];
+    own.batch_stride = own.row_stride * shape.sequence;
+  }
+  problem.q = own.locations(shape.heads);
+  attention.rule = {shape.longest, 0, shape.window > 0 ? shape.window - 1 : -1, -1, shape.is_causal};
+  for (const CachePosition& location : shape.locations) {
+    attention.positions.push_back(location.past);
+    attention.ends.push_back(location.total);
+  }
+  attention.softcap = op.find_real("softcap").value_or(0.0);
+  attention.hidden_is_zero = true;
+  Tensor bias, sinks = PX_TRY(head_sinks(op, shape));
+  PX_TRY(describe_bias(op, shape, attention, bias));
+  if (!is_for_flash(attention)) return false;
+  if (sinks.defined()) {
+    sinks = PX_TRY(inner_cast(op, sinks, DType::float32));
+    attention.sinks = reinterpret_cast<const float*>(sinks.view().data);
+  }
+  attention.q = q.view().data;
+  attention.k = keys.view().data;
+  attention.v = values.view().data;
+  const Tensor y = PX_TRY(op.queue().allocate(dtype, Shape{shape.batch, shape.sequence, hidden}));
+  attention.y = writable(y).data;
+  if (!PX_TRY(flash_attention(op.queue(), attention))) return false;
+  Tensor rounded = PX_TRY(inner_cast(op, y, op.input(kQuery).dtype()));
+  op.set_output(0, std::move(rounded));
+  return true;
+}
+
 Status group_query_attention(Context& op) {
   if (op.integer("sliding_window_cache") != 0)
     return unsupported("sliding_window_cache: the operator's page does not define it");
@@ -241,11 +332,17 @@ Status group_query_attention(Context& op) {
   Tokens tokens = PX_TRY(read_tokens(op, shape));
   PX_TRY(normalize_heads(op, tokens));
   PX_TRY(rotate(op, shape, tokens));
+  const Tensor sinks = PX_TRY(head_sinks(op, shape));
+  Tensor keys = PX_TRY(extended_cache(op, shape, {kPastKey, kKScale, 1, "k_quant_type"}, tokens.k));
+  Tensor values = PX_TRY(extended_cache(op, shape, {kPastValue, kVScale, 2, "v_quant_type"}, tokens.v));
+  if constexpr (GpuDevice<CompiledDevice>) {
+    if (PX_TRY(attend_at_once(op, shape, tokens.q, keys, values))) return {};
+    if (!tokens.q.defined()) tokens.q = PX_TRY(read_heads(op, shape, op.input(kQuery), 0, shape.heads));
+    keys = PX_TRY(inner_cast(op, keys, DType::float32));
+    values = PX_TRY(inner_cast(op, values, DType::float32));
+  }
   Heads heads;
   heads.q = tokens.q;
-  const Tensor sinks = PX_TRY(head_sinks(op, shape));
-  const Tensor keys = PX_TRY(extended_cache(op, shape, {kPastKey, kKScale, 1, "k_quant_type"}, tokens.k));
-  const Tensor values = PX_TRY(extended_cache(op, shape, {kPastValue, kVScale, 2, "v_quant_type"}, tokens.v));
   heads.k = PX_TRY(seen_rows(op, shape, keys, sinks.defined()));
   heads.v = PX_TRY(seen_rows(op, shape, values, sinks.defined()));
   const Tensor bias = PX_TRY(score_bias(op, shape));

@@ -198,14 +198,15 @@ Result<Tensor> added_mask(ChainContext& op, const Tensor& mask, const ScoreShape
   return added;
 }
 
-Result<Tensor> extended_numbers(ChainContext& op, const Tensor& past, const Tensor& fresh, const CacheRows& rows) {
+Result<Tensor> extended_numbers(ChainContext& op, const Tensor& past, const Tensor& fresh, const CacheRows& rows,
+                                DType dtype) {
   const Ints dims = past.defined() ? Ints(past.shape()) : Ints{rows.batch, rows.heads, 0, rows.size};
   if (dims.size() != 4 || dims[0] != rows.batch || dims[1] != rows.heads || dims[3] != rows.size ||
       dims[2] > rows.capacity)
     return wrong_shape("the past", dims, "be [{},{},at most {},{}], to be joined with the new tokens", rows.batch,
                        rows.heads, rows.capacity, rows.size);
   const Shape shape = PX_TRY(shape_of({rows.batch, rows.heads, rows.capacity, rows.size}));
-  Tensor cache = PX_TRY(op.queue().allocate(DType::float32, shape));
+  Tensor cache = PX_TRY(op.queue().allocate(dtype, shape));
   const IndicesOnDevice kept = PX_TRY(indices_on_device(op, rows.locations, &CachePosition::past));
   const ExtendedCache<CompiledDevice> element{
       source_or_none(past), source_of(fresh.view()), kept,     rows.heads, dims[2],
@@ -265,7 +266,7 @@ Result<Tensor> extended_quantized(ChainContext& op, const QuantizedCache& cache,
                                      rows.sequence, rows.size};
   const Tensor past = PX_TRY(units_of_past(op, cache));
   const Tensor added = PX_TRY(units_of_fresh(op, cache, fresh, scale));
-  const Tensor units = PX_TRY(extended_numbers(op, past, added, rows));
+  const Tensor units = PX_TRY(extended_numbers(op, past, added, rows, DType::float32));
   if (output >= 0) op.set_output(output, PX_TRY(held_units(op, cache.format, units)));
   scale.rows = rows.capacity;
   Tensor numbers = PX_TRY(op.queue().allocate(DType::float32, units.shape()));

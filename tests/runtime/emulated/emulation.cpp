@@ -69,7 +69,12 @@ struct Fiber {
 class Block {
  public:
   Block(const gpu::LaunchSize& size, Body body, const void* kernel)
-      : size_(size), body_(body), kernel_(kernel), shared_(size.shared_bytes), exchanged_(kMostThreads) {}
+      : size_(size),
+        body_(body),
+        kernel_(kernel),
+        shared_(size.shared_bytes),
+        exchanged_(kMostThreads),
+        fragments_(kMostThreads) {}
 
   void run(int64_t index);
   void wait(int thread, Wait what) {
@@ -83,6 +88,7 @@ class Block {
     return nullptr;
   }
   uint64_t& slot(int thread) { return exchanged_[static_cast<size_t>(thread)]; }
+  Fragments& fragments(int thread) { return fragments_[static_cast<size_t>(thread)]; }
 
  private:
   static Fiber& fiber_at(int thread);
@@ -97,6 +103,7 @@ class Block {
   const void* kernel_;
   std::vector<std::byte> shared_;
   std::vector<uint64_t> exchanged_;
+  std::vector<Fragments> fragments_;
   ucontext_t scheduler_{};
   int64_t index_ = 0;
   int running_ = 0;
@@ -211,6 +218,12 @@ void poison(std::byte* memory, size_t bytes) {
   std::memset(reinterpret_cast<void*>(*real), kPoison, bytes);
 }
 
+// The upper 10 bits of the fraction.
+uint32_t to_tf32(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  return std::isnan(value) ? 0x7FFFFFFFU : (bits + 0x1000U) & ~0x1FFFU;
+}
+
 int64_t live_bytes() { return allocations().live_bytes; }
 
 Status run(const char* name, const gpu::LaunchSize& size, Body body, const void* kernel) {
@@ -259,6 +272,13 @@ uint64_t LaunchEmulated::exchange(uint64_t own, int from_thread) {
   owner_.wait(thread_, emulation::Wait::warp);  // nobody writes again before all have read
   return value;
 }
+
+const emulation::Fragments* LaunchEmulated::exchange(const emulation::Fragments& own) {
+  owner_.fragments(thread_) = own;
+  owner_.wait(thread_, emulation::Wait::warp);
+  return &owner_.fragments(thread_ / kWarp * kWarp);
+}
+void LaunchEmulated::release() { owner_.wait(thread_, emulation::Wait::warp); }
 
 uint32_t LaunchEmulated::ballot(bool flag) {
   const int first = thread_ / kWarp * kWarp;

@@ -4,12 +4,15 @@
 // out of bounds of shared or of device memory, host code that follows an address of the device.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <set>
 #include <string>
 
 #include "runtime/device/gpu/launch.h"
+#include "runtime/device/storage.h"
 
 namespace parallax::runtime::emulation {
 
@@ -27,6 +30,13 @@ int64_t live_bytes();
 // The block that a fiber belongs to, as its scheduler sees it.
 class Block;
 
+uint32_t to_tf32(float value);
+
+// What a lane gives to a product of matrices, and the numbers of each lane of its warp after that.
+struct Fragments {
+  uint32_t a[4], b[2];
+};
+
 template <class T>
 class Shared {
  public:
@@ -38,6 +48,16 @@ class Shared {
       return spare;
     }
     return reinterpret_cast<T*>(memory_)[index];
+  }
+  template <class W>
+  W& at(int byte) const {
+    const auto bytes = static_cast<int64_t>(sizeof(T)) * count_;
+    if (byte >= 0 && byte % alignof(W) == 0 && byte + static_cast<int64_t>(sizeof(W)) <= bytes)
+      return *reinterpret_cast<W*>(memory_ + byte);
+    report("shared memory: " + std::to_string(sizeof(W)) + " bytes at " + std::to_string(byte) + " of " +
+           std::to_string(bytes));
+    static thread_local W spare;
+    return spare;
   }
 
  private:
@@ -78,18 +98,63 @@ class LaunchEmulated {
     std::memcpy(&value, &other, sizeof(T));
     return value;
   }
+  template <class T>
+  T shuffle_xor(T value, int lanes) {
+    static_assert(sizeof(T) <= sizeof(uint64_t));
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(T));
+    const uint64_t other = exchange(bits, thread_ ^ lanes);
+    std::memcpy(&value, &other, sizeof(T));
+    return value;
+  }
   uint32_t ballot(bool flag);
+  template <class T>
+  void multiply_add(float* c, const uint32_t* a, uint32_t b0, uint32_t b1);
+  uint32_t to_tf32(float value) { return emulation::to_tf32(value); }
+  template <class T>
+  uint32_t pack(float low, float high);
   void atomic_add(uint32_t* pointer, uint32_t value) { *pointer += value; }
 
  private:
   std::byte* take_shared(size_t offset, size_t bytes);
   uint64_t exchange(uint64_t own, int from_thread);  // waits for the warp, then reads
+  // Those of the whole warp, which reads them before `release`.
+  const emulation::Fragments* exchange(const emulation::Fragments& own);
+  void release();
 
   emulation::Block& owner_;
   int64_t block_, blocks_;
   int thread_, threads_;
   size_t used_ = 0;
 };
+
+// The sum of each number in the order of the operands, each product fused.
+template <class T>
+void LaunchEmulated::multiply_add(float* c, const uint32_t* a, uint32_t b0, uint32_t b1) {
+  constexpr int kInWord = static_cast<int>(4 / sizeof(T)), kHalf = 4 * kInWord;  // of the operands, 8 or 4 at a time
+  const emulation::Fragments* warp = exchange({{a[0], a[1], a[2], a[3]}, {b0, b1}});
+  const auto number = [](uint32_t word, int k) {
+    if constexpr (kInWord == 1)
+      return std::bit_cast<float>(word);
+    else
+      return storage::decode(T{static_cast<uint16_t>(word >> k % 2 * 16)});
+  };
+  const int lane = thread_ % kWarp;
+  for (int i = 0; i < 4; ++i) {
+    const int row = lane / 4, half_of_rows = i / 2, column = lane % 4 * 2 + i % 2;
+    for (int k = 0; k < 2 * kHalf; ++k) {
+      const int of_row = k % kHalf / kInWord;
+      const uint32_t left = warp[row * 4 + of_row].a[half_of_rows + k / kHalf * 2];
+      const uint32_t right = warp[column * 4 + of_row].b[k / kHalf];
+      c[i] = std::fma(number(left, k), number(right, k), c[i]);
+    }
+  }
+  release();
+}
+template <class T>
+uint32_t LaunchEmulated::pack(float low, float high) {
+  return storage::to_storage<T>(low).bits | uint32_t{storage::to_storage<T>(high).bits} << 16;
+}
 
 }  // namespace parallax::runtime::gpu
 

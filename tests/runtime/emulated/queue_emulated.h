@@ -50,6 +50,11 @@ class Queue<Emulated> : public GpuQueueBase {
 
   void set_limit(int64_t bytes) { limit_bytes_ = bytes; }
   bool has_limit() const { return limit_bytes_ > 0; }
+  struct Options {
+    bool tf32 = false;  // products of float32 may round their operands to TF32
+  };
+  Options& options() { return options_; }
+  const Options& options() const { return options_; }
   int64_t live_bytes() const { return emulation::live_bytes(); }
   int64_t peak_bytes() const { return peak_bytes_; }
   void reset_peak() { peak_bytes_ = live_bytes(); }
@@ -64,12 +69,15 @@ class Queue<Emulated> : public GpuQueueBase {
   Result<Tensor> allocate_alongside(DType dtype, const Shape& shape);  // for the recording
 
   std::vector<std::function<Status()>> work_;  // of the recording
+  Options options_;
   int64_t limit_bytes_ = 0;
   int64_t peak_bytes_ = 0;
   std::deque<Copy> copies_;  // under way
   int64_t first_ticket_ = 0;
   int times_asked_ = 0;  // after the front one
 };
+
+inline int64_t most_shared_bytes(const Queue<Emulated>&) { return int64_t{160} << 10; }
 
 template <class Kernel>
 void launch(Queue<Emulated>& queue, const Kernel& kernel, const gpu::LaunchSize& size) {

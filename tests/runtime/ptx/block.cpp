@@ -15,7 +15,7 @@ constexpr uint64_t kMostSteps = 4'000'000'000;  // of a launch: more is taken fo
 constexpr uint64_t kFreshRegister = 0xCDCDCDCDCDCDCDCD;
 constexpr size_t kMostThreads = 1024;
 constexpr uint32_t kMostBlocksAside = 65535;  // in y and z
-constexpr size_t kMostSharedBytes = 49152;    // more needs cudaFuncSetAttribute
+constexpr size_t kMostSharedBytes = 232448;   // of which cudart.cpp allows a launch what it was asked for
 
 uint32_t next_launch() {
   static std::atomic<uint32_t> launches{0};
@@ -149,8 +149,11 @@ uint32_t Block::lanes_at(const Thread& first) const {
 // True where all lanes that the thread's mask names have come, or have ended.
 bool Block::is_complete(const Thread& thread) const {
   const Instruction& instruction = thread.function->code[static_cast<size_t>(thread.position)];
-  const Operand& named = instruction.operands[static_cast<size_t>(instruction.mask_operand)];
-  const auto mask = static_cast<uint32_t>(value(thread, named));
+  uint32_t mask = ~0U;
+  if (instruction.mask_operand >= 0) {
+    const Operand& named = instruction.operands[static_cast<size_t>(instruction.mask_operand)];
+    mask = static_cast<uint32_t>(value(thread, named));
+  }
   const uint32_t come = lanes_at(thread);
   const size_t begin = thread.number / kWarp * kWarp;
   for (size_t i = begin; i < std::min(threads_.size(), begin + kWarp); ++i) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tests/runtime/ptx/block.h"
+#include "tests/runtime/ptx/narrow_floats.h"
 
 namespace parallax::ptx {
 namespace {
@@ -184,6 +185,18 @@ uint64_t from_integer(const Instruction& instruction, uint64_t bits) {
 void convert(Block& block, Thread& thread, const Instruction& instruction) {
   const Type to = instruction.type, from = instruction.second;
   const uint64_t bits = block.value(thread, instruction.operands[1]);
+  if (to == Type::tf32) {  // in the bits of a float32
+    const auto word = narrow_bits(kTf32, as_float(bits)) << 13;
+    block.set(thread, instruction.operands[0], std::isnan(as_float(bits)) ? 0x7FFFFFFFU : word);
+    return;
+  }
+  if (to == Type::f16x2 || to == Type::bf16x2) {  // the first one is the upper word
+    const FloatFormat& format = to == Type::f16x2 ? kFloat16 : kBFloat16;
+    const uint64_t low = block.value(thread, instruction.operands[2]);
+    block.set(thread, instruction.operands[0],
+              uint64_t{narrow_bits(format, as_float(bits))} << 16 | narrow_bits(format, as_float(low)));
+    return;
+  }
   const auto is_half = [](Type type) { return type == Type::f16 || type == Type::bf16; };
   if (is_half(to) || is_half(from)) block.refuse(thread, "conversions of half precision are not known");
   block.set(thread, instruction.operands[0],

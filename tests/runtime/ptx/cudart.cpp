@@ -37,6 +37,14 @@ cudaError_t refused(cudaError_t error, const std::string& problem) {
 // The answer of a call that waits: problems of the work that has run by now.
 cudaError_t waited() { return device().take_problem() ? refused(cudaErrorIllegalAddress) : cudaSuccess; }
 
+constexpr size_t kSharedBytes = 49152, kMostSharedBytes = 232448;  // of a block: without being asked; at most
+
+// The shared memory that cudaFuncSetAttribute allows kernels.
+std::map<const void*, size_t>& shared_limits() {
+  static auto* limits = new std::map<const void*, size_t>;
+  return *limits;
+}
+
 // Parameters as the kernel has them, taken at the launch.
 std::vector<std::byte> taken(const Function& kernel, void** arguments) {
   std::vector<std::byte> bytes(static_cast<size_t>(kernel.parameter_bytes));
@@ -55,6 +63,10 @@ cudaError_t launch(const void* host_function, const Launch& size, void** argumen
     const std::string name = named == kernel_names().end() ? "that is not registered" : named->second;
     return refused(cudaErrorInvalidDeviceFunction, "no PTX file has the kernel " + name);
   }
+  if (size.shared_bytes > kSharedBytes && size.shared_bytes > shared_limits()[host_function])
+    return refused(cudaErrorInvalidValue, "kernel " + named->second + " is launched with " +
+                                              std::to_string(size.shared_bytes) +
+                                              " bytes of shared memory, which cudaFuncSetAttribute has not allowed it");
   Stream& stream = *device().stream_of(handle);
   StandInCounts& counts = device().counts();
   ++(stream.recording == nullptr ? counts.launches : counts.recorded_launches);
@@ -157,8 +169,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   static const std::map<cudaDeviceAttr, int> kAttributes = {{cudaDevAttrMultiProcessorCount, 4},
                                                             {cudaDevAttrComputeCapabilityMajor, 9},
                                                             {cudaDevAttrComputeCapabilityMinor, 0},
-                                                            {cudaDevAttrMaxSharedMemoryPerBlock, 49152},
-                                                            {cudaDevAttrMaxSharedMemoryPerBlockOptin, 232448},
+                                                            {cudaDevAttrMaxSharedMemoryPerBlock, kSharedBytes},
+                                                            {cudaDevAttrMaxSharedMemoryPerBlockOptin, kMostSharedBytes},
                                                             {cudaDevAttrMaxSharedMemoryPerMultiprocessor, 233472},
                                                             {cudaDevAttrMaxGridDimX, INT32_MAX},
                                                             {cudaDevAttrMaxGridDimY, 65535},
@@ -180,6 +192,16 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   attributes->maxThreadsPerBlock = 1024;
   attributes->numRegs = 32;
   attributes->ptxVersion = attributes->binaryVersion = 90;
+  return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  const Lock lock(device().mutex());
+  const bool is_known = attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value >= 0;
+  if (!is_known || static_cast<size_t>(value) > kMostSharedBytes)
+    return refused(cudaErrorInvalidValue, "cudaFuncSetAttribute is asked for " + std::to_string(value) +
+                                              " of attribute " + std::to_string(attribute) +
+                                              "; it knows the size of dynamic shared memory alone");
+  shared_limits()[function] = static_cast<size_t>(value);
   return cudaSuccess;
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int, size_t, unsigned) {

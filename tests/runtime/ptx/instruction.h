@@ -36,7 +36,10 @@ enum class Type : uint8_t {
   u64,
   s64,
   f64,
-  b128
+  b128,
+  f16x2,
+  bf16x2,
+  tf32
 };
 enum class Space : uint8_t { generic, global, shared, local, param, constant };
 
@@ -90,6 +93,7 @@ struct Operand {
 enum class Rounding : uint8_t {
   none,
   nearest,
+  nearest_away,  // ties away from zero
   zero,
   down,
   up,
@@ -130,7 +134,9 @@ enum class Mode : uint8_t {
   popc,
   shared,
   global,
-  local
+  local,
+  m16n8k16,
+  m16n8k8
 };
 
 class Block;
@@ -152,7 +158,7 @@ struct Instruction {
   int predicate = -1;  // register; -1: none
   bool predicate_is_negated = false;
   Type type = Type::none;    // the first of the opcode
-  Type second = Type::none;  // the second: a source's
+  Type second = Type::none;  // the second: a source's, the first one's of several
   Space space = Space::generic;
   Compare compare = Compare::none;
   Combine combine = Combine::none;
@@ -171,7 +177,7 @@ struct Instruction {
   bool is_left = false;
   bool is_reduction = false;  // bar.red
   bool to_space = false;      // cvta.to
-  int mask_operand = -1;      // of a warp's instruction
+  int mask_operand = -1;      // of a warp's instruction; -1: all lanes
   std::array<Operand, 5> operands;
   int line = 0;  // in the PTX file
   std::string text;

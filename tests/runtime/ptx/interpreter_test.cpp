@@ -49,6 +49,21 @@ std::string reversal(const std::string& between) {
          between + "\nsub.s32 %r5, 252, %r3; add.s32 %r6, %r2, %r5; ld.shared.f32 %f2, [%r6];";
 }
 
+// A lane's fragments are made of its number l: both words of b are of l, and those of a of l, 1, 2 and 3; c is 100. The
+// result is that of one of the lane's four numbers: l % 4.
+std::string product(const std::string& type, const std::string& shape) {
+  const std::string convert = "cvt." + std::string(type == "tf32" ? "rna." : "rn.") + type + ".f32 ";
+  const auto word = [&](const std::string& target, const std::string& source) {
+    return convert + target + ", " + source + (type == "tf32" ? ";\n" : ", " + source + ";\n");
+  };
+  return ".reg .b32 %a<6>; .reg .f32 %d<4>;\n" + word("%a0", "%f1") + word("%a1", "0f3F800000") +
+         word("%a2", "0f40000000") + word("%a3", "0f40400000") + word("%a4", "%f1") + word("%a5", "%f1") +
+         "mov.f32 %d0, 0f42C80000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;\n" + "mma.sync.aligned." +
+         shape + " {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, {%a4, %a5}, {%d0, %d1, %d2, %d3};\n" +
+         "and.b32 %r2, %r1, 3; mov.f32 %f2, %d0; setp.eq.u32 %p1, %r2, 1; @%p1 mov.f32 %f2, %d1;\n"
+         "setp.eq.u32 %p1, %r2, 2; @%p1 mov.f32 %f2, %d2; setp.eq.u32 %p1, %r2, 3; @%p1 mov.f32 %f2, %d3;\n";
+}
+
 class Interpreter : public testing::Test {
  protected:
   static constexpr uint32_t kThreads = 64;
@@ -68,6 +83,17 @@ class Interpreter : public testing::Test {
         << kernel("unknown", "wgmma.fence.sync.aligned; mov.f32 %f2, %f1;")
         << kernel("divide_by_zero", "mov.u32 %r2, 0; div.u32 %r3, %r1, %r2; mov.f32 %f2, %f1;")
         << kernel("overflow_shared", "mov.u32 %r2, block_memory; st.shared.f32 [%r2+256], %f1; mov.f32 %f2, %f1;")
+        << kernel("mma_f16", product("f16x2", "m16n8k16.row.col.f32.f16.f16.f32"))
+        << kernel("mma_bf16", product("bf16x2", "m16n8k16.row.col.f32.bf16.bf16.f32"))
+        << kernel("mma_tf32", product("tf32", "m16n8k8.row.col.f32.tf32.tf32.f32"))
+        << kernel("mma_f64", product("f16x2", "m16n8k16.row.col.f32.f64.f64.f32"))
+        << kernel("mma_of_half_a_warp", "setp.gt.u32 %p1, %r1, 15; @%p1 bra $L_end;\n" +
+                                            product("f16x2", "m16n8k16.row.col.f32.f16.f16.f32") + "$L_end:\n")
+        << kernel("round_to_tf32", "cvt.rna.tf32.f32 %r2, %f1; mov.b32 %f2, %r2;")
+        << kernel("round_to_f16", "cvt.rn.f16x2.f32 %r2, %f1, 0fC0000000; cvt.rn.f32.u32 %f2, %r2;")
+        << kernel("round_to_bf16",
+                  "cvt.rn.bf16x2.f32 %r2, %f1, 0f3F800000; shr.u32 %r2, %r2, 16; cvt.rn.f32.u32 %f2, "
+                  "%r2;")
         << kernel("sum_of_warp",
                   "mov.b32 %r2, %f1; shfl.sync.down.b32 %r3|%p1, %r2, 1, 31, -1; mov.b32 %f3, %r3; add.f32 %f2, %f1, "
                   "%f3;");
@@ -125,6 +151,40 @@ TEST_F(Interpreter, ComputesAndExchanges) {
   EXPECT_EQ(run("sum_of_warp"), "");
   EXPECT_EQ(result(5), 11.0F);
   EXPECT_EQ(result(31), 62.0F) << "a lane past the end is its own";
+}
+
+// Number i of lane l is in row l / 4 + 8 (i / 2), column 2 (l % 4) + i % 2 (PTX ISA): its sum goes over the four lanes
+// of that row of a, and of that column of b.
+TEST_F(Interpreter, MultipliesMatrices) {
+  for (const auto& [name, in_word] : {std::pair{"mma_f16", 2.0F}, {"mma_bf16", 2.0F}, {"mma_tf32", 1.0F}}) {
+    EXPECT_EQ(run(name), "");
+    for (uint32_t thread = 0; thread < kThreads; ++thread) {
+      const uint32_t warp = thread / 32 * 32, lane = thread % 32, i = lane % 4;
+      const uint32_t row = lane / 4 * 4, column = (lane % 4 * 2 + i % 2) * 4;
+      float sum = 100;
+      for (uint32_t k = 0; k < 4; ++k) {
+        const float first = i / 2 == 0 ? static_cast<float>(warp + row + k) + 2 : 1 + 3;
+        sum += in_word * first * static_cast<float>(warp + column + k);
+      }
+      EXPECT_EQ(result(thread), sum) << name << ", thread " << thread;
+    }
+  }
+  expect_words(run("mma_of_half_a_warp"), {"not all lanes of the warp multiply the matrices"});
+  expect_words(run("mma_f64"), {"matrices of this shape and type are not known"});
+}
+
+TEST_F(Interpreter, RoundsToNarrowNumbers) {
+  const float tie = 1 + 0x1p-11F, above = 1 + 0x1.8p-9F;
+  std::memcpy(input_, &tie, sizeof tie);
+  std::memcpy(input_ + sizeof tie, &above, sizeof above);
+  EXPECT_EQ(run("round_to_tf32"), "");
+  EXPECT_EQ(result(0), 1 + 0x1p-10F) << "ties go away from zero";
+  EXPECT_EQ(result(1), above);
+  EXPECT_EQ(run("round_to_f16"), "");
+  EXPECT_EQ(result(0), static_cast<float>(0x3C00C000U)) << "ties go to even";
+  EXPECT_EQ(run("round_to_bf16"), "");
+  EXPECT_EQ(result(1), static_cast<float>(0x3F80U));
+  EXPECT_EQ(result(40), static_cast<float>(0x4220U));
 }
 
 TEST_F(Interpreter, CountsEachByteOnce) {

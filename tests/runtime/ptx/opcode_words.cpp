@@ -46,6 +46,7 @@ constexpr Modifier kModifiers[] = {PX_SETS("global", space, Space::global),
                                    PX_SETS("shiftamt", is_high, true),
                                    PX_SETS("red", is_reduction, true),
                                    PX_SETS("rn", rounding, Rounding::nearest),
+                                   PX_SETS("rna", rounding, Rounding::nearest_away),
                                    PX_SETS("rz", rounding, Rounding::zero),
                                    PX_SETS("rm", rounding, Rounding::down),
                                    PX_SETS("rp", rounding, Rounding::up),
@@ -77,13 +78,15 @@ constexpr Modifier kModifiers[] = {PX_SETS("global", space, Space::global),
                                    PX_SETS("notanumber", mode, Mode::notanumber),
                                    PX_SETS("normal", mode, Mode::normal),
                                    PX_SETS("subnormal", mode, Mode::subnormal),
-                                   PX_SETS("popc", mode, Mode::popc)};
+                                   PX_SETS("popc", mode, Mode::popc),
+                                   PX_SETS("m16n8k16", mode, Mode::m16n8k16),
+                                   PX_SETS("m16n8k8", mode, Mode::m16n8k8)};
 #undef PX_SETS
 
 // Words that change nothing here: caches, order (threads run one after the other), forms of one and the same.
-constexpr std::string_view kIgnored[] = {"lo", "r",    "wrap", "sync", "aligned", "gpu",  "cta",    "sys",
-                                         "nc", "weak", "cg",   "ca",   "cs",      "lu",   "cv",     "wb",
-                                         "wt", "sc",   "gl",   "L1",   "L2",      "warp", "arrive", "no_allocate"};
+constexpr std::string_view kIgnored[] = {"lo",   "r",  "wrap", "sync", "aligned", "gpu",         "cta", "sys", "nc",
+                                         "weak", "cg", "ca",   "cs",   "lu",      "cv",          "wb",  "wt",  "sc",
+                                         "gl",   "L1", "L2",   "warp", "arrive",  "no_allocate", "row", "col"};
 
 constexpr std::string_view kCompares[] = {"",    "eq",  "ne",  "lt",  "le",  "gt",  "ge", "equ",
                                           "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};

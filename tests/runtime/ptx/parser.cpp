@@ -246,7 +246,13 @@ class FunctionParser {
 
   void apply_opcode(Instruction& made, const std::vector<std::string>& words) {
     for (const std::string& word : words) {
-      if (const auto type = type_named(word)) (made.type == Type::none ? made.type : made.second) = *type;
+      const auto type = type_named(word);
+      if (!type.has_value()) continue;
+      if (made.type == Type::none) {
+        made.type = *type;
+      } else if (made.second == Type::none) {
+        made.second = *type;
+      }
     }
     const bool is_warp_barrier = words[0] == "bar" && words.size() > 1 && words[1] == "warp";
     const OpcodeRow* row = find_opcode(is_warp_barrier ? "bar.warp" : words[0], made.type);

@@ -9,13 +9,14 @@ namespace parallax::ptx {
 namespace {
 
 constexpr TypeInfo kTypes[] = {
-    {"none", Type::none, 4, false}, {"pred", Type::pred, 1, false}, {"b8", Type::b8, 1, false},
-    {"u8", Type::u8, 1, false},     {"s8", Type::s8, 1, true},      {"b16", Type::b16, 2, false},
-    {"u16", Type::u16, 2, false},   {"s16", Type::s16, 2, true},    {"f16", Type::f16, 2, false},
-    {"bf16", Type::bf16, 2, false}, {"b32", Type::b32, 4, false},   {"u32", Type::u32, 4, false},
-    {"s32", Type::s32, 4, true},    {"f32", Type::f32, 4, false},   {"b64", Type::b64, 8, false},
-    {"u64", Type::u64, 8, false},   {"s64", Type::s64, 8, true},    {"f64", Type::f64, 8, false},
-    {"b128", Type::b128, 16, false}};
+    {"none", Type::none, 4, false},  {"pred", Type::pred, 1, false},   {"b8", Type::b8, 1, false},
+    {"u8", Type::u8, 1, false},      {"s8", Type::s8, 1, true},        {"b16", Type::b16, 2, false},
+    {"u16", Type::u16, 2, false},    {"s16", Type::s16, 2, true},      {"f16", Type::f16, 2, false},
+    {"bf16", Type::bf16, 2, false},  {"b32", Type::b32, 4, false},     {"u32", Type::u32, 4, false},
+    {"s32", Type::s32, 4, true},     {"f32", Type::f32, 4, false},     {"b64", Type::b64, 8, false},
+    {"u64", Type::u64, 8, false},    {"s64", Type::s64, 8, true},      {"f64", Type::f64, 8, false},
+    {"b128", Type::b128, 16, false}, {"f16x2", Type::f16x2, 4, false}, {"bf16x2", Type::bf16x2, 4, false},
+    {"tf32", Type::tf32, 4, false}};
 
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "tests/runtime/ptx/block.h"
+#include "tests/runtime/ptx/narrow_floats.h"
 
 namespace parallax::ptx {
 namespace {
@@ -134,6 +135,44 @@ void elect(Block& block, Thread& first, const Instruction& instruction) {
   });
 }
 
+// d = a b + c of a 16 x 8 matrix (PTX ISA, "Matrix Fragments for mma.m16n8k16" and ".m16n8k8"). The hardware does not
+// say in which order it adds the products: here they are added in double, and rounded once.
+void multiply_matrices(Block& block, Thread& first, const Instruction& instruction) {
+  if (block.lanes_at(first) != ~0U) block.refuse(first, "not all lanes of the warp multiply the matrices");
+  const auto& operands = instruction.operands;
+  const bool is_wide = instruction.mode == Mode::m16n8k8 && instruction.second == Type::tf32;
+  const bool is_half =
+      instruction.mode == Mode::m16n8k16 && (instruction.second == Type::f16 || instruction.second == Type::bf16);
+  if ((!is_wide && !is_half) || instruction.type != Type::f32 || operands[1].list.size() != 4)
+    block.refuse(first, "matrices of this shape and type are not known");
+  const FloatFormat& format = instruction.second == Type::bf16 ? kBFloat16 : kFloat16;
+  const uint32_t in_word = is_wide ? 1 : 2, step = 4 * in_word;  // numbers of a word, and of the words of four lanes
+  // The number k of row or column `line` of an operand: neighbors are in one word.
+  const auto number = [&](const Operand& operand, uint32_t line, uint32_t word, uint32_t k) {
+    const uint64_t bits = block.value(block.lane(first, line * 4 + k % step / in_word), operand.list[word]);
+    if (is_wide) return static_cast<double>(as_float(bits & ~uint64_t{0x1FFF}));
+    return narrow_value(format, static_cast<uint32_t>(bits >> k % 2 * 16 & 0xFFFF));
+  };
+  std::array<std::array<double, 16>, 16> rows{};
+  std::array<std::array<double, 16>, 8> columns{};
+  for (uint32_t k = 0; k < 2 * step; ++k) {
+    for (uint32_t i = 0; i < 16; ++i) rows[i][k] = number(operands[1], i % 8, i / 8 + k / step * 2, k);
+    for (uint32_t i = 0; i < 8; ++i) columns[i][k] = number(operands[2], i, k / step, k);
+  }
+  for_each_lane(~0U, [&](uint32_t lane) {
+    Thread& thread = block.lane(first, lane);
+    std::array<uint64_t, 4> results{};
+    for (uint32_t i = 0; i < 4; ++i) {
+      const auto& row = rows[lane / 4 + i / 2 * 8];
+      const auto& column = columns[lane % 4 * 2 + i % 2];
+      auto sum = static_cast<double>(as_float(block.value(thread, operands[3].list[i])));
+      for (uint32_t k = 0; k < 2 * step; ++k) sum += row[k] * column[k];
+      results[i] = bits_of(static_cast<float>(sum));
+    }
+    for (uint32_t i = 0; i < 4; ++i) block.set(thread, operands[0].list[i], results[i]);
+  });
+}
+
 void barrier(Block& block, Thread& first, const Instruction&) { block.note_warp_barrier(first); }
 
 // Threads of a warp need not be together: the mask of all is one of the possible answers.
@@ -145,7 +184,7 @@ constexpr OpcodeRow kRows[] = {
     {"shfl", Family::any, shuffle, Flow::warp, 4}, {"vote", Family::any, vote, Flow::warp, 2},
     {"match", Family::any, match, Flow::warp, 2},  {"redux", Family::any, reduce, Flow::warp, 2},
     {"elect", Family::any, elect, Flow::warp, 1},  {"bar.warp", Family::any, barrier, Flow::warp, 0},
-    {"activemask", Family::any, active_mask},
+    {"activemask", Family::any, active_mask},      {"mma", Family::any, multiply_matrices, Flow::warp},
 };
 
 }  // namespace
