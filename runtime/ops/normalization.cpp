@@ -5,6 +5,7 @@
 
 #include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/gemm.h"
 #include "runtime/device/cpu/rows/rows.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/norm_row.h"
@@ -25,20 +26,19 @@ struct AbsoluteSum {
   PX_HD C merge(C a, C b) const { return a + b; }
 };
 
-// Scale and bias as the whole row's values of C, whatever they broadcast from.
+// Scale and bias as the whole row's values of C, whatever they broadcast from. Constants are converted once.
 template <class C, class Device>
-Result<const C*> row_parameter(OpContext<Device>& op, int64_t index, const Shape& row_shape) {
-  if (!op.has_input(index)) return static_cast<const C*>(nullptr);
+Result<std::shared_ptr<const C>> row_parameter(OpContext<Device>& op, int64_t index, const Shape& row_shape) {
+  if (!op.has_input(index)) return std::shared_ptr<const C>();
   const Tensor& parameter = op.input(index);
   const Shape shapes[] = {parameter.shape(), row_shape};
   if (!(PX_TRY(broadcast_shapes(shapes)) == row_shape))
     return wrong_input(op, index, "broadcast to the normalized axes, {}", row_shape.to_string());
-  if (parameter.dtype() == storage_of<C>() && parameter.element_count() == row_shape.element_count()) {
-    return reinterpret_cast<const C*>(parameter.view().data);
-  }
+  if (parameter.element_count() == row_shape.element_count())
+    return converted<C>(op.queue(), parameter.view(), op.is_constant(index));
   const MutableView expanded = PX_TRY(op.scratch(storage_of<C>(), row_shape));
   map_as<C, C>(op.queue(), Same{}, expanded, std::array<TensorView, 1>{parameter.view()});
-  return static_cast<const C*>(reinterpret_cast<C*>(expanded.data));
+  return std::shared_ptr<const C>(std::shared_ptr<const C>(), reinterpret_cast<const C*>(expanded.data));
 }
 
 template <class Device>
@@ -61,10 +61,11 @@ Status layer_norm(OpContext<Device>& op, bool centered, int64_t mean_output, int
   const MutableView y = PX_TRY(op.make_output_over(0, dtype, x.shape(), {0}));
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    const C* scale = PX_TRY(row_parameter<C>(op, 1, row_shape));
-    const C* bias = centered ? PX_TRY(row_parameter<C>(op, 2, row_shape)) : nullptr;
+    const auto scale = PX_TRY(row_parameter<C>(op, 1, row_shape));
+    std::shared_ptr<const C> bias;
+    if (centered) bias = PX_TRY(row_parameter<C>(op, 2, row_shape));
     const NormRow<Device, C> row{
-        static_cast<C>(op.real("epsilon")), centered, {scale}, {bias}, target_of(mean), target_of(inverse)};
+        static_cast<C>(op.real("epsilon")), centered, {scale.get()}, {bias.get()}, target_of(mean), target_of(inverse)};
     scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 2);
     return {};
   });
@@ -94,6 +95,7 @@ struct OverNorm {
   PX_HD C operator()(C x, int64_t) const { return norm == C(0) ? C(0) : x / norm; }
 };
 struct LpRow {
+  static constexpr bool kEmitsOnce = true;
   int64_t p;
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {

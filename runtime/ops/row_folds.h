@@ -40,6 +40,18 @@ struct Moments {
   C rest;  // mean + rest is the mean with more digits than C has
 };
 
+// The number of values of a part of a row, their mean, and the sum of squares around it.
+struct PartMoments {
+  double count = 0, mean = 0, squares = 0;
+};
+// Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979.
+PX_HD inline PartMoments merged(const PartMoments& a, const PartMoments& b) {
+  const double count = a.count + b.count;
+  if (count == 0) return a;
+  const double difference = b.mean - a.mean, share = b.count / count;
+  return {count, a.mean + difference * share, a.squares + b.squares + difference * difference * a.count * share};
+}
+
 template <class C>
 struct LinearFromMean {  // (x - mean) * factor + offset: no digit of x is lost where the mean is large
   Moments<C> moments;

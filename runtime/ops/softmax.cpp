@@ -41,22 +41,81 @@ struct LogProbability {
   PX_HD C operator()(C x, int64_t) const { return x - highest - log_sum; }
 };
 
-struct SoftmaxRow {
-  template <class Team>
-  PX_HD void operator()(Team& team, int64_t) const {
-    using C = typename Team::Value;
-    team.emit(ExponentialOf<C>{team.fold(HighestNumber{})});
-    team.change_emitted(ScaledBy<C>{C(1) / team.fold_emitted(FoldSum{})});
-  }
+template <class C>
+struct Probability {
+  C highest;
+  C factor;
+  PX_HD C operator()(C x, int64_t) const { return math::exp_nonpositive(x - highest) * factor; }
 };
-struct LogSoftmaxRow {
+template <class C>
+struct SumOfExponentials : FoldSum {
+  C highest;
+  PX_HD C step(C a, C x) const { return a + math::exp_nonpositive(x - highest); }
+};
+
+// The sum of e^(x - highest) next to the highest number of a part of a row; of e^x where there is none above -inf.
+template <class C>
+struct SoftmaxPart {
+  C highest;
+  C sum;
+};
+struct SoftmaxParts {
+  template <class C>
+  PX_HD SoftmaxPart<C> init() const {
+    return {-std::numeric_limits<C>::infinity(), C(0)};
+  }
+  template <class C>
+  PX_HD SoftmaxPart<C> merge(SoftmaxPart<C> a, SoftmaxPart<C> b) const {
+    const C highest = HighestNumber{}.merge(a.highest, b.highest);
+    return {highest, scaled(a, highest) + scaled(b, highest)};
+  }
   template <class Team>
-  PX_HD void operator()(Team& team, int64_t) const {
+  PX_HD auto part(Team& team) const {
     using C = typename Team::Value;
     const C highest = team.fold(HighestNumber{});
-    team.emit(ExponentialOf<C>{highest});
-    const C log_sum = std::log(team.fold_emitted(FoldSum{}));
-    team.emit(LogProbability<C>{highest, log_sum});
+    const bool has_number = highest > -std::numeric_limits<C>::infinity();
+    return SoftmaxPart<C>{highest, team.fold(SumOfExponentials<C>{{}, has_number ? highest : C(0)})};
+  }
+
+ private:
+  template <class C>
+  PX_HD static C scaled(SoftmaxPart<C> part, C highest) {
+    return part.highest == highest ? part.sum : part.sum * math::exp_nonpositive(part.highest - highest);
+  }
+};
+
+struct SoftmaxRow : SoftmaxParts {
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t row) const {
+    using C = typename Team::Value;
+    if constexpr (Team::kKeepsEmitted) {
+      team.emit(ExponentialOf<C>{team.fold(HighestNumber{})});
+      team.change_emitted(ScaledBy<C>{C(1) / team.fold_emitted(FoldSum{})});
+    } else {
+      emit(team, part(team), row);
+    }
+  }
+  template <class Team, class C>
+  PX_HD void emit(Team& team, SoftmaxPart<C> whole, int64_t) const {
+    team.emit(Probability<C>{whole.highest, C(1) / whole.sum});
+  }
+};
+struct LogSoftmaxRow : SoftmaxParts {
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t row) const {
+    using C = typename Team::Value;
+    if constexpr (Team::kKeepsEmitted) {
+      const C highest = team.fold(HighestNumber{});
+      team.emit(ExponentialOf<C>{highest});
+      const C log_sum = std::log(team.fold_emitted(FoldSum{}));
+      team.emit(LogProbability<C>{highest, log_sum});
+    } else {
+      emit(team, part(team), row);
+    }
+  }
+  template <class Team, class C>
+  PX_HD void emit(Team& team, SoftmaxPart<C> whole, int64_t) const {
+    team.emit(LogProbability<C>{whole.highest, std::log(whole.sum)});
   }
 };
 
@@ -87,11 +146,18 @@ struct OneAt {
   int64_t location;
   PX_HD C operator()(C, int64_t i) const { return i == location ? C(1) : C(0); }
 };
-struct HardmaxRow {
+struct HardmaxRow : FirstLargest {
   template <class Team>
-  PX_HD void operator()(Team& team, int64_t) const {
-    using C = typename Team::Value;
-    team.emit(OneAt<C>{team.fold_elements(FirstLargest{}).location});
+  PX_HD void operator()(Team& team, int64_t row) const {
+    emit(team, part(team), row);
+  }
+  template <class Team>
+  PX_HD auto part(Team& team) const {
+    return team.fold_elements(FirstLargest{});
+  }
+  template <class Team, class C>
+  PX_HD void emit(Team& team, Largest<C> whole, int64_t) const {
+    team.emit(OneAt<C>{whole.location});
   }
 };
 
@@ -139,6 +205,7 @@ struct Times {
 
 template <class Combine>
 struct CumulativeRow {
+  static constexpr bool kEmitsOnce = true;
   bool exclusive;
   bool reverse;
   Running running() const { return {Combine::kStart == 1, exclusive, reverse}; }

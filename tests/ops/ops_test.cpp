@@ -328,13 +328,33 @@ bool is_plain(const OpCase& op_case) {
 constexpr int kLeastPercent = 85;  // of the plain cases that the emulated device must have kernels for
 
 // Kernels of GPUs of our own: all of them must be reached by the cases.
-const std::set<std::string> kGpuKernels = {
-    "block_weights", "choose",          "conv",        "conv_transpose", "copy_strided",
-    "fill",          "flash_attention", "flash_merge", "fold_columns",   "fold_rows",
-    "gemm",          "index_map",       "map",         "pointwise",      "radix_keys",
-    "rotate",        "scan_rows",       "scatter",     "select",         "sort_keys",
-    "sort_rows",     "tabulate",        "top_of_rows", "transpose",      "unbounded_tiles",
-    "window_fold"};
+const std::set<std::string> kGpuKernels = {"block_weights",
+                                           "choose",
+                                           "conv",
+                                           "conv_transpose",
+                                           "copy_strided",
+                                           "fill",
+                                           "flash_attention",
+                                           "flash_merge",
+                                           "fold_columns",
+                                           "fold_rows",
+                                           "gemm",
+                                           "held_rows",
+                                           "index_map",
+                                           "map",
+                                           "pointwise",
+                                           "radix_keys",
+                                           "rotate",
+                                           "scan_rows",
+                                           "scatter",
+                                           "select",
+                                           "sort_keys",
+                                           "sort_rows",
+                                           "tabulate",
+                                           "top_of_rows",
+                                           "transpose",
+                                           "unbounded_tiles",
+                                           "window_fold"};
 
 // Runs after all cases of the emulated device: what they came to.
 class EmulatedCoverage : public testing::Test {

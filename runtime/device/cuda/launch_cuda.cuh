@@ -59,6 +59,23 @@ __global__ void run_kernel(const __grid_constant__ Kernel kernel) {
   kernel(launch);
 }
 
+// A kernel with kLeastBlocks gets as many registers as let so many blocks of its kThreads run on a multiprocessor.
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::kThreads, Kernel::kLeastBlocks)
+    run_bounded_kernel(const __grid_constant__ Kernel kernel) {
+  LaunchCuda launch;
+  kernel(launch);
+}
+
+template <class Kernel>
+auto entry_of() {
+  if constexpr (requires { Kernel::kLeastBlocks; }) {
+    return run_bounded_kernel<Kernel>;
+  } else {
+    return run_kernel<Kernel>;
+  }
+}
+
 }  // namespace gpu
 
 // Of a block: what a kernel has without being asked, and the most that it can be given.
@@ -73,12 +90,12 @@ inline int64_t most_shared_bytes(const Queue<Cuda>& queue) {
 // Every launch is checked here; the queue reports failures.
 template <class Kernel>
 void launch(Queue<Cuda>& queue, const Kernel& kernel, const gpu::LaunchSize& size) {
+  const auto entry = gpu::entry_of<Kernel>();
   if (size.shared_bytes > kSharedBytes) {
-    cudaFuncSetAttribute(gpu::run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         static_cast<int>(size.shared_bytes));
+    cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(size.shared_bytes));
   }
-  gpu::run_kernel<<<static_cast<unsigned>(size.blocks), static_cast<unsigned>(size.threads), size.shared_bytes,
-                    static_cast<cudaStream_t>(queue.stream())>>>(kernel);
+  entry<<<static_cast<unsigned>(size.blocks), static_cast<unsigned>(size.threads), size.shared_bytes,
+          static_cast<cudaStream_t>(queue.stream())>>>(kernel);
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess) {
     queue.fail(cuda_error(Kernel::kName, error));

@@ -11,7 +11,7 @@ namespace parallax::runtime::gpu {
 
 // A slot in shared memory for each warp, whatever type a fold's state has.
 struct alignas(16) Slot {
-  unsigned char bytes[16];
+  unsigned char bytes[32];
 };
 template <class T, class Slots>
 struct SlotsAs {

@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // fold_rows and scan_rows on a GPU. Sums run along a row in one order inside each thread, then over threads in a fixed
-// tree: the same bits in every run.
+// tree, then over pieces of the row: the same bits in every run.
 #pragma once
 
 #include "runtime/device/cpu/find.h"
 #include "runtime/device/cpu/rows/rows.h"
 #include "runtime/device/gpu/block.h"
+#include "runtime/device/gpu/held_rows.h"
 #include "runtime/device/gpu/map_kernel.h"
 #include "runtime/device/gpu/memory.h"
+#include "runtime/device/gpu/row_pieces.h"
+#include "runtime/device/gpu/row_team.h"
 #include "runtime/device/gpu/running_kernel.h"
 
 namespace parallax::runtime {
 namespace gpu {
 
-template <class Fold, class State, class C>
-PX_HD State folded(const Fold& fold, State state, C value, int64_t location) {
-  if constexpr (requires { fold.step(state, value, location); }) {
-    return fold.step(state, value, location);
-  } else {
-    return fold.step(state, value);
-  }
-}
-
-// A block for each row.
+// A block for each row, whose elements follow one another.
 template <class Device, class C, class Fold>
 struct FoldRowsKernel {
   static constexpr const char* kName = "fold_rows";
@@ -30,17 +24,15 @@ struct FoldRowsKernel {
   Fold fold;
   Source in;
   Target out;
-  int64_t rows, length, inner;
+  int64_t rows, length;
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
-    const auto slots = launch.template shared<Slot>(launch.threads());
+    const auto slots = launch.template shared<Slot>(launch.threads() / kWarp);
     for (int64_t row = launch.block(); row < rows; row += launch.blocks()) {
-      const int64_t start = row / inner * length * inner + row % inner;
       State state = fold.template init<C>();
-      for (int64_t i = launch.thread(); i < length; i += launch.threads()) {
-        state = folded(fold, state, load<Device, C>(in, start + i * inner), i);
-      }
+      for_each_of_row<Device, C>(launch, in, row * length, length,
+                                 [&](C value, int64_t i) { state = folded(fold, state, value, i); });
       state = merge_block(launch, slots, state, [&](const State& a, const State& b) { return fold.merge(a, b); });
       if (launch.thread() == 0) store<Device>(out, row, fold.finish(state, length));
     }
@@ -69,113 +61,12 @@ struct FoldColumnsKernel {
   }
 };
 
-// A block at work on one row: HostTeam's members (rows.h) for a GPU.
-template <class Device, class Launch, class C, class R>
-class BlockTeam {
- public:
-  using Value = C;
-  using Slots = decltype(std::declval<Launch&>().template shared<Slot>(0));
-  PX_HD BlockTeam(Launch& launch, const Source& in, R* out, int64_t length, int64_t inner)
-      : launch_(launch),
-        slots_(launch.template shared<Slot>(launch.threads())),
-        in_(in),
-        out_{out},
-        length_(length),
-        inner_(inner) {}
-
-  PX_HD void begin_row(int64_t row) {
-    start_ = row / inner_ * length_ * inner_ + row % inner_;
-    launch_.barrier();
-  }
-
-  PX_HD int64_t length() const { return length_; }
-  PX_HD C in(int64_t i) const { return load<Device, C>(in_, start_ + i * inner_); }
-
-  template <class Fold>
-  PX_HD C fold(const Fold& fold) {
-    C state = fold.template init<C>();
-    for (int64_t i = launch_.thread(); i < length_; i += launch_.threads()) state = fold.step(state, in(i));
-    return merge_block(launch_, slots_, state, [&](C a, C b) { return fold.merge(a, b); });
-  }
-  template <class Fold>
-  PX_HD R fold_emitted(const Fold& fold) {
-    R state = fold.template init<R>();
-    for (int64_t i = launch_.thread(); i < length_; i += launch_.threads()) state = fold.step(state, out(i));
-    return merge_block(launch_, slots_, state, [&](R a, R b) { return fold.merge(a, b); });
-  }
-  template <class Fold>
-  PX_HD auto fold_elements(const Fold& fold) {
-    auto state = fold.template init<C>();
-    for (int64_t i = launch_.thread(); i < length_; i += launch_.threads()) state = fold.step(state, in(i), i);
-    using State = decltype(state);
-    return merge_block(launch_, slots_, state, [&](const State& a, const State& b) { return fold.merge(a, b); });
-  }
-  template <class F>
-  PX_HD void emit(const F& f) {
-    for (int64_t i = launch_.thread(); i < length_; i += launch_.threads()) out(i) = static_cast<R>(f(in(i), i));
-  }
-  template <class Make>
-  PX_HD void emit_runs(int64_t run_length, const Make& make) {
-    for (int64_t i = launch_.thread(); i < length_; i += launch_.threads()) {
-      out(i) = static_cast<R>(make(i / run_length)(in(i)));
-    }
-  }
-  template <class F>
-  PX_HD void change_emitted(const F& f) {
-    for (int64_t i = launch_.thread(); i < length_; i += launch_.threads()) out(i) = f(out(i));
-  }
-
-  // Piece by piece of a value a thread: within a piece each thread adds the value 1, 2, 4, ... before it (Hillis and
-  // Steele, 1986), then the total of all earlier pieces.
-  template <class Combine>
-  PX_HD void emit_running(const Combine& combine, C start, bool exclusive, bool reverse) {
-    const int threads = launch_.threads();
-    const int thread = launch_.thread();
-    const SlotsAs<C, Slots> partial{slots_};
-    C carried = start;
-    for (int64_t piece = 0; piece < length_; piece += threads) {
-      const int64_t step = piece + thread;
-      const int64_t i = reverse ? length_ - 1 - step : step;
-      partial[thread] = step < length_ ? in(i) : C(0);
-      launch_.barrier();
-      for (int lanes = 1; lanes < threads; lanes *= 2) {
-        const C own = partial[thread];
-        const C sum = thread >= lanes ? combine(partial[thread - lanes], own) : own;
-        launch_.barrier();
-        partial[thread] = sum;
-        launch_.barrier();
-      }
-      const C before = thread > 0 ? combine(carried, partial[thread - 1]) : carried;
-      const C upto = combine(carried, partial[thread]);
-      if (step < length_) out(i) = static_cast<R>(exclusive ? before : upto);
-      carried = combine(carried, partial[threads - 1]);
-      launch_.barrier();
-    }
-  }
-
-  template <class T>
-  PX_HD void store(const Target& target, int64_t index, T value) {
-    if (launch_.thread() == 0) gpu::store<Device, T>(target, index, value);
-  }
-
- private:
-  PX_HD R& out(int64_t i) const { return out_[start_ + i * inner_]; }
-
-  Launch& launch_;
-  Slots slots_;
-  Source in_;
-  Elements<Device, R> out_;
-  int64_t length_;
-  int64_t inner_;
-  int64_t start_ = 0;
-};
-
 template <class Device, class C, class R, class F>
 struct ScanRowsKernel {
   static constexpr const char* kName = "scan_rows";
   F f;
   Source in;
-  R* out;
+  Target out;
   int64_t rows, length, inner;
 
   template <class Launch>
@@ -186,6 +77,64 @@ struct ScanRowsKernel {
       f(team, row);
     }
   }
+};
+
+// Functors whose rows may be cut in pieces: f.part(team) is the state of a piece; states merge from f.init<C>() on by
+// f.merge(a, b); f.emit(team, state, row) emits a piece, given the state of the whole row.
+template <class F, class C>
+concept HasParts = requires(const F& f) {
+  f.merge(f.template init<C>(), f.template init<C>());
+};
+template <class F, class C>
+using PartOf = decltype(std::declval<const F&>().template init<C>());
+
+template <class Device, class C, class R, class F, bool kEmits>
+struct ScanPiecesKernel {
+  static constexpr const char* kName = kEmits ? "scan_pieces" : "scan_parts";
+  using Part = PartOf<F, C>;
+  F f;
+  Source in;
+  Target out;
+  Elements<Device, Part> parts;
+  int64_t rows, length;
+  Pieces pieces;
+
+  template <class Launch>
+  PX_HD void operator()(Launch& launch) const {
+    BlockTeam<Device, Launch, C, R> team(launch, in, out, length, 1);
+    for (int64_t item = launch.block(); item < rows * pieces.count; item += launch.blocks()) {
+      const int64_t row = item / pieces.count, begin = item % pieces.count * pieces.length, left = length - begin;
+      team.begin_piece(row, begin, left < pieces.length ? left : pieces.length);
+      if constexpr (kEmits) {
+        const Part whole =
+            merge_states(launch, team.slots(), parts, row * pieces.count, pieces.count, f.template init<C>(),
+                         [&](const Part& a, const Part& b) { return f.merge(a, b); });
+        f.emit(team, whole, row);
+      } else {
+        const Part part = f.part(team);
+        if (launch.thread() == 0) parts[item] = part;
+      }
+    }
+  }
+};
+
+template <class C, class R, class F, GpuDevice Gpu>
+Status scan_in_pieces(Queue<Gpu>& queue, const F& f, const RowLayout& layout, const Pieces& pieces, const Target& out,
+                      const Source& in) {
+  using Part = PartOf<F, C>;
+  const int64_t items = layout.outer * pieces.count;
+  const Tensor memory = PX_TRY(piece_states<Part>(queue, items));
+  const Elements<Gpu, Part> parts{reinterpret_cast<Part*>(memory.storage().get())};
+  const LaunchSize size = size_for_blocks(queue, items, pieces.length / kRowPack);
+  launch(queue, ScanPiecesKernel<Gpu, C, R, F, false>{f, in, out, parts, layout.outer, layout.length, pieces}, size);
+  launch(queue, ScanPiecesKernel<Gpu, C, R, F, true>{f, in, out, parts, layout.outer, layout.length, pieces}, size);
+  return {};
+}
+
+// Functors that read nothing of what they have emitted: it is stored in the output's type at once.
+template <class F, class C>
+concept EmitsOnce = HasParts<F, C> || requires {
+  requires F::kEmitsOnce;
 };
 
 // The smallest index that the predicate holds for.
@@ -211,9 +160,14 @@ void fold_elements(Queue<Gpu>& queue, const Fold& fold, const RowLayout& layout,
                    const TensorView& in) {
   const int64_t rows = layout.row_count();
   if (rows == 0) return;
-  if (layout.inner == 1) {
-    const gpu::FoldRowsKernel<Gpu, C, Fold> kernel{fold, source_of(in), target_of(out), rows, layout.length, 1};
-    launch(queue, kernel, gpu::size_for_rows(queue, rows, layout.length, sizeof(gpu::Slot)));
+  const gpu::Pieces pieces =
+      layout.inner == 1 ? gpu::row_pieces(rows, layout.length) : gpu::column_pieces(rows, layout.length);
+  if (pieces.count > 1) {
+    Status done = gpu::fold_in_pieces<C>(queue, fold, layout, pieces, target_of(out), source_of(in));
+    if (!done.ok()) queue.fail(std::move(done).error());
+  } else if (layout.inner == 1) {
+    const gpu::FoldRowsKernel<Gpu, C, Fold> kernel{fold, source_of(in), target_of(out), rows, layout.length};
+    launch(queue, kernel, gpu::size_for_blocks(queue, rows, gpu::steps_of(layout)));
   } else {
     const gpu::FoldColumnsKernel<Gpu, C, Fold> kernel{fold, source_of(in), target_of(out),
                                                       rows, layout.length, layout.inner};
@@ -253,8 +207,29 @@ void scan_rows(Queue<Gpu>& queue, const F& f, const RowLayout& layout, const Mut
       return;
     }
   }
-  // Intermediate results are kept in R: a narrower output is rounded once, at the end.
-  const bool direct = out.dtype == storage_of<R>();
+  const gpu::Pieces pieces = gpu::row_pieces(rows, layout.length);
+  if constexpr (gpu::RunsFloats<F, C>) {
+    if (pieces.count > 1) {
+      Status done = gpu::run_floats<C, R>(queue, f.running(), layout, pieces, target_of(out), source_of(in));
+      if (!done.ok()) queue.fail(std::move(done).error());
+      return;
+    }
+  }
+  if constexpr (gpu::HasParts<F, C>) {
+    if (pieces.count > 1 && layout.inner == 1) {
+      Status done = gpu::scan_in_pieces<C, R>(queue, f, layout, pieces, target_of(out), source_of(in));
+      if (!done.ok()) queue.fail(std::move(done).error());
+      return;
+    }
+  }
+  if constexpr (gpu::HasParts<F, C> && std::is_same_v<C, float> && std::is_same_v<R, float>) {
+    if (gpu::is_held(queue, layout) && gpu::is_held(in.dtype) && gpu::is_held(out.dtype)) {
+      const gpu::HeldRowsKernel<Gpu, F> kernel{f, source_of(in), target_of(out), rows, layout.length};
+      return launch(queue, kernel, gpu::size_for_held_rows(queue, layout));
+    }
+  }
+  // Emitted values that are read again are kept in R: a narrower output is rounded once, at the end.
+  const bool direct = gpu::EmitsOnce<F, C> || out.dtype == storage_of<R>();
   Tensor wide;
   if (!direct) {
     auto memory = queue.allocate(storage_of<R>(), out.shape);
@@ -262,9 +237,9 @@ void scan_rows(Queue<Gpu>& queue, const F& f, const RowLayout& layout, const Mut
     wide = std::move(*memory);
   }
   const MutableView results = direct ? out : writable(wide);
-  const gpu::ScanRowsKernel<Gpu, C, R, F> kernel{f,    source_of(in), reinterpret_cast<R*>(results.data),
+  const gpu::ScanRowsKernel<Gpu, C, R, F> kernel{f,    source_of(in), target_of(results),
                                                  rows, layout.length, layout.inner};
-  launch(queue, kernel, gpu::size_for_rows(queue, rows, layout.length, sizeof(gpu::Slot)));
+  launch(queue, kernel, gpu::size_for_blocks(queue, rows, gpu::steps_of(layout)));
   if (!direct) map_as<R, R>(queue, Same{}, out, std::array<TensorView, 1>{TensorView(results)});
 }
 

@@ -35,6 +35,7 @@ struct ChunkStatisticsKernel {
   static constexpr int kGroupElements = static_cast<int>(statistics::kGroupElements);
   static constexpr int kStageElements = kHalf * kPack;
   static constexpr int kBundles = kStageElements / static_cast<int>(statistics::kBundleElements);  // of a stage
+  static constexpr int kLeastBlocks = kBundles > 1 ? 2 : 3;  // sums of squares wait for one another: hidden by others
   static constexpr int kChunkBundles = static_cast<int>(statistics::kChunkElements / statistics::kBundleElements);
   static constexpr int kLanes = statistics::kLanes;
   static constexpr int kProjections = statistics::kSignSequences;
@@ -226,7 +227,7 @@ struct ChunkStatisticsKernel {
     put(launch, half, partial, found);
     launch.barrier();
     const double zero = first_zero(launch, half);
-    if (thread == 0 && half.length > 0) fold(half, zero);
+    if (half.length > 0) fold(half, zero);
     launch.barrier();
     center(launch, half, even_groups);
   }
@@ -357,64 +358,68 @@ struct ChunkStatisticsKernel {
     return ((x(0) + x(1)) + (x(2) + x(3))) + ((x(4) + x(5)) + (x(6) + x(7)));
   }
 
-  // The lanes, then the elements of the last, incomplete group one by one.
+  // The lanes, then the elements of the last, incomplete group one by one: a thread for each projection, one for
+  // others.
   template <class Launch>
   PX_HD void fold(const Half<Launch>& half, double zero) const {
-    statistics::ChunkStatistics total{};
-    total.min = min_of(half);
-    total.max = max_of(half);
-    if (total.min == 0.0) total.min = zero;
-    if (total.max == 0.0) total.max = zero;
-    for (int lane = 0; lane < kLanes; ++lane) half.result(kEvenSquares, lane) += half.result(kOddSquares, lane);
-    total.sum = sum_of(half, kSum);
-    total.sum_of_squares = sum_of(half, kEvenSquares);
-    total.zeros = count_of(half, kZeros);
-    total.nan = count_of(half, kNan);
-    total.positive_inf = count_of(half, kPositiveInf);
-    total.negative_inf = count_of(half, kNegativeInf);
-    for (int k = 0; k < kProjections; ++k) {
-      for (int lane = 0; lane < kLanes; ++lane)
-        total.projections[k] += statistics::lane_sign(k, lane) * half.result(k, lane);
-    }
-    const int64_t tail = half.tail(), end = half.first + half.length;
-    const int64_t bundle = tail / statistics::kBundleElements;
-    const auto group = static_cast<int>(half.groups() % kGroups);
-    for (int64_t i = tail; i < end; ++i) add_element(number(i), static_cast<int>(i - tail), group, bundle, total);
-    finish(half, total);
+    if (half.thread < kProjections) out[half.chunk].projections[half.thread] = projection(half, half.thread);
+    if (half.thread == kProjections) finish(half, zero);
   }
 
-  PX_HD static void add_element(double x, int position, int group, int64_t bundle, statistics::ChunkStatistics& total) {
-    total.min = x < total.min ? x : total.min;
-    total.max = x > total.max ? x : total.max;
-    total.zeros += x == 0.0 ? 1 : 0;
-    total.nan += x != x ? 1 : 0;
-    total.positive_inf += x == INFINITY ? 1 : 0;
-    total.negative_inf += x == -INFINITY ? 1 : 0;
-    if (!is_finite(x)) return;
-    total.sum += x;
-    total.sum_of_squares += x * x;
-    const int location = statistics::row_index(group, position / kLanes);
-    const double signed_x = statistics::group_sign(group) * x;
-    for (int k = 0; k < kProjections; ++k) {
-      const double bundle_sign = (statistics::bundle_sign_bits(bundle) >> k & 1U) != 0 ? -1.0 : 1.0;
-      total.projections[k] +=
-          bundle_sign * statistics::row_sign(k, location) * statistics::lane_sign(k, position % kLanes) * signed_x;
-    }
-  }
-
-  // The mean is left in shared memory where the squares around it need a pass of their own.
   template <class Launch>
-  PX_HD void finish(const Half<Launch>& half, statistics::ChunkStatistics& total) const {
-    total.count = half.length - total.nan - total.positive_inf - total.negative_inf;
-    bool needs_pass = false;
-    if (total.count > 0) {
-      const double mean = total.sum / static_cast<double>(total.count);
-      total.centered_squares = total.sum_of_squares - total.sum * mean;
-      needs_pass = total.centered_squares < statistics::kLeastDeviation * total.sum_of_squares;
-      half.number(kMean) = mean;
+  PX_HD double projection(const Half<Launch>& half, int k) const {
+    double sum = 0;
+    for (int lane = 0; lane < kLanes; ++lane) sum += statistics::lane_sign(k, lane) * half.result(k, lane);
+    const int64_t tail = half.tail();
+    const int group = half.groups() % kGroups;
+    const auto left = static_cast<int>(half.first + half.length - tail);
+    const unsigned bits = statistics::bundle_sign_bits(tail / statistics::kBundleElements);
+    const double sign = ((bits >> k & 1U) != 0 ? -1.0 : 1.0) * statistics::group_sign(group);
+    for (int position = 0; position < left; ++position) {
+      const double x = number(tail + position);
+      if (!is_finite(x)) continue;
+      const int location = statistics::row_index(group, position / kLanes);
+      sum += sign * statistics::row_sign(k, location) * statistics::lane_sign(k, position % kLanes) * x;
     }
-    half.number(kNeedsPass) = needs_pass ? 1.0 : 0.0;
-    out[half.chunk] = total;
+    return sum;
+  }
+
+  // The mean is left in shared memory, for chunks whose squares need a pass of their own.
+  template <class Launch>
+  PX_HD void finish(const Half<Launch>& half, double zero) const {
+    double min = min_of(half) == 0.0 ? zero : min_of(half);
+    double max = max_of(half) == 0.0 ? zero : max_of(half);
+    for (int lane = 0; lane < kLanes; ++lane) half.result(kEvenSquares, lane) += half.result(kOddSquares, lane);
+    double sum = sum_of(half, kSum), squares = sum_of(half, kEvenSquares);
+    int64_t zeros = count_of(half, kZeros), nan = count_of(half, kNan);
+    int64_t positive_inf = count_of(half, kPositiveInf), negative_inf = count_of(half, kNegativeInf);
+    for (int64_t i = half.tail(); i < half.first + half.length; ++i) {
+      const double x = number(i);
+      min = x < min ? x : min;
+      max = x > max ? x : max;
+      zeros += x == 0.0 ? 1 : 0;
+      nan += x != x ? 1 : 0;
+      positive_inf += x == INFINITY ? 1 : 0;
+      negative_inf += x == -INFINITY ? 1 : 0;
+      sum += is_finite(x) ? x : 0.0;
+      squares += is_finite(x) ? x * x : 0.0;
+    }
+    const int64_t finite = half.length - nan - positive_inf - negative_inf;
+    const double mean = finite > 0 ? sum / static_cast<double>(finite) : 0.0;
+    const double centered = finite > 0 ? squares - sum * mean : 0.0;
+    half.number(kMean) = mean;
+    half.number(kNeedsPass) = finite > 0 && centered < statistics::kLeastDeviation * squares ? 1.0 : 0.0;
+    statistics::ChunkStatistics& total = out[half.chunk];
+    total.min = min;
+    total.max = max;
+    total.sum = sum;
+    total.sum_of_squares = squares;
+    total.centered_squares = centered;
+    total.zeros = zeros;
+    total.nan = nan;
+    total.positive_inf = positive_inf;
+    total.negative_inf = negative_inf;
+    total.count = finite;
   }
 
   // For chunks whose spread is small compared with their mean.

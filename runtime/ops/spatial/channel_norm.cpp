@@ -36,6 +36,7 @@ Result<std::shared_ptr<const C>> per_channel(OpContext<Device>& op, int64_t inpu
 
 template <class Device, class C>
 struct BatchNormRow {
+  static constexpr bool kEmitsOnce = true;
   int64_t channels;
   C epsilon;
   Elements<Device, const C> scale, bias, mean, variance;
@@ -119,6 +120,7 @@ bool is_batch_inference(const Node& node) {
 // GroupNormalization-21, for each group.
 template <class Device, class C>
 struct GroupNormRow {
+  static constexpr bool kEmitsOnce = true;
   int64_t groups, per_group, plane;
   bool by_group;
   C epsilon;
@@ -196,6 +198,7 @@ struct LrnIndex {
 };
 template <class C>
 struct LrnRow {
+  static constexpr bool kEmitsOnce = true;
   int64_t size;
   C alpha, beta, bias;
   template <class Team>

@@ -312,7 +312,13 @@ TEST(GpuPrimitives, FindFirstAnswersOnTheHost) {
   const int64_t wanted = find_first<int64_t>(Both::host_queue(), negative, x.host.view()).take();
   ASSERT_GE(wanted, 0);
   EXPECT_EQ(find_first<int64_t>(Both::queue(), negative, x.device.view()).take(), wanted);
+  const Both pieces(integers({20000}, 30000));
+  for (const int64_t first : {0, 4095, 4096, 12345, 19999}) {
+    const auto from = [first](int64_t, int64_t location) { return location >= first; };
+    EXPECT_EQ(find_first<int64_t>(Both::queue(), from, pieces.device.view()).take(), first);
+  }
   const auto never = [](int64_t, int64_t) { return false; };
+  EXPECT_EQ(find_first<int64_t>(Both::queue(), never, pieces.device.view()).take(), -1);
   EXPECT_EQ(find_first<int64_t>(Both::queue(), never, x.device.view()).take(), -1);
 }
 

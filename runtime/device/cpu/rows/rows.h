@@ -213,6 +213,7 @@ template <class C, class R>
 class HostTeam {
  public:
   using Value = C;
+  static constexpr bool kKeepsEmitted = true;  // in the cache: functors may read them again instead of computing them
   HostTeam(const C* in, R* out, int64_t length) : in_(in), out_(out), length_(length) {}
 
   int64_t length() const { return length_; }
