@@ -77,12 +77,10 @@ Result<CachedRows> present_of(OpContext<Device>& op, const HeadsView& now, int64
   const int64_t past = keys - now.length;
   if (past > 0 && !(op.input(past_input).shape() == Shape{now.batch, now.heads, past, now.size}))
     return wrong_input(op, past_input, "be [{},{},{},{}], to be joined with V", now.batch, now.heads, past, now.size);
-  if constexpr (std::is_same_v<Device, Cpu>) {
-    const bool is_held = op.has_input(past_input) && is_open(op.input(past_input)) &&
-                         op.input(past_input).shape() == Shape{now.batch, now.heads, past, now.size} &&
-                         growing_axis(op.input(past_input)) == 2 && op.input(past_input).dtype() == current.dtype();
-    if (is_held) return append_rows(op, now, input, op.input(past_input), output);
-  }
+  const bool is_held = op.has_input(past_input) && is_open(op.input(past_input)) &&
+                       op.input(past_input).shape() == Shape{now.batch, now.heads, past, now.size} &&
+                       growing_axis(op.input(past_input)) == 2 && op.input(past_input).dtype() == current.dtype();
+  if (is_held) return append_rows(op, now, input, op.input(past_input), output);
   const Ints from =
       is_growable(current) ? element_strides(current) : Ints{now.batch_stride, now.head_stride, now.row_stride, 1};
   if (is_growable(current) && past == 0 && !op.wants_output(output)) {  // all rows, as GroupQueryAttention has them

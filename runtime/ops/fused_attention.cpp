@@ -228,7 +228,14 @@ template <class Device>
 Result<Values> values_of(OpContext<Device>& op, int64_t input, MatrixOffsets& locations, int64_t rows,
                          int64_t columns) {
   Values values;
-  values.data = PX_TRY(converted<float>(op.queue(), op.input(input).view(), op.is_constant(input)));
+  Tensor stored = op.input(input);
+  if (is_growable(stored) && stored.dtype() != DType::float32) {  // only row-major numbers are converted
+    for (int64_t& offset : locations.offsets) offset = offset_without_room(stored, offset);
+    locations.row = offset_without_room(stored, locations.row);
+    locations.column = offset_without_room(stored, locations.column);
+    stored = PX_TRY(without_room(op.queue(), stored));
+  }
+  values.data = PX_TRY(converted<float>(op.queue(), stored.view(), op.is_constant(input)));
   values.begin = values.data.get();
   if (std::is_same_v<Device, Cpu> && !is_attention_layout(locations, rows, columns)) {
     const int64_t batch = locations.offsets.size();

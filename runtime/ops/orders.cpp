@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "runtime/device/cpu/channels_last.h"
-#include "runtime/device/cpu/growable.h"
+#include "runtime/ops/growable_inputs.h"
 
 namespace parallax::runtime {
 namespace {
@@ -92,67 +92,18 @@ Status call_with_channels(const KernelRow<Cpu>& row, const Node& node, std::span
   return call(row, node, operands, seed, queue, result);
 }
 
-// ---- Growable inputs ----
-
-bool has_growable(const OpInput& input) { return input.value != nullptr && is_growable(*input.value); }
-
-// The inputs that a kernel takes growable.
-struct GrowableInputs {
-  std::string_view domain, op;
-  uint32_t inputs;  // a bit for each
-  uint32_t dtypes;  // of theirs
-};
-constexpr GrowableInputs kGrowableInputs[] = {
-    {"ai.onnx", "Shape", 0b1, kAnything},
-    {"ai.onnx", "Size", 0b1, kAnything},
-    {"ai.onnx", "Attention", 0b110000, kFloats},
-    {"com.microsoft", "GroupQueryAttention", 0b11000, kAnything},
-    {"parallax.fused", "Attention", 0b110, dtype_bit(DType::float32)},
-};
-
-bool takes_growable(const KernelRow<Cpu>& row, size_t index, DType dtype) {
-  const auto* const found = std::ranges::find_if(
-      kGrowableInputs, [&](const GrowableInputs& each) { return each.op == row.op && each.domain == row.domain; });
-  return found != std::end(kGrowableInputs) && index < 32 && (found->inputs >> index & 1U) != 0 &&
-         (found->dtypes & dtype_bit(dtype)) != 0;
-}
-
-bool are_joined(const Tensor& past, const OpInput& more) {
-  if (!has_tensor(more) || more.value->tensor().dtype() != past.dtype()) return false;
-  Ints dims(more.value->tensor().shape());
-  const int64_t axis = growing_axis(past);
-  if (dims.size() != rank_of(past.shape())) return false;
-  dims[axis] = dim_of(past.shape(), axis);
-  return dims == Ints(past.shape());
-}
-
-Status append_to_first(const Node& node, std::span<const OpInput> inputs, uint64_t seed, Queue<Cpu>& queue,
-                       CallResult& result) {
-  const Tensor& past = inputs[0].value->tensor();
-  const Tensor more = PX_TRY(to_row_major(queue, inputs[1].value->tensor()));
-  OpCall op(node, inputs, seed, &result);
-  op.set_output(0, PX_TRY(append(queue, past, dim_of(more.shape(), growing_axis(past)),
-                                 {more.view().data, element_strides(more), 0})));
-  return {};
-}
-
 }  // namespace
 
 Status call_in_any_order(const KernelRow<Cpu>& row, const Node& node, std::span<const OpInput> inputs, uint64_t seed,
                          Queue<Cpu>& queue, CallResult& result) {
-  if (std::ranges::none_of(inputs, has_growable)) return call_with_channels(row, node, inputs, seed, queue, result);
-  const bool is_appended = row.op == "Concat" && inputs.size() == 2 && has_growable(inputs[0]) &&
-                           is_open(inputs[0].value->tensor()) && are_joined(inputs[0].value->tensor(), inputs[1]);
-  if (is_appended) return append_to_first(node, inputs, seed, queue, result);
+  if (!has_growable(inputs)) return call_with_channels(row, node, inputs, seed, queue, result);
+  if (appends_to_first(row.op, inputs)) {
+    const Tensor more = PX_TRY(to_row_major(queue, inputs[1].value->tensor()));
+    return append_to_first(node, inputs, more, seed, queue, result);
+  }
   std::vector<OpInput> operands(inputs.begin(), inputs.end());
   std::vector<Value> copied(inputs.size());
-  for (size_t index = 0; index < inputs.size(); ++index) {
-    if (!has_growable(inputs[index])) continue;
-    const Tensor& growable = inputs[index].value->tensor();
-    if (takes_growable(row, index, growable.dtype())) continue;
-    copied[index] = PX_TRY(without_room(queue, growable));
-    operands[index].value = &copied[index];
-  }
+  PX_TRY(copy_growable(row, queue, operands, copied));
   return call_with_channels(row, node, operands, seed, queue, result);
 }
 

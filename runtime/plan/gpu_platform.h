@@ -9,15 +9,17 @@
 #include "runtime/device/cpu/buffer_pool.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cuda/profiler_range.h"
+#include "runtime/ops/growable_inputs.h"
 #include "runtime/ops/table.h"
 #include "runtime/plan/gpu_replay.h"
+#include "runtime/plan/growing_values.h"
 #include "runtime/plan/host_platform.h"
 #include "runtime/plan/move_value.h"
 
 namespace parallax::runtime {
 
 template <class Device>
-class GpuPlatform final : public Platform {
+class GpuPlatform final : public GrowingValues<Device> {
  public:
   GpuPlatform(std::string name, std::unique_ptr<Queue<Device>> queue, const HostCopySizes& sizes = {})
       : name_(std::move(name)),
@@ -47,18 +49,30 @@ class GpuPlatform final : public Platform {
     std::vector<OpInput> operands(inputs.begin(), inputs.end());
     for (size_t index = 0; index < inputs.size(); ++index)
       PX_TRY(move_input(row, index, moved[index], operands[index]));
+    if (has_growable(operands)) {
+      if (appends_to_first(row.op, operands)) {
+        PX_TRY(append_to_first(node, operands, operands[1].value->tensor(), seed, *queue_, result));
+        return queue_->take_failure();
+      }
+      PX_TRY(copy_growable(row, *queue_, operands, moved));
+    }
     return call_row(row, node, operands, seed, *queue_, result);
   }
 
   Result<Value> to_host(const Value& value) override {
-    return move_value(value, [&](const Tensor& tensor) -> Result<Tensor> {
+    const Value stored = PX_TRY(to_row_major(value));
+    return move_value(stored, [&](const Tensor& tensor) -> Result<Tensor> {
       return tensor.device().is_host() ? Result<Tensor>(tensor) : queue_->to_host(tensor);
     });
   }
   Result<Value> to_device(const Value& value) override {
     return move_value(value, [&](const Tensor& tensor) -> Result<Tensor> { return on_device(tensor, false); });
   }
-  Result<Value> to_row_major(const Value& value) override { return value; }
+  Result<Value> to_row_major(const Value& value) override {
+    const Value stored = PX_TRY(this->row_major(value));
+    PX_TRY(queue_->take_failure());
+    return stored;
+  }
 
   Result<Tensor> allocate(DType dtype, const Shape& shape) override { return queue_->allocate(dtype, shape); }
   Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
@@ -93,7 +107,8 @@ class GpuPlatform final : public Platform {
       pending_value.value = PX_TRY(to_host(value));
       return std::optional(std::move(pending_value));
     }
-    const Tensor& tensor = value.tensor();
+    const Value stored = PX_TRY(to_row_major(value));
+    const Tensor& tensor = stored.tensor();
     if (level == CaptureLevel::shape) {
       pending_value.value = without_payload(tensor);
       return std::optional(std::move(pending_value));
@@ -111,7 +126,8 @@ class GpuPlatform final : public Platform {
 
   Result<PendingValue> bring(const Value& value) override {
     PendingValue pending_value;
-    pending_value.value = PX_TRY(move_value(value, [&](const Tensor& tensor) -> Result<Tensor> {
+    const Value stored = PX_TRY(to_row_major(value));
+    pending_value.value = PX_TRY(move_value(stored, [&](const Tensor& tensor) -> Result<Tensor> {
       return tensor.device().is_host() ? Result<Tensor>(tensor) : copies_.bring_in_pieces(tensor);
     }));
     return pending_value;
@@ -158,6 +174,8 @@ class GpuPlatform final : public Platform {
   Queue<Cpu>& host_queue() override { return host_queue_; }
 
  private:
+  Queue<Device>& queue() override { return *queue_; }
+
   static DType dtype_of_input(const OpInput& input) {
     return input.value != nullptr && input.value->is_tensor() ? input.value->tensor().dtype() : DType::undefined;
   }

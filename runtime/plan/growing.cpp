@@ -10,6 +10,7 @@ namespace {
 struct Growth {
   ValueId past = kNoValue;
   int64_t axis = 0, rank = 0;
+  bool on_host = true;
 };
 
 bool is_operator(const Node& node, std::string_view op, std::string_view domain = "ai.onnx") {
@@ -22,13 +23,14 @@ struct AppendingOperator {
   size_t output, past;
   int64_t axis;  // -1: an attribute tells
   std::string_view domain = "ai.onnx";
+  bool on_gpus = true;
 };
 constexpr AppendingOperator kAppendingOperators[] = {
     {"Concat", 0, 0, -1},
     {"Attention", 1, 4, 2},
     {"Attention", 2, 5, 2},
-    {"GroupQueryAttention", 1, 3, 2, "com.microsoft"},
-    {"GroupQueryAttention", 2, 4, 2, "com.microsoft"},
+    {"GroupQueryAttention", 1, 3, 2, "com.microsoft", false},
+    {"GroupQueryAttention", 2, 4, 2, "com.microsoft", false},
 };
 
 int64_t appending_axis(const Node& node, const AppendingOperator& by, int64_t rank) {
@@ -42,7 +44,7 @@ int64_t appending_axis(const Node& node, const AppendingOperator& by, int64_t ra
 bool mark_node(Step& step, size_t output, const Growth& growth) {
   for (const AppendingOperator& by : kAppendingOperators) {
     if (by.output != output || by.past >= step.inputs.size() || !is_operator(*step.node, by.op, by.domain) ||
-        !step.kernel)
+        !step.kernel || !(by.on_gpus || growth.on_host))
       continue;
     if (step.inputs[by.past].location.value != growth.past) continue;
     if (appending_axis(*step.node, by, growth.rank) != growth.axis) continue;
@@ -60,7 +62,7 @@ bool mark_branches(Step& step, size_t output, const Growth& growth) {
   for (BodyPlan& body : step.bodies) {
     for (const auto& [inner, outer] : body.outer) {
       if (outer != growth.past) continue;
-      any = mark_output(*body.plan, output, {inner, growth.axis, growth.rank}) || any;
+      any = mark_output(*body.plan, output, {inner, growth.axis, growth.rank, growth.on_host}) || any;
     }
   }
   return any;
@@ -85,13 +87,13 @@ bool mark_output(GraphPlan& plan, size_t output, const Growth& growth) {
 
 }  // namespace
 
-std::vector<bool> mark_growing(GraphPlan& plan, const KeptStates& states) {
+std::vector<bool> mark_growing(GraphPlan& plan, const KeptStates& states, bool on_host) {
   std::vector<bool> grow;
   for (size_t index = 0; index < states.size(); ++index) {
     const KeptStates::Binding& binding = states.binding(index);
     const ValueId past = plan.edit.resolve(plan.graph->inputs[binding.input]);
     const auto rank = static_cast<int64_t>(binding.value->type.dims->size());
-    grow.push_back(mark_output(plan, binding.output, {past, static_cast<int64_t>(binding.axis), rank}));
+    grow.push_back(mark_output(plan, binding.output, {past, static_cast<int64_t>(binding.axis), rank, on_host}));
   }
   return grow;
 }

@@ -10,8 +10,8 @@
 namespace parallax::runtime {
 
 // Marks in `plan` the nodes that make a bound output by appending to the bound input: a Concat of it and new elements,
-// an Attention or GroupQueryAttention with a past, also within the branches of an If. The answer, by binding: whether
-// there is one.
-std::vector<bool> mark_growing(GraphPlan& plan, const KeptStates& states);
+// an Attention with a past, on the host a GroupQueryAttention, also within the branches of an If. The answer, by
+// binding: whether there is one.
+std::vector<bool> mark_growing(GraphPlan& plan, const KeptStates& states, bool on_host);
 
 }  // namespace parallax::runtime

@@ -7,14 +7,14 @@
 #include "inspector/base/memory_budget.h"
 #include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/copy.h"
-#include "runtime/device/cpu/growable.h"
 #include "runtime/device/cpu/weight_cache.h"
 #include "runtime/ops/table.h"
+#include "runtime/plan/growing_values.h"
 
 namespace parallax::runtime {
 namespace {
 
-class HostPlatform final : public Platform {
+class HostPlatform final : public GrowingValues<Cpu> {
  public:
   explicit HostPlatform(const BufferPoolOptions& options)
       : options_(options), pool_(BufferPool::create(options)), queue_(pool_) {}
@@ -44,7 +44,7 @@ class HostPlatform final : public Platform {
   Result<Value> to_host(const Value& value) override { return to_row_major(value); }
   Result<Value> to_device(const Value& value) override { return value; }
   Result<Value> to_row_major(const Value& value) override {
-    if (is_growable(value)) return Value(PX_TRY(without_room(queue_, value.tensor())));
+    if (is_growable(value)) return row_major(value);
     if (!is_channels_last(value)) return value;  // those within sequences and optionals are row-major
     return Value(PX_TRY(runtime::to_row_major(queue_, value.tensor())));
   }
@@ -53,28 +53,6 @@ class HostPlatform final : public Platform {
   Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
               const StridedSource& source) override {
     return copy_strided(queue_, bytes_per_element, dims, target, source), Status{};
-  }
-
-  bool grows_in_place() const override { return true; }
-  Result<std::vector<Value>> make_growable(std::span<const GrowableShape> shapes) override {
-    const std::vector<Tensor> made = PX_TRY(runtime::make_growable(queue_, shapes));
-    return std::vector<Value>(made.begin(), made.end());
-  }
-  Result<Value> refill(Value growable, const Value& value) override {
-    Tensor tensor = std::move(growable.tensor());
-    return Value(PX_TRY(refilled(queue_, std::move(tensor), value.tensor())));
-  }
-  Result<Value> open(const Value& value, int64_t axis) override {
-    if (!value.is_tensor() || bits_of(value.tensor().dtype()) % 8 != 0) return value;
-    if (is_growable(value)) return Value(opened(value.tensor()));
-    const int64_t length = dim_of(value.tensor().shape(), axis);
-    return Value(opened(PX_TRY(with_capacity(queue_, value.tensor(), axis, 2 * length))));
-  }
-  Result<std::vector<Value>> take_growable_rows(std::span<const Value> values, std::span<const int32_t> rows) override {
-    std::vector<Tensor> growable;
-    for (const Value& value : values) growable.push_back(value.tensor());
-    const std::vector<Tensor> taken = PX_TRY(runtime::take_growable_rows(queue_, growable, rows));
-    return std::vector<Value>(taken.begin(), taken.end());
   }
 
   Status synchronize() override { return {}; }
@@ -91,6 +69,8 @@ class HostPlatform final : public Platform {
   Queue<Cpu>& host_queue() override { return queue_; }
 
  private:
+  Queue<Cpu>& queue() override { return queue_; }
+
   const BufferPoolOptions options_;
   std::shared_ptr<BufferPool> pool_;
   Queue<Cpu> queue_;

@@ -60,20 +60,14 @@ class Platform {
   virtual Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
                       const StridedSource& source) = 0;
 
-  // ---- Values that the session keeps, longer from run to run along an axis (device/growable.h) ----
-  // Empty values that can grow in place, where the platform has such a thing.
-  virtual bool grows_in_place() const { return false; }
-  virtual Result<std::vector<Value>> make_growable(std::span<const GrowableShape> /*shapes*/) {
-    return std::vector<Value>();
-  }
-  // The growable value with other elements.
-  virtual Result<Value> refill(Value /*growable*/, const Value& value) { return value; }
+  // ---- Values that the session keeps, longer from run to run along an axis (growing_values.h) ----
+  virtual Result<std::vector<Value>> make_growable(std::span<const GrowableShape> shapes) = 0;  // empty ones
+  // The growable value with other elements, a tensor of the host.
+  virtual Result<Value> refill(Value growable, const Value& value) = 0;
   // For the one node that appends to it.
-  virtual Result<Value> open(const Value& value, int64_t /*axis*/) { return value; }
+  virtual Result<Value> open(const Value& value, int64_t axis) = 0;
   virtual Result<std::vector<Value>> take_growable_rows(std::span<const Value> values,
-                                                        std::span<const int32_t> /*rows*/) {
-    return std::vector<Value>(values.begin(), values.end());
-  }
+                                                        std::span<const int32_t> rows) = 0;
 
   // Row i along the first axis is row rows[i] of `value`, a tensor. Rows are valid.
   virtual Result<Value> take_rows(const Value& value, std::span<const int32_t> rows) {

@@ -25,11 +25,11 @@
 namespace parallax::runtime {
 namespace {
 
-// Bytes of what the caller holds: the platform counts states on its device.
-int64_t input_bytes(std::span<const Value> inputs) {
+// Bytes of what the caller holds: a GPU's platform counts states on its device.
+int64_t input_bytes(std::span<const Value> inputs, bool on_host) {
   int64_t bytes = 0;
   for (const Value& input : inputs) {
-    const bool is_on_gpu = input.is_tensor() && input.tensor().device().kind == Device::Kind::cuda;
+    const bool is_on_gpu = !on_host && input.is_tensor() && !input.tensor().device().is_host();
     if (!is_on_gpu) bytes += static_cast<int64_t>(payload_bytes(input));
   }
   return bytes;
@@ -72,11 +72,11 @@ class RuntimeSession final : public Session,
       plan->kept_outputs.resize(plan->graph->outputs.size());
       for (size_t index = 0; index < states_.size(); ++index) plan->kept_outputs[states_.binding(index).output] = 1;
     }
-    if (platform_->grows_in_place()) {
-      const std::vector<bool> grow = mark_growing(*plan, states_);
-      for (size_t index = 0; index < grow.size(); ++index) {
-        if (grow[index]) growing_states_.push_back(index);
-      }
+    const std::vector<bool> grow = mark_growing(*plan, states_, platform_->is_host());
+    for (size_t index = 0; index < grow.size(); ++index) {
+      const size_t input = states_.binding(index).input;  // small ones that the host reads stay there
+      const bool is_read_on_host = input < plan->read_on_host.size() && plan->read_on_host[input] != 0;
+      if (grow[index] && !is_read_on_host) growing_states_.push_back(index);
     }
     draws_ = draws(*plan);
     plan_ = std::move(plan);
@@ -183,8 +183,8 @@ class RuntimeSession final : public Session,
     const bool is_watched = announced_to_ != observer.identity() || observer.wants_node_times() ||
                             std::ranges::any_of(levels, [](CaptureLevel level) { return level != CaptureLevel::none; });
     const bool is_planned = !platform_->waits_for_each_node();
-    const bool may_replay = is_planned && !platform_->is_host() && !is_watched && options_.overrides.empty() &&
-                            options_.memory_limit_bytes == 0 &&
+    const bool may_replay = is_planned && !platform_->is_host() && growing_states_.empty() && !is_watched &&
+                            options_.overrides.empty() && options_.memory_limit_bytes == 0 &&
                             (!draws_ || (call.graph.empty() && call.step < 0));  // random numbers depend on both
     const std::vector<uint8_t> on_host = may_replay ? inputs_on_host(*plan_, inputs) : std::vector<uint8_t>();
     if (may_replay && !options_.cancel.is_cancelled()) {
@@ -198,8 +198,8 @@ class RuntimeSession final : public Session,
     const RunMemory::Run seen = platform_->end_run();
     if (outputs.ok() && is_planned) memory_plans_.learn(seen, memory_steps_);
     announced_to_ = observer.identity();
-    peak_bytes_ = std::max(
-        peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() + input_bytes(inputs) + platform_->peak_bytes());
+    peak_bytes_ = std::max(peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() +
+                                            input_bytes(inputs, platform_->is_host()) + platform_->peak_bytes());
     if (may_replay && outputs.ok()) learn_replay({inputs, on_host, plan_->kept_outputs}, *outputs, levels);
     return outputs;
   }

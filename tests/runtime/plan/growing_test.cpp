@@ -34,7 +34,7 @@ Planned planned(std::shared_ptr<const Model> model, const std::vector<StateBindi
   EXPECT_TRUE(plan.ok()) << plan.error().message;
   const KeptStates states = KeptStates::create(model->graph, bindings).take();
   Planned made{model, plan.take(), {}};
-  made.grow = mark_growing(*made.plan, states);
+  made.grow = mark_growing(*made.plan, states, true);
   return made;
 }
 
