@@ -309,7 +309,8 @@ Result<std::vector<ChosenPattern>> chosen_patterns(const RunOptions& options, bo
   for (const Pattern& pattern : rewrite_patterns()) {
     const std::optional<OperatorSet> set = set_of(choice.base);
     const bool is_in_base =
-        choice.base == RewriteChoice::Base::all || (choice.base != RewriteChoice::Base::none && pattern.on_by_default);
+        choice.base == RewriteChoice::Base::all ||
+        (choice.base != RewriteChoice::Base::none && pattern.on_by_default && !(on_host && pattern.gains_on_gpus));
     bool on = is_in_base && (!set.has_value() || pattern.target <= *set);
     OperatorSet limit = set.value_or(OperatorSet::own);
     for (const auto& [name, wanted] : choice.changes) {

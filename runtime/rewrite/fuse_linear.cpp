@@ -181,9 +181,17 @@ void fuse_linear_activation(Fuser& fuser, size_t position) {
   fuser.replace(members, after, std::move(made));
 }
 
-void fuse_residual(Fuser& fuser, size_t position) {
-  const Node* node = fuser.at(position);
-  if (node == nullptr || !is_linear(*node) || node->inputs.size() > 3) return;
+// A product that a Linear may be made of: all of it but for a residual.
+bool multiplies_constant_matrix(const Fuser& fuser, const Node& node) {
+  if (is_linear(node)) return find_attribute(node, "activation") == nullptr;
+  const Tensor* matrix =
+      is_standard(node) && node.op_type == "MatMul" ? fuser.edit().constant(fuser.input(node, 1)) : nullptr;
+  return matrix != nullptr && matrix->shape().rank() == 2 && is_float(fuser, node.outputs[0]);
+}
+
+// `node` is at `position`: a Linear, or a MatMul that may become one.
+void add_residual_to(Fuser& fuser, size_t position, const Node* node) {
+  if (node->inputs.size() > 3) return;
   const ValueId product = node->outputs[0];
   const size_t after = fuser.only_reader(product);
   const Node* add = after == Fuser::kNowhere ? nullptr : fuser.at(after, "Add");
@@ -203,12 +211,25 @@ void fuse_residual(Fuser& fuser, size_t position) {
   fuser.replace(members, after, std::move(made));
 }
 
+void fuse_residual(Fuser& fuser, size_t position) {
+  const Node* node = fuser.at(position);
+  if (node != nullptr && is_linear(*node)) add_residual_to(fuser, position, node);
+}
+
+// A library adds the residual to its sums: the product is stored once, with it. This comes before the norm takes the
+// sum, which would be a pass of its own there.
+void fuse_product_residual(Fuser& fuser, size_t position) {
+  const Node* node = fuser.at(position);
+  if (node != nullptr && multiplies_constant_matrix(fuser, *node)) add_residual_to(fuser, position, node);
+}
+
 }  // namespace
 
 void fuse_matmul_transposes(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_transpose); }
 void fuse_matmul_scales(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_scale); }
 void fuse_matmul_biases(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_bias); }
 void fuse_linear_activations(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_linear_activation); }
+void fuse_product_residuals(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_product_residual); }
 void fuse_linear_residuals(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_residual); }
 
 void fuse_dequantized_products(GraphEdit& edit, const RewriteContext& /*context*/) {

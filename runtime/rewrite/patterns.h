@@ -25,6 +25,7 @@ void fuse_matmul_transposes(GraphEdit& edit, const RewriteContext& context);
 void fuse_matmul_scales(GraphEdit& edit, const RewriteContext& context);
 void fuse_matmul_biases(GraphEdit& edit, const RewriteContext& context);
 void fuse_linear_activations(GraphEdit& edit, const RewriteContext& context);
+void fuse_product_residuals(GraphEdit& edit, const RewriteContext& context);
 void fuse_linear_residuals(GraphEdit& edit, const RewriteContext& context);
 void fuse_gates(GraphEdit& edit, const RewriteContext& context);
 void fuse_rotaries(GraphEdit& edit, const RewriteContext& context);

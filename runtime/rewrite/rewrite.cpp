@@ -52,6 +52,9 @@ constexpr Pattern kPatterns[] = {
      "Reshape, Transpose and Reshape that deal out the channels of groups become one, with a Concat before and a Split "
      "after them",
      fuse_channel_shuffles, true},
+    {"matmul-add", true, OperatorSet::own,
+     "on GPUs, MatMul with a constant matrix, or Linear, and Add of a value of the same shape become Linear",
+     fuse_product_residuals, false, true},
     {"skip-norm", true, OperatorSet::microsoft,
      "the sum with a residual goes into the norm that reads it (SkipLayerNormalization)", fuse_skip_norms},
     {"linear-add", true, OperatorSet::own, "Linear and Add of a value of the same shape become one",

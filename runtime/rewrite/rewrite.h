@@ -78,7 +78,8 @@ struct Pattern {
   OperatorSet target = OperatorSet::standard;  // the first set that has it: below that it can make nothing
   std::string_view description;
   void (*apply)(GraphEdit& edit, const RewriteContext& context) = nullptr;
-  bool host_only = false;  // makes operators that only the host has kernels for
+  bool host_only = false;      // makes operators that only the host has kernels for
+  bool gains_on_gpus = false;  // on by default there alone: the host has a better way
 };
 
 struct ChosenPattern {

@@ -196,13 +196,15 @@ ProductKey key_of(const LibraryProduct& product, const Described& described) {
           alignment_of(described.second_data),
           alignment_of(product.c.data),
           alignment_of(product.bias.data),
-          0};
+          alignment_of(product.residual.data)};
 }
 
 template <class T>
 Status prefer(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
   return checked(cublas().cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value));
 }
+
+bool has_residual(const LibraryProduct& product) { return product.residual.dtype != DType::undefined; }
 
 // The library's first choice; none where it has none, for whatever reason: the callers' own way is always open.
 Result<std::optional<cublasLtMatmulAlgo_t>> choose_algorithm(CudaLibrary& library, const LibraryProduct& product,
@@ -215,9 +217,10 @@ Result<std::optional<cublasLtMatmulAlgo_t>> choose_algorithm(CudaLibrary& librar
   PX_TRY(prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes}));
   PX_TRY(prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions));
   const uint32_t of_result = alignment_of(product.c.data);
+  const uint32_t of_residual = has_residual(product) ? alignment_of(product.residual.data) : of_result;
   PX_TRY(prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(described.first_data)));
   PX_TRY(prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(described.second_data)));
-  PX_TRY(prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_result));
+  PX_TRY(prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_residual));
   PX_TRY(prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_result));
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
@@ -233,7 +236,8 @@ bool suits(const LibraryProduct& product) {
   const GemmProblem& problem = product.problem;
   return problem.m > 0 && problem.n > 0 && problem.k > 0 && problem.batch() > 0 && problem.batch() <= INT32_MAX &&
          problem.beta == 0.0 && even_distance(problem.a_offsets) >= 0 && even_distance(problem.b_offsets) >= 0 &&
-         product.a.dtype == product.c.dtype && product.b.dtype == product.c.dtype;
+         product.a.dtype == product.c.dtype && product.b.dtype == product.c.dtype &&
+         (!has_residual(product) || product.residual.dtype == product.c.dtype);
 }
 
 Result<cublasLtMatmulAlgo_t*> algorithm_for(CudaLibrary& library, const LibraryProduct& product,
@@ -302,12 +306,13 @@ Result<bool> library_product(Queue<Cuda>& queue, const LibraryProduct& given) {
     if (!can_run(library, described, algorithm)) return false;
   }
   const auto alpha = static_cast<float>(product.problem.alpha);
-  const float beta = 0;
-  PX_TRY(checked(cublas().cublasLtMatmul(library.light, described.operation.get(), &alpha, described.first_data,
-                                         described.first.get(), described.second_data, described.second.get(), &beta,
-                                         product.c.data, described.result.get(), product.c.data, described.result.get(),
-                                         algorithm, library.workspace, kWorkspaceBytes,
-                                         static_cast<cudaStream_t>(queue.stream()))));
+  const float beta = has_residual(product) ? 1.0F : 0.0F;
+  const std::byte* added = has_residual(product) ? product.residual.data : product.c.data;
+  PX_TRY(
+      checked(cublas().cublasLtMatmul(library.light, described.operation.get(), &alpha, described.first_data,
+                                      described.first.get(), described.second_data, described.second.get(), &beta,
+                                      added, described.result.get(), product.c.data, described.result.get(), algorithm,
+                                      library.workspace, kWorkspaceBytes, static_cast<cudaStream_t>(queue.stream()))));
   return true;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// library_product: a matrix product by the library of a GPU in the types its operands have, with a bias and an
-// activation in the same pass.
+// library_product: a matrix product by the library of a GPU in the types its operands have, with a residual, a bias and
+// an activation in the same pass.
 #pragma once
 
 #include "runtime/device/cpu/products/gemm.h"
@@ -8,7 +8,8 @@
 
 namespace parallax::runtime {
 
-// c = epilogue(alpha op(a) op(b) + bias), summed in float32 and rounded once. The problem's offsets are those of gemm.
+// c = epilogue(alpha op(a) op(b) + residual + bias), summed in float32 and rounded once. The problem's offsets are
+// those of gemm.
 struct LibraryProduct {
   GemmProblem problem;
   TensorView a;
@@ -17,6 +18,7 @@ struct LibraryProduct {
   MutableView c;
   Epilogue epilogue = Epilogue::none;  // another one where has_epilogue says so
   MutableView pre_activation{};        // as c: what the activation is of is kept here, too; undefined: nowhere
+  TensorView residual{};               // of c's type and shape; undefined: none
 };
 
 // False where the library has no way to do it: nothing has been written then. Deterministic: the library's own choice

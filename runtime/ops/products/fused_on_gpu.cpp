@@ -119,8 +119,9 @@ struct ProductFinish {
 
   // The epilogue that a library may compute in the product's own pass; none where it has to do more.
   std::optional<Epilogue> epilogue() const {
-    if (residual != nullptr || scaled != nullptr) return std::nullopt;
+    if (scaled != nullptr) return std::nullopt;
     if (activation.kind == Activation::Kind::none) return Epilogue::none;
+    if (residual != nullptr) return std::nullopt;  // a library adds before it activates
     if (activation.kind == Activation::Kind::relu) return Epilogue::relu;
     if (activation.kind == Activation::Kind::fast_gelu) return Epilogue::tanh_gelu;
     return std::nullopt;
@@ -164,17 +165,20 @@ Status multiply_as(OpContext<Device>& op, const GemmProblem& problem, const Prod
   return finish_product<C>(op, finish, wide, out);
 }
 
-// The product with its bias and its activation, where the library's is ours. What the activation is of comes from the
-// same pass, or, where the library does not keep it, from another product: the result is what it is unobserved.
+// The product with its bias and its residual or activation, where the library's is ours. What the activation is of
+// comes from the same pass, or, where the library does not keep it, from another product: the result is what it is
+// unobserved.
 template <class Device>
 Result<bool> multiply_by_library(OpContext<Device>& op, const GemmProblem& problem, const ProductFinish& finish,
                                  const MutableView& out) {
   const auto epilogue = finish.epilogue();
   if (!epilogue.has_value() || (finish.bias != nullptr && finish.bias->dtype() != out.dtype)) return false;
+  if (finish.residual != nullptr && finish.residual->dtype() != out.dtype) return false;
   EpilogueKind kind{*epilogue, out.dtype, finish.bias != nullptr};
   if (!PX_TRY(has_epilogue(op.queue(), kind))) return false;
   const TensorView bias = finish.bias == nullptr ? TensorView{} : finish.bias->view();
   LibraryProduct product{problem, op.input(0).view(), op.input(1).view(), bias, out, *epilogue};
+  if (finish.residual != nullptr) product.residual = finish.residual->view();
   if (!finish.pre_activation.has_value()) return library_product(op.queue(), product);
   kind.keeps_sums = true;
   if (PX_TRY(has_epilogue(op.queue(), kind))) {

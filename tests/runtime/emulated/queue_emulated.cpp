@@ -201,7 +201,7 @@ Status store(const Tensor& values, const MutableView& target) {
   return {};
 }
 
-// c = alpha op(a) op(b) + bias, in plain loops on the host.
+// c = alpha op(a) op(b) + residual + bias, in plain loops on the host.
 Status multiply_on_host(Queue<Emulated>& queue, const LibraryProduct& product) {
   const GemmProblem& problem = product.problem;
   const DType dtype = product.c.dtype;
@@ -210,6 +210,9 @@ Status multiply_on_host(Queue<Emulated>& queue, const LibraryProduct& product) {
   const bool has_bias = product.bias.dtype != DType::undefined;
   const std::vector<float> bias = has_bias ? PX_TRY(host_floats(queue, product.bias)) : std::vector<float>();
   if (has_bias && static_cast<int64_t>(bias.size()) != problem.n) return execution_error("the bias is no row");
+  const bool has_residual = product.residual.dtype != DType::undefined;
+  const std::vector<float> residual =
+      has_residual ? PX_TRY(host_floats(queue, product.residual)) : std::vector<float>();
   Tensor result = PX_TRY(Tensor::allocate(dtype, product.c.shape));
   Tensor sums = PX_TRY(Tensor::allocate(dtype, product.c.shape));
   for (int64_t i = 0; i < problem.batch() * problem.m * problem.n; ++i) {
@@ -221,7 +224,9 @@ Status multiply_on_host(Queue<Emulated>& queue, const LibraryProduct& product) {
       sum += a[static_cast<size_t>(problem.a_offsets[batch] + in_a)] *
              b[static_cast<size_t>(problem.b_offsets[batch] + in_b)];
     }
-    sum = static_cast<float>(problem.alpha) * sum + (has_bias ? bias[static_cast<size_t>(column)] : 0.0F);
+    sum *= static_cast<float>(problem.alpha);
+    if (has_residual) sum += residual[static_cast<size_t>(i)];
+    if (has_bias) sum += bias[static_cast<size_t>(column)];
     const float activated =
         product.epilogue == Epilogue::none ? sum : emulated_library().activate(product.epilogue, sum);
     store_block<float>(dtype, result.mutable_data(), i, 1, &activated);
@@ -249,6 +254,7 @@ Result<bool> library_product(Queue<Emulated>& queue, const LibraryProduct& produ
   }
   const bool keeps = product.pre_activation.dtype != DType::undefined;
   if (keeps && (product.epilogue != Epilogue::tanh_gelu || !emulated_library().keeps_sums)) return false;
+  if (product.residual.dtype != DType::undefined) ++emulated_library().residual_products;
   if (product.epilogue != Epilogue::none) ++emulated_library().activated_products;
   if (keeps) ++emulated_library().kept_products;
   queue.perform([&queue, product] { return multiply_on_host(queue, product); });

@@ -106,6 +106,7 @@ void convert_elements(Queue<Emulated>& queue, const MutableView& out, const Tens
 struct EmulatedLibrary {
   float (*activate)(Epilogue epilogue, float sum) = activated;
   int64_t activated_products = 0;
+  int64_t residual_products = 0;
   bool keeps_sums = true;     // of its GELU, as the library's own
   int64_t kept_products = 0;  // that had an activation and kept what it is of
   enum class HiddenQueries : uint8_t { no_numbers, zeros, means };

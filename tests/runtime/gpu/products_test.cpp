@@ -10,6 +10,10 @@
 #include "runtime/plan/runtime.h"
 #include "tests/runtime/device/random_values.h"
 #include "tests/runtime/emulated/emulated_executor.h"
+#include "tests/runtime/emulated/queue_emulated.h"
+#include "tests/runtime/model_text.h"
+#include "tests/runtime/rewrite/graph_text.h"
+#include "tests/runtime/session_values.h"
 
 namespace parallax::products_test {
 namespace {
@@ -20,6 +24,11 @@ struct Case {
   std::vector<Shape> c;  // none or one
   std::string domain = "";
 };
+
+using runtime::graph_input;
+using runtime::graph_node;
+using runtime::graph_output;
+using runtime::weight_of;
 
 std::string attribute(const std::string& name, const std::string& value) {
   return " attribute { name: \"" + name + "\" " + value + " } ";
@@ -100,6 +109,53 @@ TEST(GpuProducts, AsTheHosts) {
       ASSERT_EQ(wanted->size(), got->size()) << what;
       for (size_t i = 0; i < got->size(); ++i) {
         EXPECT_NEAR((*got)[i], (*wanted)[i], tolerance * (1 + std::fabs((*wanted)[i]))) << what << " element " << i;
+      }
+    }
+  }
+}
+
+// y = x w + b + r, with b or without it, in float16 between casts; its parts' own nodes have more roundings.
+std::shared_ptr<const Model> with_residual(bool has_bias, bool in_half_precision) {
+  const auto cast = [](const std::string& name, int to) {
+    return graph_node("Cast", {name}, name + "c", model_text::integer_attribute("to", to));
+  };
+  const int type = in_half_precision ? 10 : 1;
+  std::vector<double> w(16 * 8);
+  for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<double>((i * 7 + 3) % 17) / 8 - 1;
+  std::string graph = weight_of("w", {16, 8}, w) + weight_of("b", {8}, {0, 1, -1, 2, -2, 3, -3, 0.5}) +
+                      graph_input("x", {5, 16}) + graph_input("r", {5, 8}) + cast("x", type) + cast("r", type) +
+                      cast("w", type) + cast("b", type) + graph_node("MatMul", {"xc", "wc"}, "p");
+  if (has_bias) graph += graph_node("Add", {"p", "bc"}, "q");
+  graph += graph_node("Add", {"rc", has_bias ? "q" : "p"}, "s") + cast("s", 1) + graph_output("sc", {5, 8});
+  return model_text::model_of(graph);
+}
+
+// One pass stores the sums with the residual; whoever looks at the values changes none.
+TEST(GpuProducts, LibraryAddsTheResidual) {
+  for (const bool has_bias : {false, true}) {
+    for (const bool in_half_precision : {false, true}) {
+      const auto model = with_residual(has_bias, in_half_precision);
+      ASSERT_NE(model, nullptr);
+      const std::vector<Value> inputs{session_values::filled({5, 16}, 1), session_values::filled({5, 8}, 2)};
+      const auto run = [&](const RunOptions& options, Observer& observer) {
+        return tests::make_emulated_executor()->prepare(model, options).take()->run(inputs, observer).take().front();
+      };
+      RunOptions parts;
+      parts.observe_all = true;
+      NullObserver nobody;
+      session_values::Recorder observed, every;
+      const int64_t before = runtime::emulated_library().residual_products;
+      const Value plain = run({}, nobody);
+      EXPECT_EQ(runtime::emulated_library().residual_products, before + 1);
+      EXPECT_TRUE(session_values::same(run({}, observed), plain));
+      EXPECT_EQ(runtime::emulated_library().residual_products, before + 2);
+      EXPECT_TRUE(observed.values.contains("s") && !observed.values.contains("p"));
+      const Tensor wanted = run(parts, every).tensor();
+      EXPECT_EQ(runtime::emulated_library().residual_products, before + 2);
+      EXPECT_TRUE(every.values.contains("p"));
+      for (int64_t i = 0; i < wanted.element_count(); ++i) {
+        EXPECT_NEAR(element_as_double(plain.tensor().view(), i), element_as_double(wanted.view(), i),
+                    in_half_precision ? 1e-2 : 1e-5);
       }
     }
   }

@@ -35,6 +35,19 @@ TEST(PatternSets, SetsIncludeEachOther) {
   EXPECT_TRUE(contains(*microsoft, "skip-norm") && !contains(*microsoft, "attention"));
 }
 
+TEST(PatternSets, ResidualsGoIntoProductsWhereALibraryAddsThem) {
+  for (const bool on_host : {false, true}) {
+    const auto chosen = chosen_patterns({}, on_host);
+    ASSERT_TRUE(chosen.ok());
+    const auto has = [&](std::string_view name) {
+      return std::any_of(chosen->begin(), chosen->end(), [&](const auto& each) { return each.pattern->name == name; });
+    };
+    EXPECT_EQ(has("matmul-add"), !on_host);
+    EXPECT_TRUE(has("linear-add"));
+  }
+  EXPECT_TRUE(contains(*names_of("matmul-add"), "matmul-add")) << "named, it is there on the host, too";
+}
+
 TEST(PatternSets, NamesStandAloneOrChangeASet) {
   EXPECT_EQ(*names_of("swish,gelu"), (Names{"gelu", "swish"}));
   const auto less = names_of("standard,-gelu"), more = names_of("standard,+rotary"), minus = names_of("-gelu");

@@ -205,6 +205,36 @@ TEST(Fusion, ProductBiasAndActivation) {
   expect_all_accounted(edit);
 }
 
+TEST(Fusion, ResidualGoesIntoTheProductBeforeItsNorm) {
+  const auto model_of = [](const std::string& more) {
+    return model_text::model_of(graph_node("MatMul", {"x", "w"}, "p") + graph_node("Add", {"r", "p"}, "y") +
+                                weight_of("w", {2, 3}, {1, 2, 3, 4, 5, 6}) + graph_input("x", {5, 4, 2}) +
+                                graph_output("y", {5, 4, 3}) + more);
+  };
+  const auto model = model_of(graph_input("r", {5, 4, 3}));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"matmul-add"});
+  ASSERT_EQ(operators_of(edit), Ops{"Linear"});
+  const std::vector<ValueId> inputs{model->graph.find_value("x"), model->graph.find_value("w"), kNoValue,
+                                    model->graph.find_value("r")};
+  EXPECT_EQ(edit.nodes[0].node->inputs, inputs);
+  expect_all_accounted(edit);
+  const auto is_left = [](const Model& other) { return rewritten(other, {"matmul-add"}).nodes.size() == 2; };
+  EXPECT_TRUE(is_left(*model_of(graph_input("r", {4, 3})))) << "a residual of another shape";
+  EXPECT_TRUE(is_left(*model_of(graph_input("r", {5, 4, 3}) + graph_output("p", {5, 4, 3})))) << "p is an output";
+  EXPECT_TRUE(is_left(*model_of(graph_input("r", {5, 4, 3}) + graph_input("w", {2, 3})))) << "no constant matrix";
+
+  const auto biased = model_text::model_of(
+      graph_node("MatMul", {"x", "w"}, "p") + graph_node("Add", {"p", "b"}, "q") + graph_node("Add", {"q", "r"}, "s") +
+      layer_norm("s", "y") + weight_of("w", {4, 4}, std::vector<double>(16, 0.5)) + weight_of("b", {4}, {1, 2, 3, 4}) +
+      graph_input("x", {2, 4}) + graph_input("r", {2, 4}) + graph_output("y", {2, 4}));
+  ASSERT_NE(biased, nullptr);
+  EXPECT_EQ(operators_of(rewritten(*biased, {"layer-norm", "matmul-bias", "matmul-add", "skip-norm"})),
+            (Ops{"Linear", "LayerNormalization"}));
+  EXPECT_EQ(operators_of(rewritten(*biased, {"layer-norm", "matmul-bias", "skip-norm"})),
+            (Ops{"Linear", "SkipLayerNormalization"}));
+}
+
 TEST(Fusion, AWeightIsDequantizedInTheProduct) {
   const auto weighted = [](const std::string& more) {
     return model_text::model_of(
