@@ -8,7 +8,7 @@
 //   shuffle_down(value, lanes)             of the thread `lanes` further in the warp (itself past the end)
 //   shuffle_xor(value, lanes)              of the thread whose number in the warp is this one's xor `lanes`
 //   ballot(flag)                           a bit for each thread of the warp
-//   multiply_add<T>(c, a, b0, b1)          of the warp's fragments of a 16 x 8 product (PTX ISA, "mma"): c[4] += a[4] b;
+//   multiply_add<T>(c, a, b0, b1)          of the warp's fragments of a 16 x 8 product (PTX ISA, "mma"): c[4] += a b;
 //                                          T is Float16 or BFloat16, two in a word (m16n8k16), or float (m16n8k8): TF32
 //   to_tf32(value), pack<T>(low, high)     words of such fragments, to nearest; ties to even, those of TF32 away from 0
 //   atomic_add(pointer, value)             on integers: sums of floats would depend on the order
