@@ -64,7 +64,7 @@ class ScriptRunner {
       form.executor_a = names.front();
       form.executor_b = names.back();
     }
-    ui_.viewer->run(form);
+    PX_TRY(ui_.viewer->run(form));
     return wait("");
   }
   Status wait(const std::string&) {

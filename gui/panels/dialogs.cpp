@@ -109,6 +109,26 @@ bool browsed_field(Ui& ui, const char* label, const char* name, const char* hint
   return changed;
 }
 
+struct Field {
+  const char* label;
+  const char* name;
+  const char* hint;
+  std::string* text;
+};
+// Two fields in a line.
+void field_pair(Ui& ui, const Field& first, const Field& second) {
+  constexpr float kLabel = 62, kGap = 12;
+  const float width = (ImGui::GetContentRegionAvail().x - 92 * ui.scale) / 2;
+  field_label(ui, first.label, width + kGap * ui.scale);
+  dialog_field(ui, first.name, first.hint, *first.text);
+  ImGui::SameLine(0, kGap * ui.scale);
+  const float start = ImGui::GetCursorPosX();
+  ImGui::TextDisabled("%s", second.label);
+  ImGui::SameLine(start + kLabel * ui.scale);
+  ImGui::SetNextItemWidth(-1);
+  dialog_field(ui, second.name, second.hint, *second.text);
+}
+
 constexpr std::array<const char*, 4> kExecutors = {"reference", "reference:double", "cpu", "cuda"};
 
 void draw_run(Ui& ui) {
@@ -142,14 +162,26 @@ void draw_run(Ui& ui) {
     dialog_check(ui, "keep all elements", "run.keep_values", form.keep_values);
     field_label(ui, "");
     dialog_check(ui, "the reference runs what an executor lacks", "run.fallback", form.falls_back);
+    field_pair(ui, {"seed", "run.seed", "0", &form.seed}, {"dims", "run.dims", "batch=2 sequence=16", &form.dims});
+    field_pair(ui, {"shapes", "run.shapes", "image=1x3x64x64", &form.shapes},
+               {"ranges", "run.ranges", "ids=0..99", &form.ranges});
+    field_pair(ui, {"rtol", "run.rtol", "by operator and type", &form.rtol},
+               {"atol", "run.atol", "by operator and type", &form.atol});
+    field_label(ui, "only");
+    dialog_field(ui, "run.only", "values to compare, as /encoder/* *Softmax*; empty: all", form.only);
+    field_label(ui, "dumps");
+    path_field(ui, "run.dumps", "a folder that keeps the dumps; empty: they go with this window", form.dumps,
+               FileKind::all);
     ImGui::Dummy({0, 4 * ui.scale});
+    if (!ui.run_problem.empty()) wrapped_text(ui.run_problem, ImGui::GetContentRegionAvail().x);
     const bool entered = dialog_button(ui, "Run", "run.ok", true);
     ImGui::SameLine();
     if (dialog_button(ui, "Cancel", "run.cancel")) viewer.show_run = false;
     if (entered && !form.model.empty()) {
-      viewer.show_run = false;
-      for (std::string* path : {&form.model, &form.against, &form.inputs}) *path = expand_path(*path);
-      viewer.run(form);
+      for (std::string* path : {&form.model, &form.against, &form.inputs, &form.dumps}) *path = expand_path(*path);
+      const Status begun = viewer.run(form);
+      ui.run_problem = begun.ok() ? "" : begun.error().message;
+      viewer.show_run = !begun.ok();
     }
   }
   end_dialog(ui);

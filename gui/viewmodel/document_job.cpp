@@ -26,13 +26,12 @@ std::unique_ptr<DocumentJob> DocumentJob::open(std::vector<std::string> files, P
   return job;
 }
 
-std::unique_ptr<DocumentJob> DocumentJob::run(RunRequest request, ExecutorFactory make_executor,
-                                              std::function<void()> wake) {
+std::unique_ptr<DocumentJob> DocumentJob::run(RunRequest request, std::string more_options,
+                                              ExecutorFactory make_executor, std::function<void()> wake) {
   std::unique_ptr<DocumentJob> job(new DocumentJob());
   job->start(std::string(kRunning), std::move(wake),
-             [self = job.get(), request = std::move(request), factory = std::move(make_executor)] {
-               self->run_request(request, factory);
-             });
+             [self = job.get(), request = std::move(request), options = std::move(more_options),
+              factory = std::move(make_executor)] { self->run_request(request, options, factory); });
   return job;
 }
 
@@ -120,9 +119,10 @@ Result<RunRequest> request_to_time(const Document& document, const std::string& 
 
 namespace {
 
-RunOrigin origin_of(const RunRequest& request) {
+RunOrigin origin_of(const RunRequest& request, const std::string& more_options) {
   return {request.model,         request.against,  {request.executors.front(), request.executors.back()},
-          request.inputs.source, request.fallback, request.options.observe_all};
+          request.inputs.source, request.fallback, request.options.observe_all,
+          more_options};
 }
 
 Status check_models(const RunRequest& request) {
@@ -160,25 +160,28 @@ std::optional<std::pair<std::string, std::string>> dumps_in(const std::string& f
 
 }  // namespace
 
-void DocumentJob::enqueue_partial_comparison(const Document& start, const RunRequest& request, Comparison so_far) {
-  if (so_far.values.empty() || request.dump_directory.empty()) return;
-  const auto dumps = dumps_in(request.dump_directory);
+void DocumentJob::enqueue_partial_comparison(const Document& start, const std::string& dump_directory,
+                                             const RunOrigin& origin, Comparison so_far) {
+  if (so_far.values.empty() || dump_directory.empty()) return;
+  const auto dumps = dumps_in(dump_directory);
   if (!dumps.has_value()) return;
   conclude(so_far);
-  auto document = document_of_dumps(start, dumps->first, dumps->second, std::move(so_far), origin_of(request));
+  auto document = document_of_dumps(start, dumps->first, dumps->second, std::move(so_far), origin);
   if (!document.ok()) return;  // why the run ended is reported
   Document kept = **document;
   kept.remarks.clear();  // likewise
   enqueue(std::make_shared<const Document>(std::move(kept)));
 }
 
-void DocumentJob::run_request(RunRequest request, const ExecutorFactory& make_executor) {
+void DocumentJob::run_request(RunRequest request, const std::string& more_options,
+                              const ExecutorFactory& make_executor) {
   // The graph is there at once, values fill it in.
   if (const Status checked = check_models(request); !checked.ok()) return enqueue(checked.error());
   auto opened = open_document({request.model});
   if (!opened.ok()) return enqueue(std::move(opened));
   const std::shared_ptr<const Document> start = *opened;
   enqueue(start);
+  const RunOrigin origin = origin_of(request, more_options);
   request.options.cancel = cancel_;
   request.progress = [this](int64_t done, int64_t total) {
     done_ = done;
@@ -194,12 +197,12 @@ void DocumentJob::run_request(RunRequest request, const ExecutorFactory& make_ex
     if (now - last_shown < std::chrono::milliseconds(200)) return;
     Comparison shown = so_far;
     conclude(shown);
-    enqueue(document_of_run(start->model, start->items, std::move(shown), origin_of(request)));
+    enqueue(document_of_run(start->model, start->items, std::move(shown), origin));
     last_shown = std::chrono::steady_clock::now();
   };
   auto ran = run_models(request, make_executor);
   if (!ran.ok()) {
-    enqueue_partial_comparison(*start, request, std::move(so_far));
+    enqueue_partial_comparison(*start, request.dump_directory, origin, std::move(so_far));
     return enqueue(worded_for_dialog(std::move(ran).error()));
   }
   if (!ran->comparison.has_value()) {
@@ -207,9 +210,9 @@ void DocumentJob::run_request(RunRequest request, const ExecutorFactory& make_ex
                                         : open_document({ran->written.front()}));
   }
   if (ran->written.size() < 2) {
-    return enqueue(document_of_run(start->model, start->items, *std::move(ran->comparison), origin_of(request)));
+    return enqueue(document_of_run(start->model, start->items, *std::move(ran->comparison), origin));
   }
-  enqueue(document_of_dumps(*start, ran->written[0], ran->written[1], *std::move(ran->comparison), origin_of(request)));
+  enqueue(document_of_dumps(*start, ran->written[0], ran->written[1], *std::move(ran->comparison), origin));
 }
 
 }  // namespace parallax

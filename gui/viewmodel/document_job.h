@@ -23,8 +23,8 @@ class DocumentJob {
   static std::unique_ptr<DocumentJob> open(std::vector<std::string> files, Policy policy,
                                            ExecutorFactory make_executor = {}, std::function<void()> wake = {});
   // Runs `request` on its executors. Every value is kept in `request.dump_directory`, when there is one, for the tensor
-  // viewer.
-  static std::unique_ptr<DocumentJob> run(RunRequest request, ExecutorFactory make_executor,
+  // viewer. `more_options` is RunOrigin's.
+  static std::unique_ptr<DocumentJob> run(RunRequest request, std::string more_options, ExecutorFactory make_executor,
                                           std::function<void()> wake = {});
   // Times every node of `document`'s model; the document that comes has times and is else the same.
   static constexpr std::string_view kTiming = "timing", kRunning = "running";
@@ -47,9 +47,10 @@ class DocumentJob {
   void start(std::string title, std::function<void()> wake, std::function<void()> work);
   void enqueue(Result<std::shared_ptr<const Document>> document);
   void open_files(const std::vector<std::string>& files, const Policy& policy, const ExecutorFactory& make_executor);
-  void run_request(RunRequest request, const ExecutorFactory& make_executor);
+  void run_request(RunRequest request, const std::string& more_options, const ExecutorFactory& make_executor);
   // Posts the comparison so far of a run that was cancelled or failed, with the elements that its dumps hold.
-  void enqueue_partial_comparison(const Document& start, const RunRequest& request, Comparison so_far);
+  void enqueue_partial_comparison(const Document& start, const std::string& dump_directory, const RunOrigin& origin,
+                                  Comparison so_far);
 
   std::string title_;
   std::function<void()> wake_;

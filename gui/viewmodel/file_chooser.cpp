@@ -19,8 +19,26 @@ bool is_of_kind(std::string_view name, FileKind kind) {
   return kind == FileKind::all || std::ranges::any_of(endings, fits);
 }
 
-// The words of a text that has quotes or backslashes; empty where a quote is left open.
-std::vector<std::string> quoted_words(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ') || text.ends_with('\n')) text.remove_suffix(1);
+  return text;
+}
+
+std::string with_home(std::string path) {
+  if (path != "~" && !path.starts_with("~/")) return path;
+  const char* home = std::getenv("HOME");
+  return home == nullptr || *home == 0 ? path : home + path.substr(1);
+}
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+}  // namespace
+
+std::optional<std::vector<std::string>> quoted_words(std::string_view text) {
   std::vector<std::string> words;
   std::string word;
   char quote = 0;
@@ -43,27 +61,9 @@ std::vector<std::string> quoted_words(std::string_view text) {
     }
   }
   if (has_word) words.push_back(std::move(word));
-  return quote != 0 ? std::vector<std::string>{} : words;
+  if (quote != 0) return std::nullopt;
+  return words;
 }
-
-std::string_view without_blanks(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\n')) text.remove_suffix(1);
-  return text;
-}
-
-std::string with_home(std::string path) {
-  if (path != "~" && !path.starts_with("~/")) return path;
-  const char* home = std::getenv("HOME");
-  return home == nullptr || *home == 0 ? path : home + path.substr(1);
-}
-
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
-}  // namespace
 
 bool is_data_set(std::string_view name) { return name.starts_with("test_data_set"); }
 
@@ -78,7 +78,7 @@ std::vector<std::string> paths_in(const std::string& text) {
   const std::string whole = with_home(std::string(without_blanks(text)));
   if (is_there(whole)) return {whole};
   if (whole.find_first_of("\"'\\") != std::string::npos) {
-    auto words = quoted_words(whole);
+    auto words = quoted_words(whole).value_or(std::vector<std::string>());
     for (std::string& word : words) word = with_home(word);
     if (words.size() == 1 || words.size() == 2) return words;
   }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,10 @@ struct FileEntry {
 
 // A path as typed: without quotes and blanks around it, "~" as the home folder.
 std::string expand_path(std::string_view text);
+
+// Words with blanks between them, where "...", '...' and a backslash keep one in a word; none where a quote is left
+// open.
+std::optional<std::vector<std::string>> quoted_words(std::string_view text);
 
 // One path, or two with a blank between them; a blank in a name needs no quotes where the file is there, else "..." or
 // '...' or a backslash before it.

@@ -260,7 +260,8 @@ std::string command_of(const RunOrigin& run) {
   command += fmt::format(" --with {}", fmt::join(run.executors, ","));
   if (!run.inputs.empty()) command += " --inputs " + shell_word(run.inputs);
   if (!run.fallback.empty()) command += " --fallback=" + run.fallback;
-  return run.observe_all ? command + " --observe-all" : command;
+  if (run.observe_all) command += " --observe-all";
+  return command + run.more_options;
 }
 
 namespace {

@@ -40,6 +40,7 @@ struct RunOrigin {
   std::vector<std::string> executors;
   std::string inputs, fallback;
   bool observe_all = false;
+  std::string more_options;  // as they stand on the command line, each with a space before it
 };
 // `parallax run` with these options.
 std::string command_of(const RunOrigin& run);

@@ -57,26 +57,17 @@ void Viewer::reload() {
   was_touched_ = true;
 }
 
-void Viewer::run(const RunForm& form) {
-  RunRequest request;
-  request.model = form.model;
-  request.against = form.against;
-  request.executors = {form.executor_a, form.executor_b};
-  request.inputs.source = form.inputs;
-  request.options.observe_all = form.observe_all;
-  if (form.falls_back) request.fallback = "reference";
-  if (form.keep_values) {
-    auto folder = TemporaryPath::make_folder("parallax-gui");
-    if (!folder.ok()) {
-      messages.push_back(folder.error().message);
-      return;
-    }
+Status Viewer::run(const RunForm& form) {
+  RunRequest request = PX_TRY(request_of(form));
+  if (form.keep_values && form.dumps.empty()) {
+    auto folder = PX_TRY(TemporaryPath::make_folder("parallax-gui"));
     if (run_folders_.size() == 2) run_folders_.erase(run_folders_.begin());
-    request.dump_directory = run_folders_.emplace_back(std::move(folder).take())->path();
+    request.dump_directory = run_folders_.emplace_back(std::move(folder))->path();
   }
   was_touched_ = shows_run_ = false;
   old_messages_ = messages.size();
-  job_ = DocumentJob::run(std::move(request), make_executor_, wake);
+  job_ = DocumentJob::run(std::move(request), more_options(form), make_executor_, wake);
+  return {};
 }
 
 bool Viewer::is_running() const { return job_ != nullptr && job_->title() == DocumentJob::kRunning; }

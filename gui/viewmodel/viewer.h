@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gui/viewmodel/document_job.h"
+#include "gui/viewmodel/run_form.h"
 #include "gui/viewmodel/view_graph.h"
 #include "gui/viewmodel/view_inspector.h"
 #include "gui/viewmodel/view_table.h"
@@ -52,16 +53,6 @@ struct TensorPane {
 
 bool can_show(const TensorPane& pane, TensorMode mode);
 
-struct RunForm {
-  std::string model;
-  std::string against;
-  std::string executor_a = "reference", executor_b = "cpu";
-  std::string inputs;  // a test_data_set_N folder; empty: generated
-  bool observe_all = false;
-  bool keep_values = true;
-  bool falls_back = false;  // the reference runs what an executor lacks
-};
-
 constexpr char kRecentSeparator = '\t';
 
 class Viewer {
@@ -74,7 +65,7 @@ class Viewer {
   // ---- files and jobs; poll() brings what they made
   void open(std::vector<std::string> files);  // a single folder with the two dumps of a run counts as those
   void close();                               // back to the start
-  void run(const RunForm& form);
+  Status run(const RunForm& form);            // errors: usage, of the form; io
   void reload();
   bool poll();  // true when something new is shown
   bool is_busy() const { return job_ != nullptr; }

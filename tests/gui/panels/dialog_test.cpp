@@ -34,18 +34,18 @@ TEST_F(Dialogs, TabReachesAllOfTheRunDialog) {
   frames(2);
   press("Ctrl+R");
   std::vector<std::string> reached;
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < 20; ++i) {
     frames(2);
     reached.push_back(ui_.focus.at);
     press("Tab");
   }
-  const std::vector<std::string> order = {"run.model",          "run.model.browse", "run.against",
-                                          "run.against.browse", "run.inputs",       "run.inputs.browse",
-                                          "run.executor_a",     "run.executor_b",   "run.observe_all",
-                                          "run.keep_values",    "run.fallback",     "run.ok"};
+  const std::vector<std::string> order = {
+      "run.model",         "run.model.browse", "run.against",    "run.against.browse", "run.inputs",
+      "run.inputs.browse", "run.executor_a",   "run.executor_b", "run.observe_all",    "run.keep_values",
+      "run.fallback",      "run.seed",         "run.dims",       "run.shapes",         "run.ranges",
+      "run.rtol",          "run.atol",         "run.only",       "run.dumps",          "run.ok"};
   EXPECT_EQ(reached, order);
-  press("Shift+Tab");
-  press("Shift+Tab");
+  for (int i = 0; i < 10; ++i) press("Shift+Tab");
   EXPECT_EQ(ui_.focus.at, "run.fallback");
   press("Space");
   EXPECT_TRUE(viewer_.run_form.falls_back);
@@ -145,6 +145,22 @@ TEST_F(Dialogs, AFieldOfTheRunDialogIsFilledByTheChooser) {
   frames(2);
   EXPECT_TRUE(viewer_.show_run);
   EXPECT_TRUE(viewer_.run_form.inputs.empty());
+}
+
+TEST_F(Dialogs, TheRunDialogStaysWithWhatCannotBeRead) {
+  frames(2);
+  press("Ctrl+R");
+  type(folder_ + "/net/model.onnx");
+  viewer_.run_form.seed = "many";
+  press("Enter");
+  frames(2);
+  EXPECT_TRUE(viewer_.show_run);
+  EXPECT_NE(ui_.run_problem.find("'many'"), std::string::npos);
+  viewer_.run_form.seed = "3";
+  press("Enter");
+  EXPECT_FALSE(viewer_.show_run);
+  viewer_.wait_idle();
+  EXPECT_NE(viewer_.document()->comparison, nullptr);
 }
 
 TEST_F(Dialogs, RecentFilesAreInTheMenuAndTheStartIsReachedAgain) {

@@ -29,7 +29,8 @@ RunForm form_of(const std::string& model, const std::string& against = "") {
 }
 
 void run_to_end(Viewer& viewer, const RunForm& form) {
-  viewer.run(form);
+  const Status begun = viewer.run(form);
+  EXPECT_TRUE(begun.ok()) << begun.error().message;
   viewer.wait_idle();
 }
 
@@ -224,6 +225,55 @@ TEST(ViewerRun, OfTwoModelsSelectsTheFirstDivergence) {
     const ValueComparison* value = viewer.document()->compared(viewer.row());
     EXPECT_EQ(value->verdict, Verdict::diverged) << value->path << ": " << value->reason;
   }
+}
+
+// The form's options reach the run, its dumps are kept, and the command that shows the view has the same options.
+TEST(ViewerRun, HasTheOptionsOfTheCommandLine) {
+  const std::string model = model_file("growing.textproto", R"(
+    node { op_type: "Relu" input: "x" output: "y" }
+    node { op_type: "Sigmoid" input: "y" output: "z" }
+    input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_param: "rows" } dim { dim_value: 3 } } } } }
+    output { name: "z" type { tensor_type { elem_type: 1 } } }
+  )");
+  const std::string folder = view_test::scratch("kept dumps");
+  RunForm form = form_of(model);
+  form.seed = "7";
+  form.dims = "rows=5";
+  form.ranges = "x=-1..1";
+  form.rtol = "1e-4";
+  form.only = "'z'";
+  form.dumps = folder;
+  {
+    Viewer viewer(make_executor);
+    run_to_end(viewer, form);
+    ASSERT_TRUE(viewer.messages.empty()) << all_messages(viewer);
+    const Document& document = *viewer.document();
+    ASSERT_EQ(document.comparison->values.size(), 1U);
+    EXPECT_EQ(document.comparison->values[0].path, "z");
+    EXPECT_EQ(document.comparison->values[0].limit.rtol, 1e-4);
+    EXPECT_EQ(document.rows[static_cast<size_t>(document.find_row("z"))].shape, "5x3");
+    EXPECT_EQ(command_of(*document.run),
+              "parallax run " + model +
+                  " --with reference,cpu --seed 7 --dim rows=5 --range x=-1..1 --only z --rtol 1e-4 --dump '" + folder +
+                  "'");
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder + "/A-reference.plx"));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/B-cpu.plx"));
+}
+
+TEST(ViewerRun, AFormThatCannotBeReadNamesItsOption) {
+  const auto problem = [](std::string RunForm::*field, const std::string& text) {
+    Viewer viewer(make_executor);
+    RunForm form = form_of(view_test::sample("cnn/model.onnx"));
+    form.*field = text;
+    const Status begun = viewer.run(form);
+    EXPECT_FALSE(viewer.is_busy());
+    return begun.ok() ? "" : begun.error().message;
+  };
+  EXPECT_EQ(problem(&RunForm::seed, "-1"), "--seed: '-1' is not a whole number of 0 or more");
+  EXPECT_EQ(problem(&RunForm::dims, "rows"), "--dim 'rows': expected NAME=N");
+  EXPECT_EQ(problem(&RunForm::only, "'a b"), "--only: a quote is left open in 'a b");
+  EXPECT_NE(problem(&RunForm::rtol, "small").find("--rtol"), std::string::npos);
 }
 
 }  // namespace

@@ -267,7 +267,7 @@ TEST(Viewer, ARunFillsTheSameViewAndKeepsItsElements) {
   RunForm form;
   form.model = view_test::sample("llama_layer/model.onnx");
   form.observe_all = true;
-  viewer.run(form);
+  ASSERT_TRUE(viewer.run(form).ok());
   EXPECT_TRUE(viewer.is_busy());
   viewer.wait_idle();
   EXPECT_TRUE(viewer.messages.empty()) << viewer.messages.front();
@@ -284,7 +284,7 @@ TEST(Viewer, ARunThatCannotBeMadeSaysWhy) {
   RunForm form;
   form.model = view_test::sample("llama_layer/model.onnx");
   form.executor_b = "abacus";
-  viewer.run(form);
+  ASSERT_TRUE(viewer.run(form).ok());
   viewer.wait_idle();
   ASSERT_EQ(viewer.messages.size(), 1U);
   EXPECT_NE(viewer.messages[0].find("abacus"), std::string::npos);
@@ -295,7 +295,7 @@ TEST(Viewer, WhatWasOpenIsNoPartOfARunThatCannotBegin) {
   Person person(view_test::llama_fault());
   RunForm form;
   form.model = view_test::scratch("nothing.onnx");
-  person.viewer.run(form);
+  ASSERT_TRUE(person.viewer.run(form).ok());
   person.viewer.wait_idle();
   EXPECT_FALSE(person.viewer.messages.empty());
   ASSERT_NE(person.viewer.document()->comparison, nullptr);  // still there
