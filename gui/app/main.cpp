@@ -123,10 +123,41 @@ Status apply_state(Viewer& viewer, const std::string& state) {
   return apply_view(viewer, state.starts_with('{') ? state : PX_TRY(read_file(state)));
 }
 
+// Those that are named, else those of the state.
+std::vector<std::string> files_to_open(const Options& options) {
+  if (!options.files.empty() || options.state.empty()) return options.files;
+  if (options.state.starts_with('{')) return files_of_view(options.state);
+  const auto text = read_file(options.state);
+  return text.ok() ? files_of_view(*text) : std::vector<std::string>();
+}
+
+// The views of files, kept whenever the window has come to rest.
+class ViewKeeper {
+ public:
+  explicit ViewKeeper(std::string settings) : settings_(std::move(settings)) {}
+  void restore(Viewer& viewer) {
+    if (!viewer.was_touched()) restore_session(settings_, viewer);
+    restored_ = path_of(viewer);
+    last_ = session_to_json(viewer);
+  }
+  void keep(Viewer& viewer) {
+    if (viewer.document() == nullptr || viewer.is_busy() || path_of(viewer) != restored_) return;
+    std::string now = session_to_json(viewer);
+    if (now == last_) return;
+    last_ = std::move(now);
+    if (const Status saved = save_session(settings_, viewer); !saved.ok()) viewer.fail(saved.error());
+  }
+
+ private:
+  std::string path_of(const Viewer& viewer) const { return session_path(settings_, viewer.document()->files); }
+
+  std::string settings_, restored_, last_;
+};
+
 // Pictures and scripts: what fails ends the program, for nobody is there to dismiss a message.
 Status run_unattended(const Options& options, RenderTarget& target, Ui& ui) {
   settle(target, ui);
-  if (!options.files.empty() && ui.viewer->document() == nullptr) {
+  if (!files_to_open(options).empty() && ui.viewer->document() == nullptr) {
     return ui.viewer->last_error.value_or(Error{ErrorCode::io, "nothing could be opened", {}, {}});
   }
   if (!options.state.empty()) {
@@ -154,10 +185,12 @@ Status run_attended(const Options& options, Ui& ui, Window& window) {
   const std::string path = settings_path();
   load_settings(path, ui);
   Viewer& viewer = *ui.viewer;
+  ViewKeeper views(path);
   // At once: whatever ends the program, recent files stay.
   viewer.opened = [&](std::span<const std::string> files) {
     add_recent(viewer, files);
     if (const Status saved = save_settings(path, ui); !saved.ok()) viewer.fail(saved.error());
+    views.restore(viewer);
   };
   DesktopFileChooser chooser(ui);
   bool is_state_due = !options.state.empty();
@@ -169,6 +202,7 @@ Status run_attended(const Options& options, Ui& ui, Window& window) {
     if (const Status applied = apply_state(viewer, options.state); !applied.ok()) viewer.fail(applied.error());
   };
   const auto settled = [&] {
+    views.keep(viewer);
     if (!options.state_out.empty()) write_state(options.state_out, ui);
   };
   window.loop(ui, {each_frame, [&](std::vector<std::string> files) { viewer.open(std::move(files)); }, settled});
@@ -214,7 +248,7 @@ Result<int> run(const std::vector<std::string>& arguments) {
     window = made.get();
     target = std::move(made);
   }
-  if (!options.files.empty()) viewer.open(options.files);
+  if (const auto files = files_to_open(options); !files.empty()) viewer.open(files);
   PX_TRY(unattended ? run_unattended(options, *target, ui) : run_attended(options, ui, *window));
   if (unattended && !options.state_out.empty()) PX_TRY(write_file(options.state_out, view_to_json(viewer)));
   return 0;

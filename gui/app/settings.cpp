@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/hash.h"
 #include "inspector/base/input_files.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/base/text.h"
@@ -15,7 +16,7 @@
 namespace parallax::gui {
 namespace {
 
-constexpr size_t kMostRecent = 10;
+constexpr size_t kMostRecent = 10, kMostSessions = 200;
 
 float share_from(std::string_view text, float otherwise) {
   const float value = std::strtof(std::string(text).c_str(), nullptr);
@@ -65,6 +66,45 @@ Status save_settings(const std::string& path, const Ui& ui) {
   const input_files::Scope scope(true);  // it was read to be written anew
   input_files::release(path);
   return write_file(path, text);
+}
+
+std::string session_path(const std::string& settings, std::span<const std::string> files) {
+  if (settings.empty() || files.empty()) return "";
+  std::string names;
+  std::error_code unknown;  // what cannot be resolved is named as it was
+  for (const std::string& file : files) names += std::filesystem::absolute(file, unknown).string() + '\0';
+  const auto folder = std::filesystem::path(settings).parent_path() / "views";
+  return (folder / (sha256_hex(names.data(), names.size()).substr(0, 32) + ".json")).string();
+}
+
+Status save_session(const std::string& settings, const Viewer& viewer) {
+  if (viewer.document() == nullptr) return {};
+  const std::string path = session_path(settings, viewer.document()->files);
+  if (path.empty()) return {};
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  std::vector<std::pair<fs::file_time_type, fs::path>> kept;
+  for (const auto& entry : fs::directory_iterator(fs::path(path).parent_path(), error))
+    kept.emplace_back(entry.last_write_time(error), entry.path());
+  std::ranges::sort(kept);
+  for (size_t i = 0; i + kMostSessions - 1 < kept.size(); ++i) fs::remove(kept[i].second, error);
+  const input_files::Scope scope(true);  // it was read to be written anew
+  input_files::release(path);
+  return write_file(path, session_to_json(viewer));
+}
+
+void restore_session(const std::string& settings, Viewer& viewer) {
+  if (viewer.document() == nullptr) return;
+  const std::vector<std::string> files = viewer.document()->files;
+  const std::string path = session_path(settings, files);
+  const auto text = read_file(path);
+  if (!text.ok()) return;  // the first time
+  std::error_code error;
+  const auto kept_at = std::filesystem::last_write_time(path, error);
+  const bool are_new = std::ranges::any_of(
+      files, [&](const std::string& file) { return std::filesystem::last_write_time(file, error) > kept_at; });
+  static_cast<void>(apply_session(viewer, *text, !are_new));  // else it is of an older program
 }
 
 void add_recent(Viewer& viewer, std::span<const std::string> files) {

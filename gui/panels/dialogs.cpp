@@ -192,20 +192,22 @@ void draw_export(Ui& ui) {
   if (begin_dialog(ui, "export", 560, 0)) {
     ImGui::TextUnformatted("Export the graph as it is shown");
     ImGui::SetNextItemWidth(-1);
-    path_field(ui, "export.path", "a path that ends in .svg, .png or .dot", ui.export_field, FileKind::all);
+    path_field(ui, "export.path", "a path that ends in .svg, .png, .dot or .json", ui.export_field, FileKind::all);
     const auto change_ending = [&](const char* ending) {
       const size_t dot = ui.export_field.rfind('.');
       set_field(ui, "export.path",
                 (dot == std::string::npos ? ui.export_field : ui.export_field.substr(0, dot)) + ending);
     };
-    for (const char* ending : {".svg", ".png", ".dot"}) {
+    for (const char* ending : {".svg", ".png", ".dot", ".json"}) {
       const bool is_chosen = ui.export_field.ends_with(ending);
       if (dialog_button(ui, fmt::format("{}{}", is_chosen ? "\u2713 " : "", ending).c_str(),
                         fmt::format("export{}", ending).c_str()))
         change_ending(ending);
       ImGui::SameLine(0, 3 * ui.scale);
     }
-    ImGui::TextDisabled(ui.export_field.ends_with(".png") ? "what is in sight" : "all of it, groups as they are");
+    ImGui::TextDisabled("%s", ui.export_field.ends_with(".png")    ? "what is in sight"
+                              : ui.export_field.ends_with(".json") ? "files, selection and bookmarks, for --state"
+                                                                   : "all of it, groups as they are");
     ImGui::Dummy({0, 4 * ui.scale});
     const bool entered = dialog_button(ui, "Export", "export.ok", true);
     ImGui::SameLine();

@@ -2,6 +2,7 @@
 // The view as JSON: what is shown.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -114,6 +115,20 @@ Json graph_json(Viewer& viewer) {
           {"height", scene.height}};
 }
 
+// Each group that is open, as its titles from the outermost on: "open" has the innermost alone, for people.
+Json opened_groups(const GraphView& graph) {
+  const GraphItems& items = graph.items();
+  Json groups = Json::array();
+  for (size_t i = 1; i < items.items().size(); ++i) {
+    const auto item = static_cast<int32_t>(i);
+    if (!graph.is_open(item)) continue;
+    std::vector<std::string> titles;
+    for (int32_t at = item; at > 0; at = items.item(at).parent) titles.insert(titles.begin(), items.item(at).title);
+    groups.push_back(titles);
+  }
+  return groups;
+}
+
 Json lists_json(const Viewer& viewer) {
   const Document& document = *viewer.document();
   constexpr size_t kMost = 200;
@@ -138,6 +153,27 @@ Json lists_json(const Viewer& viewer) {
 }
 
 }  // namespace
+
+std::string session_to_json(const Viewer& viewer) {
+  const Document& document = *viewer.document();
+  Json json{{"files", Json::array()}};
+  std::error_code unknown;  // what cannot be resolved is named as it was
+  for (const std::string& file : document.files)
+    json["files"].push_back(std::filesystem::absolute(file, unknown).string());
+  json["tab"] = kTabs[static_cast<size_t>(viewer.left_tab)];
+  json["search"] = viewer.search();
+  Json marks = Json::array();
+  for (const int32_t row : viewer.bookmarks()) marks.push_back(document.rows[static_cast<size_t>(row)].path);
+  json["marks"] = marks;
+  const GraphView& graph = viewer.graph;
+  if (graph.has_graph()) {
+    json["colour_by"] = colorings()[static_cast<size_t>(graph.color_by())].name;
+    json["opened"] = opened_groups(graph);
+  }
+  if (viewer.row() >= 0) json["select"] = document.rows[static_cast<size_t>(viewer.row())].path;
+  if (graph.has_graph() && !graph.is_fitted) json["camera"] = {graph.camera.x, graph.camera.y, graph.camera.zoom};
+  return json.dump(1) + "\n";
+}
 
 std::string view_to_json(Viewer& viewer, std::span<const NamedRectangle> locations) {
   Json json{{"files", Json::array()}, {"busy", viewer.is_busy()}, {"messages", viewer.messages}};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The view as JSON: setting it. One row of the table for each key.
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -128,21 +129,61 @@ Status set_legend(Viewer& viewer, const Json& value) {
   return {};
 }
 
+Status set_marks(Viewer& viewer, const Json& value) {
+  viewer.set_bookmarks(value.get<std::vector<std::string>>());
+  return {};
+}
+// Titles from the outermost group to the one that is open; those of groups that are gone are left out.
+Status set_opened(Viewer& viewer, const Json& value) {
+  if (!viewer.graph.has_graph()) return {};
+  const GraphItems& items = viewer.graph.items();
+  viewer.graph.close_all(-1);
+  for (const auto& titles : value.get<std::vector<std::vector<std::string>>>()) {
+    int32_t at = 0;
+    for (const std::string& title : titles) {
+      const auto& children = items.item(at).children;
+      const auto found = std::ranges::find(children, title, [&](int32_t child) { return items.item(child).title; });
+      at = found == children.end() ? 0 : *found;
+      if (at == 0) break;
+    }
+    if (at != 0) viewer.graph.set_open(at, true);
+  }
+  return {};
+}
+Status set_camera(Viewer& viewer, const Json& value) {
+  const auto numbers = value.get<std::array<float, 3>>();
+  viewer.graph.camera = {numbers[0], numbers[1], numbers[2]};
+  viewer.graph.move(0, 0);  // an edge of the graph stays in sight
+  return {};
+}
+
 struct KeyRow {
   std::string_view key;
   Status (*apply)(Viewer&, const Json&);
 };
-constexpr std::array<KeyRow, 20> kKeys = {
-    {{"select", select},       {"colour_by", set_color_by},
-     {"search", set_search},   {"preset", set_preset},
-     {"tab", set_tab},         {"theme", set_theme},
-     {"mode", set_mode},       {"split", set_split},
-     {"montage", set_montage}, {"brush", set_brush},
-     {"list", set_list},       {"slice", set_slice},
-     {"element", set_element}, {"iteration", set_iteration},
-     {"expand", set_expand},   {"fit", set_fit},
-     {"zoom", set_zoom},       {"maximise_tensor", set_maximized},
-     {"legend", set_legend},   {"files", [](Viewer&, const Json&) { return Status(); }}}};
+constexpr std::array<KeyRow, 23> kKeys = {{{"select", select},
+                                           {"colour_by", set_color_by},
+                                           {"search", set_search},
+                                           {"preset", set_preset},
+                                           {"tab", set_tab},
+                                           {"theme", set_theme},
+                                           {"mode", set_mode},
+                                           {"split", set_split},
+                                           {"montage", set_montage},
+                                           {"brush", set_brush},
+                                           {"list", set_list},
+                                           {"slice", set_slice},
+                                           {"element", set_element},
+                                           {"iteration", set_iteration},
+                                           {"expand", set_expand},
+                                           {"fit", set_fit},
+                                           {"zoom", set_zoom},
+                                           {"maximise_tensor", set_maximized},
+                                           {"legend", set_legend},
+                                           {"marks", set_marks},
+                                           {"opened", set_opened},
+                                           {"camera", set_camera},
+                                           {"files", [](Viewer&, const Json&) { return Status(); }}}};
 
 Status apply_key(Viewer& viewer, const std::string& key, const Json& value) {
   for (const KeyRow& row : kKeys) {
@@ -163,6 +204,25 @@ Status apply_view(Viewer& viewer, const std::string& text) {
     return usage_error(fmt::format("state: {}", error.what()));
   }
   return {};
+}
+
+Status apply_session(Viewer& viewer, const std::string& text, bool looks_there) {
+  Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return usage_error("the view that was kept is no JSON object");
+  if (!looks_there) {
+    for (const char* key : {"select", "camera", "opened"}) json.erase(key);
+  }
+  return apply_view(viewer, json.dump());
+}
+
+std::vector<std::string> files_of_view(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  std::vector<std::string> files;
+  if (!json.is_object() || !json.contains("files") || !json["files"].is_array()) return files;
+  for (const Json& file : json["files"]) {
+    if (file.is_string()) files.push_back(file.get<std::string>());
+  }
+  return files;
 }
 
 }  // namespace parallax

@@ -143,10 +143,7 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   graph.set_document(document_);
   std::vector<std::string> marked;
   for (int32_t row : bookmarks_) marked.push_back(before->rows[static_cast<size_t>(row)].path);
-  bookmarks_.clear();
-  for (const std::string& mark : marked) {
-    if (const int32_t row = document_->find_row(mark); row >= 0) bookmarks_.push_back(row);
-  }
+  set_bookmarks(marked);
   history_.clear();
   history_at_ = 0;
   item_ = same_graph ? item_ : -1;
@@ -314,6 +311,13 @@ bool Viewer::go(int step) {
                          : select_item(item);
   is_walking_ = false;
   return moved;
+}
+
+void Viewer::set_bookmarks(const std::vector<std::string>& paths) {
+  bookmarks_.clear();
+  for (const std::string& path : paths) {
+    if (const int32_t row = document_->find_row(path); row >= 0) bookmarks_.push_back(row);
+  }
 }
 
 void Viewer::toggle_bookmark() {

@@ -69,6 +69,7 @@ class Viewer {
   void reload();
   bool poll();  // true when something new is shown
   bool is_busy() const { return job_ != nullptr; }
+  bool was_touched() const { return was_touched_; }
   bool is_running() const;  // a model: the comparison grows
   // True where the shown run was cancelled or failed: nothing is known of the values after it.
   bool was_cut_short() const { return was_cut_short_; }
@@ -97,6 +98,7 @@ class Viewer {
   bool go(int step);                      // through what was selected before
   void toggle_bookmark();
   const std::vector<int32_t>& bookmarks() const { return bookmarks_; }
+  void set_bookmarks(const std::vector<std::string>& paths);  // of values; those that are gone are left out
   InspectorView inspector() const;
 
   // ---- lists
@@ -147,8 +149,8 @@ class Viewer {
   std::string foreign_file;           // of an export that waits for its answer, while show_replace
   bool may_replace = false;           // --force: no export asks before it replaces a foreign file
   // Writes the graph as it is shown: .svg and .dot (or .gv) at once, all of it with its groups open and closed as they
-  // are; .png with the next frame, what is in sight. Errors: usage (another ending, a file that is shown, or one that
-  // Parallax did not write, unless `replaces`), io.
+  // are; .json the view itself (session_to_json); .png with the next frame, what is in sight. Errors: usage (another
+  // ending, a file that is shown, or one that Parallax did not write, unless `replaces`), io.
   Status export_graph(const std::string& path, bool replaces = false);
   // Exports, and opens the question where a file is there that Parallax did not write. What fails becomes a message.
   void export_or_ask(const std::string& path);
@@ -216,6 +218,14 @@ struct NamedRectangle {
 };
 // Everything that is shown: document, selection, lists, inspector, tensor; and where widgets are, if they are known.
 std::string view_to_json(Viewer& viewer, std::span<const NamedRectangle> locations = {});
+// A person's own part of the view, to be applied the next time that the same files are open: files (absolute),
+// selection, bookmarks, open groups, colors, search, and where the graph is looked at. Only keys of apply_view.
+std::string session_to_json(const Viewer& viewer);
+// Applies it; without what was selected and where the graph was looked at unless `looks_there`. Errors: as of
+// apply_view.
+Status apply_session(Viewer& viewer, const std::string& json, bool looks_there);
+// The files that a view's JSON names; none where it names none, or is no JSON.
+std::vector<std::string> files_of_view(const std::string& json);
 // The command that shows the same value in the same way again; empty where nothing is open.
 std::string view_command(Viewer& viewer);
 // Applies the keys that are there: "select", "colour_by", "search", "preset", "theme", "tab", "open", "mode", "slice",

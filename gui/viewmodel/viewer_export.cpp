@@ -14,10 +14,12 @@ namespace parallax {
 
 // Checks that the file is none of those that are shown, and a foreign one only where it may be replaced.
 Status Viewer::admit_export(const std::string& path, bool replaces) const {
-  if (!graph.has_graph()) return usage_error("there is no graph to export; open a model, or a dump with a graph");
-  constexpr std::string_view kEndings[] = {".svg", ".png", ".dot", ".gv"};
+  const bool is_view = path.ends_with(".json") && document_ != nullptr;
+  if (!is_view && !graph.has_graph())
+    return usage_error("there is no graph to export; open a model, or a dump with a graph");
+  constexpr std::string_view kEndings[] = {".svg", ".png", ".dot", ".gv", ".json"};
   if (!std::ranges::any_of(kEndings, [&](std::string_view ending) { return path.ends_with(ending); }))
-    return usage_error(fmt::format("'{}' must end in .svg, .png or .dot", path));
+    return usage_error(fmt::format("'{}' must end in .svg, .png, .dot or .json", path));
   const input_files::Scope scope(replaces || may_replace);
   for (const std::string& file : document_->files) input_files::note(file);
   for (const std::string& file : {run_form.model, run_form.against, run_form.inputs}) input_files::note(file);
@@ -32,7 +34,9 @@ Status Viewer::export_graph(const std::string& path, bool replaces) {
     return {};
   }
   const input_files::Scope scope(replaces || may_replace);
-  PX_TRY(write_file(path, path.ends_with(".svg") ? scene_to_svg(graph) : scene_to_dot(graph)));
+  PX_TRY(write_file(path, path.ends_with(".json")  ? session_to_json(*this)
+                          : path.ends_with(".svg") ? scene_to_svg(graph)
+                                                   : scene_to_dot(graph)));
   note = "wrote " + path;
   return {};
 }
