@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "gui/app/png_file.h"
 #include "inspector/base/input_files.h"
 
@@ -29,11 +31,13 @@ void save_wanted_picture(RenderTarget& target, Ui& ui) {
   Viewer& viewer = *ui.viewer;
   if (viewer.wanted_png.empty()) return;
   const std::string path = std::exchange(viewer.wanted_png, {});
-  const auto graph = ui.widgets.find("graph");
-  if (graph == ui.widgets.end())
-    return viewer.fail(usage_error("the graph is not on the screen; show its panel first"));
+  const auto pane = ui.widgets.find(viewer.wanted_pane);
+  if (pane == ui.widgets.end() && !viewer.wanted_pane.empty())
+    return viewer.fail(
+        usage_error(fmt::format("the {} is not on the screen; show its panel first", viewer.wanted_pane)));
   const input_files::Scope scope(viewer.png_may_replace);  // asked for when the export was
-  const Status written = write_png(path, part_of(target.picture(), graph->second));
+  const Picture whole = target.picture();
+  const Status written = write_png(path, viewer.wanted_pane.empty() ? whole : part_of(whole, pane->second));
   if (!written.ok()) return viewer.fail(written.error());
   viewer.note = "wrote " + path;
 }

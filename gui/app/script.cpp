@@ -137,7 +137,7 @@ class ScriptRunner {
     return write_png(rest, target_.picture());
   }
   Status export_graph(const std::string& rest) {
-    PX_TRY(ui_.viewer->export_graph(rest));
+    PX_TRY(ui_.viewer->export_to(rest, subject_of(rest)));
     frames();
     save_wanted_picture(target_, ui_);
     return {};

@@ -190,31 +190,38 @@ void draw_run(Ui& ui) {
 void draw_export(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   if (begin_dialog(ui, "export", 560, 0)) {
-    ImGui::TextUnformatted("Export the graph as it is shown");
-    ImGui::SetNextItemWidth(-1);
-    path_field(ui, "export.path", "a path that ends in .svg, .png, .dot or .json", ui.export_field, FileKind::all);
-    const auto change_ending = [&](const char* ending) {
-      const size_t dot = ui.export_field.rfind('.');
-      set_field(ui, "export.path",
-                (dot == std::string::npos ? ui.export_field : ui.export_field.substr(0, dot)) + ending);
+    std::array<const char*, kExportSubjects.size()> names{};
+    for (size_t i = 0; i < names.size(); ++i) names[i] = kExportSubjects[i].name;
+    std::string& name = ui.export_subject;
+    field_label(ui, "export");
+    const std::string before = name;
+    dialog_choice(ui, "export.what", names, name, 170 * ui.scale);
+    const auto chosen = std::ranges::find(kExportSubjects, name, &ExportSubjectInfo::name);
+    const ExportSubjectInfo& subject = chosen == kExportSubjects.end() ? kExportSubjects[0] : *chosen;
+    const auto change_ending = [&](std::string_view ending) {
+      const std::filesystem::path path(ui.export_field);
+      set_field(ui, "export.path", (path.parent_path() / path.stem()).string() + std::string(ending));
     };
-    for (const char* ending : {".svg", ".png", ".dot", ".json"}) {
+    if (before != name) change_ending(subject.endings[0]);
+    field_label(ui, "into");
+    path_field(ui, "export.path", "path of the file", ui.export_field, FileKind::all);
+    field_label(ui, "");
+    for (const std::string_view ending : subject.endings) {
+      if (ending.empty()) continue;
       const bool is_chosen = ui.export_field.ends_with(ending);
       if (dialog_button(ui, fmt::format("{}{}", is_chosen ? "\u2713 " : "", ending).c_str(),
                         fmt::format("export{}", ending).c_str()))
         change_ending(ending);
       ImGui::SameLine(0, 3 * ui.scale);
     }
-    ImGui::TextDisabled("%s", ui.export_field.ends_with(".png")    ? "what is in sight"
-                              : ui.export_field.ends_with(".json") ? "files, selection and bookmarks, for --state"
-                                                                   : "all of it, groups as they are");
+    ImGui::TextDisabled("%s", subject.meaning);
     ImGui::Dummy({0, 4 * ui.scale});
     const bool entered = dialog_button(ui, "Export", "export.ok", true);
     ImGui::SameLine();
     if (dialog_button(ui, "Cancel", "export.cancel")) viewer.show_export = false;
     if (entered && !ui.export_field.empty()) {
       viewer.show_export = false;
-      viewer.export_or_ask(expand_path(ui.export_field));
+      viewer.export_or_ask(expand_path(ui.export_field), subject.subject);
     }
   }
   end_dialog(ui);
@@ -232,7 +239,8 @@ void draw_replace(Ui& ui) {
     ImGui::SameLine();
     if (dialog_button(ui, "Cancel", "replace.cancel") || replaces) viewer.show_replace = false;
     if (replaces) {
-      if (const Status done = viewer.export_graph(viewer.foreign_file, true); !done.ok()) viewer.fail(done.error());
+      if (const Status done = viewer.export_to(viewer.foreign_file, viewer.foreign_subject, true); !done.ok())
+        viewer.fail(done.error());
     }
   }
   end_dialog(ui);

@@ -95,6 +95,7 @@ void draw_bottom(Ui& ui, const Panes& panes, float width, float height) {
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   draw_tensor(ui);
   ImGui::EndChild();
+  ui.mark("tensor");
 }
 
 void draw_panes(Ui& ui, ImVec2 area) {
@@ -102,7 +103,9 @@ void draw_panes(Ui& ui, ImVec2 area) {
   if (ui.viewer->tensor_maximized && (pane.model.has_value() || !pane.problem.empty())) {
     ImGui::BeginChild("tensor", area, false, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
     draw_tensor(ui);
-    return ImGui::EndChild();
+    ImGui::EndChild();
+    ui.mark("tensor");
+    return;
   }
   const Panes panes = panes_of(ui, area);
   const float bar = 5 * ui.scale;

@@ -169,8 +169,8 @@ struct Ui {
   float left = 0.24F, right = 0.25F, bottom = 0.38F;
 
   // State of single windows.
-  std::string path_field, search_field, palette_field, export_field = "graph.svg", goto_field, goto_problem,
-                                                       run_problem;
+  std::string path_field, search_field, palette_field, export_field = "graph.svg", export_subject = "the graph",
+                                                       goto_field, goto_problem, run_problem;
   int palette_at = 0;
   int32_t hovered_item = -1;
   int32_t hovered_wire = -1;

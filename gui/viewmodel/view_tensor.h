@@ -84,6 +84,8 @@ class TensorModel {
   static Result<TensorModel> make(Tensor a, Tensor b, Limit limit);
 
   bool has_b() const { return b_.defined(); }
+  const Tensor& a() const { return a_; }
+  const Tensor& b() const { return b_; }
   DType dtype() const { return a_.dtype(); }
   const Shape& shape() const { return a_.shape(); }
   std::string type_text() const;  // "float32[2,3]", "float32 | float64[2,3]"

@@ -3,6 +3,7 @@
 // ask it; it needs no window.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -52,6 +53,26 @@ struct TensorPane {
 };
 
 bool can_show(const TensorPane& pane, TensorMode mode);
+
+// What can be exported, and the endings of files that it is written to.
+enum class ExportSubject : uint8_t { graph, value, window, view };
+struct ExportSubjectInfo {
+  ExportSubject subject;
+  const char* name;
+  std::array<std::string_view, 3> endings;
+  const char* meaning;
+};
+inline constexpr std::array<ExportSubjectInfo, 4> kExportSubjects = {
+    {{ExportSubject::graph,
+      "the graph",
+      {".svg", ".png", ".dot"},
+      "all of it, groups as they are; .png what is in sight"},
+     {ExportSubject::value, "the value", {".npy", ".csv", ".png"}, "all elements; .csv the slice; .png the pane"},
+     {ExportSubject::window, "the window", {".png"}, "as it is"},
+     {ExportSubject::view, "the view", {".json"}, "files, selection and bookmarks, for --state"}}};
+inline const ExportSubjectInfo& info_of(ExportSubject subject) { return kExportSubjects[static_cast<size_t>(subject)]; }
+// The first subject that such a file can hold; the graph where none can.
+ExportSubject subject_of(std::string_view path);
 
 constexpr char kRecentSeparator = '\t';
 
@@ -144,22 +165,27 @@ class Viewer {
   std::string version;                // of the program
   std::string note;                   // what a command has done, for the status line
   std::string clipboard;              // what a command wants copied; taken by the window
-  std::string wanted_png;             // where the graph's pane is to be drawn to; taken by who draws it
+  std::string wanted_png;             // where a pane is to be drawn to; taken by who draws it
+  std::string_view wanted_pane;       // its widget; empty: the whole window
   bool png_may_replace = false;       // what somebody else wrote there
   std::string foreign_file;           // of an export that waits for its answer, while show_replace
   bool may_replace = false;           // --force: no export asks before it replaces a foreign file
-  // Writes the graph as it is shown: .svg and .dot (or .gv) at once, all of it with its groups open and closed as they
-  // are; .json the view itself (session_to_json); .png with the next frame, what is in sight. Errors: usage (another
-  // ending, a file that is shown, or one that Parallax did not write, unless `replaces`), io.
-  Status export_graph(const std::string& path, bool replaces = false);
+  // Writes what is shown, by the file's ending: of the graph .svg and .dot (or .gv), all of it with its groups open and
+  // closed as they are; of the value .npy (the side that is shown, whole, or the measure as float64) and .csv (a line
+  // for each element of the slice); .json for the view (session_to_json). A .png is drawn with the next frame. Errors:
+  // usage (another ending, nothing to export, a file that is shown, or one that Parallax did not write, unless
+  // `replaces`), io.
+  Status export_to(const std::string& path, ExportSubject subject, bool replaces = false);
   // Exports, and opens the question where a file is there that Parallax did not write. What fails becomes a message.
-  void export_or_ask(const std::string& path);
+  void export_or_ask(const std::string& path, ExportSubject subject);
+  ExportSubject foreign_subject = ExportSubject::graph;  // of foreign_file
   void fail(const Error& error);
   // Puts a text on the clipboard; the status line says so. False where it is empty.
   bool copy(std::string text);
 
  private:
-  Status admit_export(const std::string& path, bool replaces) const;
+  Status admit_export(const std::string& path, ExportSubject subject, bool replaces) const;
+  Status write_export(const std::string& path, ExportSubject subject);
   void remember();
   void load_tensor();
   std::string explain_no_elements() const;

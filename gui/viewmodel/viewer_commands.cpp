@@ -220,7 +220,7 @@ constexpr Command kCommands[] = {
        v.cancel_job();
        return v.is_busy();
      }},
-    {"file.export", "File", "Export the graph...", "Ctrl+E", [](Viewer& v) { return flip(v.show_export); }},
+    {"file.export", "File", "Export...", "Ctrl+E", [](Viewer& v) { return flip(v.show_export); }},
     {"file.desktop_chooser", "File", "Open with the desktop's file chooser", "",
      [](Viewer& v) { return flip(v.uses_desktop_chooser); }},
     {"file.close", "File", "Back to the start", "Ctrl+W",

@@ -78,7 +78,7 @@ TEST_F(Views, OfOtherFilesAndBrokenOnesChangeNothing) {
 TEST_F(Views, AreExportedForSomebodyElse) {
   const std::string file = view_test::scratch("view.json");
   fs::remove(file);
-  ASSERT_TRUE(first_.export_graph(file).ok());
+  ASSERT_TRUE(first_.export_to(file, ExportSubject::view).ok());
   const std::string text = *read_file(file);
   const std::vector<std::string> files = files_of_view(text);
   ASSERT_EQ(files.size(), 2U);

@@ -156,13 +156,13 @@ TEST_F(Frames, AFileThatIsShownIsNeverReplaced) {
   viewer_.open({shown});
   viewer_.wait_idle();
   ASSERT_NE(viewer_.document(), nullptr);
-  viewer_.export_or_ask(shown);
+  viewer_.export_or_ask(shown, ExportSubject::graph);
   EXPECT_FALSE(viewer_.show_replace);
   ASSERT_FALSE(viewer_.messages.empty());
   EXPECT_NE(viewer_.messages.back().find("which is read"), std::string::npos);
-  EXPECT_FALSE(viewer_.export_graph(shown, true).ok());
+  EXPECT_FALSE(viewer_.export_to(shown, ExportSubject::graph, true).ok());
   viewer_.may_replace = true;
-  EXPECT_FALSE(viewer_.export_graph(shown).ok());
+  EXPECT_FALSE(viewer_.export_to(shown, ExportSubject::graph).ok());
 }
 
 TEST_F(Frames, ADragWithControlFillsThePane) {

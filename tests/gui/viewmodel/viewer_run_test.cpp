@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs made from the viewer: what they leave to look at, how they are called, what is said when they cannot be made.
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 
 #include "gui/viewmodel/viewer.h"
 #include "inspector/base/mapped_file.h"
+#include "inspector/dump/tensor_files/npy.h"
 #include "inspector/executors/make_executor.h"
 #include "tests/gui/viewmodel/view_fixture.h"
 
@@ -274,6 +276,35 @@ TEST(ViewerRun, AFormThatCannotBeReadNamesItsOption) {
   EXPECT_EQ(problem(&RunForm::dims, "rows"), "--dim 'rows': expected NAME=N");
   EXPECT_EQ(problem(&RunForm::only, "'a b"), "--only: a quote is left open in 'a b");
   EXPECT_NE(problem(&RunForm::rtol, "small").find("--rtol"), std::string::npos);
+}
+
+// The selected value: a side as it is, a measure as numbers, the slice as a table.
+TEST(ViewerExport, TheValueIsWrittenAsItIsShown) {
+  Viewer viewer;
+  viewer.open({view_test::nan_fault().a, view_test::nan_fault().b});
+  viewer.wait_idle();
+  ASSERT_TRUE(viewer.tensor().model.has_value()) << viewer.tensor().problem;
+  const TensorModel& model = *viewer.tensor().model;
+  const std::string npy = view_test::scratch("value.npy"), csv = view_test::scratch("value.csv");
+  viewer.set_tensor_mode(TensorMode::b);
+  ASSERT_TRUE(viewer.export_to(npy, ExportSubject::value).ok());
+  const auto written = read_npy(npy);
+  ASSERT_TRUE(written.ok()) << written.error().message;
+  EXPECT_EQ(written->dtype(), model.dtype());
+  ASSERT_EQ(written->shape(), model.shape());
+  EXPECT_EQ(std::memcmp(written->view().data, model.b().view().data, model.b().size_bytes()), 0);
+  viewer.set_tensor_mode(TensorMode::absolute);
+  ASSERT_TRUE(viewer.export_to(npy, ExportSubject::value).ok());
+  const auto measured = read_npy(npy);
+  ASSERT_TRUE(measured.ok()) << measured.error().message;
+  EXPECT_EQ(measured->dtype(), DType::float64);
+  ASSERT_TRUE(viewer.export_to(csv, ExportSubject::value).ok());
+  const std::string table = *read_file(csv);
+  EXPECT_TRUE(table.starts_with("index,a,b,a-b,relative,ulp,severity\n"));
+  EXPECT_EQ(std::ranges::count(table, '\n'), model.slice_count() + 1);
+  EXPECT_EQ(subject_of("x.csv"), ExportSubject::value);
+  const Status refused = viewer.export_to(view_test::scratch("value.svg"), ExportSubject::value);
+  EXPECT_NE(refused.error().message.find(".npy or .csv or .png"), std::string::npos);
 }
 
 }  // namespace

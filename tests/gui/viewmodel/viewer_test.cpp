@@ -422,23 +422,23 @@ TEST(Viewer, TheGraphIsExportedAsItIsShown) {
   Person person(view_test::loop_fault());
   const std::string svg = view_test::scratch("graph.svg"), dot = view_test::scratch("graph.dot");
   person.viewer.graph.close_all(-1);
-  ASSERT_TRUE(person.viewer.export_graph(svg).ok());
+  ASSERT_TRUE(person.viewer.export_to(svg, ExportSubject::graph).ok());
   const std::string closed = *read_file(svg);
   EXPECT_TRUE(closed.starts_with("<svg"));
   EXPECT_NE(closed.find(">decode<"), std::string::npos);
   EXPECT_EQ(closed.find("score_state"), std::string::npos);
   person.viewer.graph.open_all(-1);
-  ASSERT_TRUE(person.viewer.export_graph(svg).ok());
-  ASSERT_TRUE(person.viewer.export_graph(dot).ok());
+  ASSERT_TRUE(person.viewer.export_to(svg, ExportSubject::graph).ok());
+  ASSERT_TRUE(person.viewer.export_to(dot, ExportSubject::graph).ok());
   EXPECT_NE((*read_file(svg)).find("score_state"), std::string::npos);
   const std::string text = *read_file(dot);
   EXPECT_NE(text.find("subgraph cluster_"), std::string::npos);
   EXPECT_NE(text.find("score_state"), std::string::npos);
   EXPECT_EQ(std::ranges::count(text, '{'), std::ranges::count(text, '}'));
-  EXPECT_FALSE(person.viewer.export_graph("graph.bmp").ok());
-  EXPECT_FALSE(person.viewer.export_graph(view_test::scratch("no/folder/graph.svg")).ok());
+  EXPECT_FALSE(person.viewer.export_to("graph.bmp", ExportSubject::graph).ok());
+  EXPECT_FALSE(person.viewer.export_to(view_test::scratch("no/folder/graph.svg"), ExportSubject::graph).ok());
   Viewer empty;
-  EXPECT_FALSE(empty.export_graph(svg).ok());
+  EXPECT_FALSE(empty.export_to(svg, ExportSubject::graph).ok());
 }
 
 TEST(Commands, HaveUniqueNamesAndKeys) {
