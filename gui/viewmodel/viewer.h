@@ -54,7 +54,7 @@ struct TensorPane {
 
 bool can_show(const TensorPane& pane, TensorMode mode);
 
-// What can be exported, and the endings of files that it is written to.
+// The parts of the view that can be exported, and the endings of files that it is written to.
 enum class ExportSubject : uint8_t { graph, value, window, view };
 struct ExportSubjectInfo {
   ExportSubject subject;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is exported, and the clipboard.
+// Exports, and the clipboard.
 #include <algorithm>
 #include <string_view>
 
