@@ -69,7 +69,7 @@ void draw_search(Ui& ui, float width) {
   ImGui::SetNextItemWidth(width);
   if (viewer.focus_search) ImGui::SetKeyboardFocusHere();
   viewer.focus_search = false;
-  const bool changed = text_field("##search", "search: name, op:MatMul, err>1e-3, nan", ui.search_field);
+  const bool changed = text_field("##search", "search: name, op:MatMul, attr:axis=1, err>1e-3", ui.search_field);
   ui.mark("search");
   const bool has_keyboard = ImGui::IsItemActive() || ImGui::IsItemDeactivated();
   if (changed) {
@@ -81,8 +81,8 @@ void draw_search(Ui& ui, float width) {
     tooltip(viewer.search_problem().c_str());
   } else {
     tooltip(
-        "Words and conditions that must all hold; Enter: next hit\nop:MatMul  dtype:float16  shape:1x8  err>1e-3  "
-        "rel>0.01  ulp>4  sev>1\nerr: largest |a-b|; "
+        "Words and conditions that must all hold; Enter: next hit\nop:MatMul  dtype:float16  shape:1x?x768 (? is any "
+        "dimension)  attr:axis  attr:axis=1  is:weight\nerr>1e-3  rel>0.01  ulp>4  sev>1\nerr: largest |a-b|; "
         "rel: relative error; sev: error / limit, from 1 on a divergence\nnan  inf  diverged  pass  mistrusted  "
         "missing");
   }

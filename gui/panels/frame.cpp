@@ -33,8 +33,11 @@ Panes panes_of(const Ui& ui, ImVec2 area) {
   if (preset == Preset::graph || preset == Preset::tensor) panes.left = 0;
   if (preset == Preset::tensor) panes.bottom = area.y * std::max(ui.bottom, 0.52F);
   if (preset == Preset::graph || preset == Preset::table) panes.bottom = 0;
-  // A model alone has no elements to look at.
-  const bool has_values = document != nullptr && (document->a != nullptr || document->comparison != nullptr);
+  // A model alone has the elements of its weights to look at.
+  const TensorPane& pane = ui.viewer->tensor();
+  const bool is_weight = pane.model.has_value() || pane.texts.has_value() || !pane.weight.problem.empty();
+  const bool has_values =
+      document != nullptr && (document->a != nullptr || document->comparison != nullptr || is_weight);
   if (!has_values) panes.bottom = 0;
   if (document == nullptr) panes.left = panes.right = 0;
   if (preset == Preset::table) panes.left = area.x * 0.56F;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inspector at the right: what is known of the node and the value selected.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "gui/panels/panels.h"
@@ -26,7 +28,7 @@ ImU32 color_of(const Theme& theme, InspectorLine::Kind kind) {
 void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& line, bool is_stacked) {
   ImGui::TableNextRow();
   ImGui::TableSetColumnIndex(0);
-  ImGui::TextDisabled("%s", line.key.c_str());
+  if (!line.key.empty()) ImGui::TextDisabled("%s", key_text(line).c_str());
   const float indent = 10 * ui.scale;
   if (is_stacked) {
     ImGui::Indent(indent);
@@ -46,9 +48,10 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
     wrapped_text(line.a, ImGui::GetContentRegionAvail().x);
     ImGui::EndGroup();
     ui.mark("line:" + section.title + ":" + line.key);
-    copy_menu(ui, ("copy" + section.title + line.key).c_str(),
-              {{"Copy the value", [&] { return line.b.empty() ? line.a : line.a + "\t" + line.b; }},
-               {"Copy the line", [&] { return line.key + "\t" + line.a + (line.b.empty() ? "" : "\t" + line.b); }}});
+    copy_menu(
+        ui, ("copy" + section.title + line.key).c_str(),
+        {{"Copy the value", [&] { return line.b.empty() ? line.a : line.a + "\t" + line.b; }},
+         {"Copy the line", [&] { return key_text(line) + "\t" + line.a + (line.b.empty() ? "" : "\t" + line.b); }}});
   }
   if (!line.b.empty()) {
     if (!is_stacked) ImGui::TableSetColumnIndex(2);
@@ -58,16 +61,26 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
   ImGui::PopStyleColor();
 }
 
+// That of the longest key, within bounds: long ones are wrapped or cut.
+float key_width(const InspectorSection& section, float scale) {
+  float width = 0;
+  for (const InspectorLine& line : section.lines)
+    width = std::max(width, ImGui::CalcTextSize(key_text(line).c_str()).x);
+  return std::min(width / scale, 110.0F);
+}
+
 void draw_section(Ui& ui, const InspectorSection& section) {
   bool has_b = false;
   for (const InspectorLine& line : section.lines) has_b = has_b || !line.b.empty();
   ImGui::Dummy({0, 2 * ui.scale});
   ImGui::PushStyleColor(ImGuiCol_Header, ui.theme().raised);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {4 * ui.scale, 2 * ui.scale});
-  const bool is_open = ImGui::CollapsingHeader(section.title.c_str(), ImGuiTreeNodeFlags_DefaultOpen);
+  const bool is_open = ImGui::CollapsingHeader(
+      section.title.c_str(), section.is_open ? ImGuiTreeNodeFlags_DefaultOpen : ImGuiTreeNodeFlags_None);
+  ui.mark("section:" + section.title);
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
-  const float key = section.title == "Inputs" || section.title == "Outputs" ? 16 : 78;
+  const float key = key_width(section, ui.scale);
   const float least = has_b ? 130 : 80;  // of what is said
   const bool is_stacked = ImGui::GetContentRegionAvail().x < (key + least) * ui.scale;
   const int columns = is_stacked ? 1 : has_b ? 3 : 2;
@@ -75,14 +88,18 @@ void draw_section(Ui& ui, const InspectorSection& section) {
   if (!is_stacked) ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthFixed, key * ui.scale);
   if (has_b && !is_stacked) ImGui::TableSetupColumn("a", ImGuiTableColumnFlags_WidthStretch, 1);
   if (has_b && !is_stacked) ImGui::TableSetupColumn("b", ImGuiTableColumnFlags_WidthStretch, 1);
-  for (const InspectorLine& line : section.lines) draw_line(ui, section, line, is_stacked);
+  for (const InspectorLine& line : section.lines) {
+    ImGui::PushID(&line);  // keys and links may be repeated
+    draw_line(ui, section, line, is_stacked);
+    ImGui::PopID();
+  }
   ImGui::EndTable();
 }
 
 }  // namespace
 
 void draw_inspector(Ui& ui) {
-  const InspectorView view = ui.viewer->inspector();
+  const InspectorView& view = ui.viewer->inspector();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6 * ui.scale, 4 * ui.scale});
   ImGui::SetCursorPos({10 * ui.scale, 8 * ui.scale});
   ImGui::BeginChild("inside",
@@ -106,6 +123,9 @@ void draw_inspector(Ui& ui) {
       tooltip(view.command.c_str());
       if (small_button(ui, "Copy the command that shows this view", "copy_view"))
         find_command("file.copy_view")->run(*ui.viewer);
+    }
+    if (ui.viewer->item() != 0 && (ui.viewer->item() > 0 || ui.viewer->row() >= 0) && ui.viewer->graph.has_graph()) {
+      if (small_button(ui, "Show the model's properties", "show_model")) ui.viewer->select_item(0);
     }
   }
   ImGui::EndChild();

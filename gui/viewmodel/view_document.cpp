@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "gui/viewmodel/view_inspector.h"
+#include "inspector/dump/model_weights.h"
 #include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/io/import.h"
@@ -19,15 +20,17 @@
 namespace parallax {
 namespace {
 
-std::string dims_text(const TypeInfo& type) {
-  if (!type.dims.has_value()) return "";
-  std::string text;
-  for (const Dim& dim : *type.dims) {
-    text += (text.empty() ? "" : "x") + (dim.is_known()     ? std::to_string(dim.value)
-                                         : dim.name.empty() ? "?"
-                                                            : dim.name);
-  }
-  return text;
+void set_dims(ValueRow& row, std::vector<std::string> dims) {
+  row.shape = fmt::format("{}", fmt::join(dims, "x"));
+  row.dims = std::move(dims);
+}
+
+void set_type(ValueRow& row, const TypeInfo& type) {
+  row.dtype = dtype_text(type);
+  std::vector<std::string> dims;
+  for (const Dim& dim : type.dims.value_or(std::vector<Dim>()))
+    dims.push_back(dim.is_known() ? std::to_string(dim.value) : dim.name.empty() ? "?" : dim.name);
+  set_dims(row, std::move(dims));
 }
 
 // The name at the end of a path, as it stands in the model.
@@ -60,8 +63,8 @@ void index_rows(Document& document) {
   document.rows_of_item.assign(document.items == nullptr ? 0 : document.items->items().size(), {});
   document.rows_of_family.clear();
   document.row_of_path.clear();
+  document.family_of_path.clear();
   document.iterations = 0;
-  std::unordered_map<std::string, int32_t> families;
   for (size_t i = 0; i < document.rows.size(); ++i) {
     ValueRow& row = document.rows[i];
     const auto index = static_cast<int32_t>(i);
@@ -74,7 +77,7 @@ void index_rows(Document& document) {
     const ValueComparison* known = document.compared(named->second);
     if (!is_first && known != nullptr && known->a.empty()) named->second = index;
     const auto next = static_cast<int32_t>(document.rows_of_family.size());
-    const auto [family, is_new] = families.emplace(family_of(row.path), next);
+    const auto [family, is_new] = document.family_of_path.emplace(family_of(row.path), next);
     if (is_new) document.rows_of_family.emplace_back();
     row.family = family->second;
     document.rows_of_family[static_cast<size_t>(row.family)].push_back(index);
@@ -86,8 +89,7 @@ ValueRow row_of_entry(const DumpEntry& entry) {
   row.path = entry.path;
   row.node = entry.node;
   row.op = entry.op;
-  row.dtype = dtype_text(entry.type);
-  row.shape = dims_text(entry.type);
+  set_type(row, entry.type);
   return row;
 }
 
@@ -112,14 +114,42 @@ void add_model_rows(Document& document) {
       row.path = item.scope + escape_name(value.name);
       row.node = node;
       row.op = op;
-      row.dtype = dtype_text(value.type);
-      row.shape = dims_text(value.type);
+      set_type(row, value.type);
       document.rows.push_back(std::move(row));
     };
     if (item.kind == GraphItem::Kind::input) add(item.value, "", "");
     if (item.kind != GraphItem::Kind::node) continue;
     const Node& node = item.graph->nodes[static_cast<size_t>(item.node)];
     for (ValueId output : node.outputs) add(output, node.display_name, node.op_type);
+  }
+}
+
+// Weights follow the values that nodes make; each stands at the first node that reads it.
+void add_weight_rows(Document& document) {
+  std::unordered_map<std::string, int32_t> entries;
+  const auto weights = document.weights->entries();
+  for (size_t i = 0; i < weights.size(); ++i) entries.emplace(family_of(weights[i].path), static_cast<int32_t>(i));
+  const auto join = [&](ValueRow& row) {
+    const auto found = entries.find(row.path);
+    if (found == entries.end()) return false;
+    row.weight = found->second;
+    set_type(row, weights[static_cast<size_t>(row.weight)].type);
+    return true;
+  };
+  for (ValueRow& row : document.rows) join(row);  // of Constant nodes
+  const auto& items = document.items->items();
+  for (const GraphItem& item : items) {
+    if (&item != &items.front() && item.kind != GraphItem::Kind::body) continue;
+    for (const auto* ids : {&item.graph->initializer_values, &item.graph->sparse_initializer_values}) {
+      for (const ValueId id : *ids) {
+        const ValueDef& value = value_at(*item.graph, id);
+        ValueRow row;
+        row.path = item.scope + escape_name(value.name);
+        if (!value.readers.empty())
+          row.node = item.graph->nodes[static_cast<size_t>(value.readers.front())].display_name;
+        if (join(row)) document.rows.push_back(std::move(row));
+      }
+    }
   }
 }
 
@@ -132,7 +162,9 @@ void add_comparison_rows(Document& document) {
     row.node = value.node;
     row.op = value.op;
     row.dtype = value.dtype;
-    row.shape = fmt::format("{}", fmt::join(value.shape, "x"));
+    std::vector<std::string> dims;
+    for (const int64_t dim : value.shape) dims.push_back(std::to_string(dim));
+    set_dims(row, std::move(dims));
     row.comparison = static_cast<int32_t>(i);
     if (document.a != nullptr && !value.a.empty()) row.entry_a = document.a->find(value.a);
     if (document.b != nullptr && !value.b.empty()) row.entry_b = document.b->find(value.b);
@@ -200,6 +232,17 @@ int32_t Document::find_row(const std::string& path) const {
   return found == row_of_path.end() ? -1 : found->second;
 }
 
+int32_t Document::find_any_row(const std::string& path, int64_t iteration) const {
+  const int32_t exact = find_row(path);
+  if (exact >= 0 || (weights == nullptr && path.find("[*]") == std::string::npos)) return exact;
+  const auto found = family_of_path.find(family_of(path));
+  if (found == family_of_path.end()) return -1;
+  const auto& family = rows_of_family[static_cast<size_t>(found->second)];
+  const auto at =
+      std::ranges::find_if(family, [&](int32_t row) { return rows[static_cast<size_t>(row)].iteration == iteration; });
+  return at == family.end() ? family.front() : *at;
+}
+
 Result<std::shared_ptr<const Document>> open_document(const std::vector<std::string>& files) {
   if (files.empty() || files.size() > 2) return usage_error("open one model, one dump, or two dumps");
   auto document = std::make_shared<Document>();
@@ -226,7 +269,9 @@ Result<std::shared_ptr<const Document>> open_document(const std::vector<std::str
   if (document->a != nullptr) {
     add_dump_rows(*document);
   } else {
+    document->weights = PX_TRY(weights_of(document->model));
     add_model_rows(*document);
+    add_weight_rows(*document);
   }
   index_rows(*document);
   return std::shared_ptr<const Document>(std::move(document));

@@ -25,11 +25,13 @@ struct ValueRow {
   std::string node;
   std::string op;
   std::string dtype;
-  std::string shape;        // "2x3"; empty for a scalar and where it is not known
-  int32_t item = -1;        // of the document's graph
-  int32_t comparison = -1;  // index into Comparison::values
-  int32_t entry_a = -1;     // of the dumps
+  std::string shape;              // "2x3"; empty for a scalar and where it is not known
+  std::vector<std::string> dims;  // of that text
+  int32_t item = -1;              // of the document's graph
+  int32_t comparison = -1;        // index into Comparison::values
+  int32_t entry_a = -1;           // of the dumps
   int32_t entry_b = -1;
+  int32_t weight = -1;     // entry of Document::weights
   int32_t family = 0;      // rows of one value in several iterations and steps share it
   int64_t iteration = -1;  // of the outermost loop, or the step, that the value belongs to
 };
@@ -54,12 +56,14 @@ struct Document {
   std::shared_ptr<const Model> model;
   std::shared_ptr<const GraphItems> items;  // null when no graph is known
   std::shared_ptr<const DumpReader> a, b;
+  std::shared_ptr<const DumpReader> weights;     // of a model that is shown alone; else null
   std::shared_ptr<const Comparison> comparison;  // null before two sides have been compared
   std::vector<std::string> remarks;              // "B.plx is unfinished: ..."
   std::vector<ValueRow> rows;
   std::vector<std::vector<int32_t>> rows_of_item;
   std::vector<std::vector<int32_t>> rows_of_family;
   std::unordered_map<std::string, int32_t> row_of_path;
+  std::unordered_map<std::string, int32_t> family_of_path;  // by paths with [*] for iterations
   int64_t iterations = 0;  // of the loop, or steps, with most of them; 0 where nothing is repeated
   // Times, where they have been measured: of each item, -1 where there is none, and how they were measured.
   std::vector<double> ms_of_item;
@@ -74,6 +78,9 @@ struct Document {
   const TensorStatistics* statistics_a(const ValueRow& row) const;
   const TensorStatistics* statistics_b(const ValueRow& row) const;
   int32_t find_row(const std::string& path) const;  // -1 when there is none
+  // That row; of a path with [*] for iterations the row of `iteration`, or else the first one. The weights of a model
+  // have one row for all iterations.
+  int32_t find_any_row(const std::string& path, int64_t iteration = -1) const;
 };
 
 // One file, a model or a dump, or two dumps; never payloads. Errors: usage (more than two files, two models), io,

@@ -9,10 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "inspector/base/shown_text.h"
-#include "inspector/model/scope_tree.h"
+#include "gui/viewmodel/view_properties.h"
 #include "inspector/render/compact_numbers.h"
-#include "inspector/render/graph_labels.h"
 #include "inspector/render/report_text.h"
 
 namespace parallax {
@@ -36,62 +34,6 @@ std::string shell_word(const std::string& text) {
 }
 
 namespace {
-
-std::string path_of(const GraphItem& item, ValueId id) {
-  return item.scope + escape_name(item.graph->values[static_cast<size_t>(id)].name);
-}
-
-std::string operand_line(const Graph& graph, ValueId id) {
-  const ValueDef& value = graph.values[static_cast<size_t>(id)];
-  const std::string type = to_string(value.type);
-  return type == "?" ? shorten(operand_text(graph, id), 60) : shorten(operand_text(graph, id), 60) + "  " + type;
-}
-
-InspectorSection operands(const GraphItem& item, const std::vector<ValueId>& values, std::string title) {
-  InspectorSection section{std::move(title), {}};
-  for (size_t slot = 0; slot < values.size(); ++slot) {
-    InspectorLine line;
-    line.key = std::to_string(slot);
-    if (values[slot] == kNoValue) {
-      line.a = "(omitted)";
-    } else {
-      line.a = operand_line(*item.graph, values[slot]);
-      line.kind = Kind::link;
-      line.link = path_of(item, values[slot]);
-    }
-    section.lines.push_back(std::move(line));
-  }
-  return section;
-}
-
-void add_node(const GraphItem& item, InspectorView& view) {
-  const Node& node = item.graph->nodes[static_cast<size_t>(item.node)];
-  view.title = node.display_name;
-  view.subtitle = versioned_op_name(node);
-  if (!item.scope.empty()) view.subtitle += "  in " + item.scope.substr(0, item.scope.size() - 2);
-  if (!node.problem.empty())
-    view.sections.push_back({"Problem", {{"cannot be executed", node.problem, "", Kind::bad, ""}}});
-  InspectorSection attributes{"Attributes", {}};
-  for (const Attribute& attribute : node.attributes) {
-    const std::string text = attribute_text(attribute);
-    const size_t at = text.find('=');
-    attributes.lines.push_back(
-        {text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1), "", Kind::text, ""});
-  }
-  const SourceLocation source = source_of(node);
-  if (!source.module.empty()) attributes.lines.push_back({"module", source.module, "", Kind::text, ""});
-  if (!source.line.empty()) attributes.lines.push_back({"source", source.line, "", Kind::text, ""});
-  if (!attributes.lines.empty()) view.sections.push_back(std::move(attributes));
-  view.sections.push_back(operands(item, node.inputs, "Inputs"));
-  view.sections.push_back(operands(item, node.outputs, "Outputs"));
-}
-
-void add_group(const GraphItem& item, InspectorView& view) {
-  view.title = item.title.empty() ? "graph" : item.title;
-  view.subtitle = item.detail.empty() ? fmt::format("{} nodes", item.node_count)
-                                      : fmt::format("{}, {} nodes", item.detail, item.node_count);
-  if (item.like > 1) view.subtitle += fmt::format(", one of {} alike", item.like);
-}
 
 void add_verdict(const Document& document, const ValueComparison& value, InspectorView& view) {
   InspectorSection section{"Verdict", {}};
@@ -184,8 +126,8 @@ void add_expected_output(const Document& document, int32_t row, InspectorView& v
   if (!section.lines.empty()) view.sections.push_back(std::move(section));
 }
 
-void add_statistics(const Document& document, const ValueRow& row, InspectorView& view) {
-  const TensorStatistics* a = document.statistics_a(row);
+void add_statistics(const Document& document, const ValueRow& row, const WeightFigures& weight, InspectorView& view) {
+  const TensorStatistics* a = weight.statistics.has_value() ? &*weight.statistics : document.statistics_a(row);
   const TensorStatistics* b = document.statistics_b(row);
   if (a == nullptr && b == nullptr) return;
   InspectorSection section{"Statistics", {}};
@@ -216,6 +158,10 @@ std::string command_for(const Document& document, const ValueRow& row) {
   if (document.a != nullptr) {
     return fmt::format("parallax tensor {} {}", shell_word(document.a->path()), shell_word(row.path));
   }
+  if (row.weight >= 0) {
+    const std::string& path = document.weights->entries()[static_cast<size_t>(row.weight)].path;
+    return fmt::format("parallax tensor {} {}", shell_word(document.weights->path()), shell_word(path));
+  }
   if (document.comparison != nullptr && document.model != nullptr && document.comparison->executions.size() == 2) {
     return fmt::format("parallax run {} --with {},{}", shell_word(document.model->path),
                        document.comparison->executions[0].name, document.comparison->executions[1].name);
@@ -225,18 +171,14 @@ std::string command_for(const Document& document, const ValueRow& row) {
 
 }  // namespace
 
-InspectorView inspect(const Document& document, int32_t item, int32_t row) {
+std::string key_text(const InspectorLine& line) { return line.name.empty() ? line.key : line.key + " " + line.name; }
+
+InspectorView inspect(const Document& document, int32_t item, int32_t row, const WeightFigures& weight) {
   InspectorView view;
-  if (item >= 0 && document.items != nullptr) {
-    const GraphItem& shown = document.items->item(item);
-    if (shown.kind == GraphItem::Kind::node) {
-      add_node(shown, view);
-    } else if (shown.kind == GraphItem::Kind::group || shown.kind == GraphItem::Kind::body) {
-      add_group(shown, view);
-    } else {
-      view.title = shown.title;
-      view.subtitle = (shown.kind == GraphItem::Kind::input ? "input  " : "output  ") + shown.detail;
-    }
+  if (document.items != nullptr && (item == 0 || (item < 0 && row < 0))) {
+    add_model(document, view);
+  } else if (item > 0 && document.items != nullptr) {
+    add_item(*document.items, item, view);
   }
   if (row < 0) return view;
   const ValueRow& value = document.rows[static_cast<size_t>(row)];
@@ -247,6 +189,7 @@ InspectorView inspect(const Document& document, int32_t item, int32_t row) {
   InspectorSection identity{"Value", {}};
   identity.lines.push_back({"path", value.path, "", Kind::text, ""});
   identity.lines.push_back({"type", value.dtype + (value.shape.empty() ? "" : " " + value.shape), "", Kind::text, ""});
+  if (!weight.problem.empty()) identity.lines.push_back({"elements", weight.problem, "", Kind::bad, ""});
   view.sections.insert(view.sections.begin(), std::move(identity));
   const ValueComparison* compared = document.compared(row);
   if (compared != nullptr) {
@@ -254,12 +197,17 @@ InspectorView inspect(const Document& document, int32_t item, int32_t row) {
     add_verdict(document, *compared, view);
     add_expected_output(document, row, view);
     add_metrics(document, value, *compared, view);
-    add_statistics(document, value, view);
+    add_statistics(document, value, weight, view);
     // The verdict is what people look for first.
     std::rotate(view.sections.begin() + 1, view.sections.begin() + static_cast<std::ptrdiff_t>(before),
                 view.sections.end());
   } else {
-    add_statistics(document, value, view);
+    const size_t before = view.sections.size();
+    add_statistics(document, value, weight, view);
+    // A weight's figures stand next to its name, before the node that reads it.
+    if (value.weight >= 0)
+      std::rotate(view.sections.begin() + 1, view.sections.begin() + static_cast<std::ptrdiff_t>(before),
+                  view.sections.end());
   }
   view.command = command_for(document, value);
   return view;

@@ -2,6 +2,7 @@
 // The inspector's content for a node and one of its values: sections of lines, each with its text.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,12 +16,17 @@ struct InspectorLine {
   std::string a;  // the only column, or side A
   std::string b;  // side B, where both are shown
   Kind kind = Kind::text;
-  std::string link;  // value path that a click leads to
+  std::string link;       // value path that a click leads to
+  std::string name = {};  // of the schema's parameter, next to a number: "X"
 };
+
+// The key with its name: "0 X".
+std::string key_text(const InspectorLine& line);
 
 struct InspectorSection {
   std::string title;
   std::vector<InspectorLine> lines;
+  bool is_open = true;  // as it is first shown
 };
 
 struct InspectorView {
@@ -30,8 +36,15 @@ struct InspectorView {
   std::string command;  // that prints or repeats what is shown; empty when there is none
 };
 
-// The content for an item (a node, a group, an input) and one of its values; either may be -1.
-InspectorView inspect(const Document& document, int32_t item, int32_t row);
+// The figures of a model's weight, which no dump keeps; or a sentence why its elements are not here.
+struct WeightFigures {
+  std::optional<TensorStatistics> statistics;
+  std::string problem;
+};
+
+// The content for an item (a node, a group, an input) and one of its values; either may be -1. With neither, and for
+// item 0, it is the model's.
+InspectorView inspect(const Document& document, int32_t item, int32_t row, const WeightFigures& weight = {});
 
 // A word that the shell takes as it stands.
 std::string shell_word(const std::string& text);

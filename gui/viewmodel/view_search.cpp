@@ -10,6 +10,10 @@
 #include <fmt/format.h>
 
 #include "inspector/base/text.h"
+#include "inspector/exec/path_parts.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/model/opset/op_schema.h"
+#include "inspector/render/graph_labels.h"
 
 namespace parallax {
 namespace {
@@ -56,6 +60,59 @@ bool contains(const std::string& text, const std::string& word) {
   return lower_case(text).find(word) != std::string::npos;
 }
 
+// The word holds the first dimensions, "?" for any of them.
+bool has_shape(const ValueRow& row, std::string_view word) {
+  for (const std::string& dim : row.dims) {
+    const std::string name = lower_case(dim);
+    if (word.starts_with('?')) {
+      word.remove_prefix(1);
+    } else if (word.starts_with(name)) {
+      word.remove_prefix(name.size());
+    } else {
+      return false;
+    }
+    if (word.empty()) return true;
+    if (!word.starts_with('x')) return false;
+    word.remove_prefix(1);
+  }
+  return row.dims.empty() && word.empty();
+}
+
+// Lower case without blanks and quotes, as a word of the search can be written.
+std::string attribute_word(std::string_view text) {
+  std::string word = lower_case(text);
+  std::erase_if(word, [](char c) { return c == ' ' || c == '"' || c == '\''; });
+  return word;
+}
+
+// True where the node that makes the value has the attribute ("axis"), or has this value of it ("axis=1").
+bool has_attribute(const Document& document, const ValueRow& row, std::string_view word) {
+  if (document.items == nullptr || row.item < 0) return false;
+  const GraphItem& item = document.items->item(row.item);
+  if (item.kind != GraphItem::Kind::node) return false;
+  const Node& node = item.graph->nodes[static_cast<size_t>(item.node)];
+  const std::string name = unescape_name(std::string_view(row.path).substr(name_begin(row.path)));
+  const bool is_made = std::ranges::any_of(
+      node.outputs, [&](ValueId id) { return id != kNoValue && value_at(*item.graph, id).name == name; });
+  if (!is_made) return false;
+  const std::string wanted = attribute_word(word);
+  for (const Attribute& attribute : node.attributes) {
+    if (lower_case(attribute.name) == wanted || attribute_word(attribute_text(attribute)) == wanted) return true;
+  }
+  if (node.schema == nullptr || wanted.find('=') == std::string::npos) return false;
+  return std::ranges::any_of(node.schema->attributes, [&](const AttributeSchema& attribute) {
+    return find_attribute(node, attribute.name) == nullptr &&
+           attribute_word(fmt::format("{}={}", attribute.name, to_string(attribute.default_value))) == wanted;
+  });
+}
+
+bool is_weight(const Document& document, const ValueRow& row) {
+  const auto holds_it = [](const DumpReader* dump, int32_t entry) {
+    return dump != nullptr && entry >= 0 && dump->entries()[static_cast<size_t>(entry)].is_constant_like;
+  };
+  return row.weight >= 0 || holds_it(document.a.get(), row.entry_a) || holds_it(document.b.get(), row.entry_b);
+}
+
 }  // namespace
 
 Result<SearchQuery::Term> SearchQuery::parse_term(std::string_view word) {
@@ -72,7 +129,14 @@ Result<SearchQuery::Term> SearchQuery::parse_term(std::string_view word) {
     term.wanted = verdict.verdict;
     return term;
   }
-  constexpr std::array<std::pair<std::string_view, Term::Kind>, 4> kFields = {{{"op:", Term::Kind::op},
+  if (text.starts_with("is:")) {
+    if (text != "is:weight")
+      return usage_error(fmt::format("search: '{}' is not known; is:weight finds weights", word));
+    term.kind = Term::Kind::weight;
+    return term;
+  }
+  constexpr std::array<std::pair<std::string_view, Term::Kind>, 5> kFields = {{{"op:", Term::Kind::op},
+                                                                               {"attr:", Term::Kind::attribute},
                                                                                {"dtype:", Term::Kind::dtype},
                                                                                {"shape:", Term::Kind::shape},
                                                                                {"path:", Term::Kind::path}}};
@@ -121,7 +185,11 @@ bool SearchQuery::holds(const Term& term, const Document& document, const ValueR
     case Term::Kind::dtype:
       return lower_case(row.dtype) == term.word;
     case Term::Kind::shape:
-      return row.shape == term.word || row.shape.starts_with(term.word + "x");
+      return has_shape(row, term.word);
+    case Term::Kind::attribute:
+      return has_attribute(document, row, term.word);
+    case Term::Kind::weight:
+      return is_weight(document, row);
     case Term::Kind::path:
       return contains(row.path, term.word);
     case Term::Kind::nan:

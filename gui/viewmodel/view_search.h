@@ -2,6 +2,8 @@
 // The query language that finds values: words and conditions, all of which must hold.
 //   attn  op:MatMul  dtype:float16  shape:1x8  err>1e-3  rel>0.01  ulp>4  sev>1  cos<0.99  nan  inf  diverged  pass
 //   mistrusted  missing  path:loop.body[3]
+// ? in a shape stands for any one dimension: shape:1x?x768. An attribute is found by its name, and by its value, also
+// where that is the default: attr:axis  attr:axis=1  attr:pads=[1,1,1,1]. The weights of a model: is:weight.
 #pragma once
 
 #include <string>
@@ -15,13 +17,25 @@ namespace parallax {
 
 class SearchQuery {
  public:
-  // Errors: usage, naming the word that cannot be understood ("err>x").
+  // Errors: usage, naming the word that cannot be understood ("err>x", "is:large").
   static Result<SearchQuery> parse(std::string_view text);
   bool matches(const Document& document, const ValueRow& row) const;
 
  private:
   struct Term {
-    enum class Kind : uint8_t { text, op, dtype, shape, path, number, nan, inf, verdict } kind = Kind::text;
+    enum class Kind : uint8_t {
+      text,
+      op,
+      dtype,
+      shape,
+      path,
+      attribute,
+      weight,
+      number,
+      nan,
+      inf,
+      verdict
+    } kind = Kind::text;
     std::string word;  // lower case
     char relation = '>';
     bool with_equal = false;

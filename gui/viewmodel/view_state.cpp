@@ -38,12 +38,12 @@ Json selection_json(const Viewer& viewer) {
 }
 
 Json inspector_json(const Viewer& viewer) {
-  const InspectorView view = viewer.inspector();
+  const InspectorView& view = viewer.inspector();
   Json sections = Json::array();
   for (const InspectorSection& section : view.sections) {
     Json lines = Json::array();
     for (const InspectorLine& line : section.lines) {
-      lines.push_back(line.b.empty() ? Json{line.key, line.a} : Json{line.key, line.a, line.b});
+      lines.push_back(line.b.empty() ? Json{key_text(line), line.a} : Json{key_text(line), line.a, line.b});
     }
     sections.push_back({{"title", section.title}, {"lines", lines}});
   }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "gui/viewmodel/file_chooser.h"
+#include "gui/viewmodel/view_border.h"
 #include "inspector/exec/path_parts.h"
 
 namespace parallax {
@@ -214,22 +215,31 @@ bool Viewer::select_row(int32_t row) {
   return true;
 }
 
+int32_t Viewer::row_to_show(int32_t item) const {
+  const GraphItem& shown = graph.items().item(item);
+  if (shown.kind == GraphItem::Kind::node && !shown.has_children()) return graph.summary(item).worst_row;
+  if (item == 0) return -1;
+  for (const BorderValue& output : border_of(graph.items(), item).outputs) {
+    const int32_t row = document_->find_any_row(path_of(output), graph.iteration());
+    if (row >= 0) return row;
+  }
+  return shown.value == kNoValue ? -1 : graph.summary(item).worst_row;
+}
+
 bool Viewer::select_item(int32_t item) {
   if (!graph.has_graph() || item < 0) return false;
-  const int32_t worst = graph.summary(item).worst_row;
   was_touched_ = true;
   item_ = item;
-  const bool is_new = worst != row_;
-  row_ = worst;
-  if (is_new) load_tensor();
-  graph.center_on(item);
+  const int32_t before = std::exchange(row_, row_to_show(item));
+  if (before != row_) load_tensor();
+  if (item > 0) graph.center_on(item);
   remember();
   return true;
 }
 
 bool Viewer::select_path(const std::string& path) {
   if (document_ == nullptr) return false;
-  const int32_t row = document_->find_row(path);
+  const int32_t row = document_->find_any_row(path, graph.iteration());
   if (row >= 0) return select_row(row);
   const int32_t item = document_->items == nullptr
                            ? -1
@@ -330,8 +340,15 @@ void Viewer::toggle_bookmark() {
   }
 }
 
-InspectorView Viewer::inspector() const {
-  return document_ == nullptr ? InspectorView{} : inspect(*document_, item_, row_);
+const InspectorView& Viewer::inspector() const {
+  const auto selected = std::tuple(document_.get(), tensor_loads_, item_, row_);
+  if (document_ == nullptr) {
+    inspector_ = {};
+  } else if (selected != inspected_) {
+    inspector_ = inspect(*document_, item_, row_, tensor_.weight);
+  }
+  inspected_ = selected;
+  return inspector_;
 }
 
 // ---- lists ----

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "gui/viewmodel/document_job.h"
@@ -33,6 +34,7 @@ struct TensorPane {
   std::optional<TensorModel> model;
   std::optional<TextLines> texts;  // of what is no tensor of numbers
   std::string problem;             // why there is neither: "not captured", ...
+  WeightFigures weight;            // of a model's weight
   TensorMode mode = TensorMode::absolute;
   TensorMode wanted_mode = TensorMode::absolute;  // where both sides are there
   bool is_one_by_one = false;  // both are there, but cannot be laid over each other: mode says which one is shown
@@ -108,7 +110,7 @@ class Viewer {
   int32_t item() const { return item_; }
   int32_t row() const { return row_; }
   bool select_row(int32_t row);    // false for a row that is not there
-  bool select_item(int32_t item);  // and its worst value
+  bool select_item(int32_t item);  // and its worst value; of a block or a call its first output, of the model none
   bool select_path(const std::string& path);
   void select_element(int64_t element);
   int alert_at() const;  // of the row selected; -1
@@ -120,7 +122,7 @@ class Viewer {
   void toggle_bookmark();
   const std::vector<int32_t>& bookmarks() const { return bookmarks_; }
   void set_bookmarks(const std::vector<std::string>& paths);  // of values; those that are gone are left out
-  InspectorView inspector() const;
+  const InspectorView& inspector() const;
 
   // ---- lists
   const std::vector<Alert>& alerts() const { return alerts_; }
@@ -188,6 +190,7 @@ class Viewer {
   Status write_export(const std::string& path, ExportSubject subject);
   void remember();
   void load_tensor();
+  int32_t row_to_show(int32_t item) const;
   std::string explain_no_elements() const;
   void refresh_lists();
   void select_first();
@@ -215,6 +218,9 @@ class Viewer {
   std::vector<bool> hits_;
   TensorPane tensor_;
   int64_t tensor_loads_ = 0;
+  // The inspector's content, kept from frame to frame, and the selection that it is of.
+  mutable InspectorView inspector_;
+  mutable std::tuple<const Document*, int64_t, int32_t, int32_t> inspected_{};
   std::vector<std::unique_ptr<TemporaryPath>>
       run_folders_;  // of the last two runs: the older one's values may still be shown
 };

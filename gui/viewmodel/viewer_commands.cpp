@@ -47,7 +47,7 @@ bool close_outer(Viewer& v) {
   if (!v.graph.has_graph() || v.item() < 0) return false;
   int32_t outer = v.graph.items().item(v.item()).parent;
   while (outer > 0 && !v.graph.can_open(outer)) outer = v.graph.items().item(outer).parent;
-  if (outer <= 0) return false;
+  if (outer <= 0) return v.item() > 0 && v.select_item(0);
   v.graph.set_open(outer, false);
   return v.select_item(outer);
 }

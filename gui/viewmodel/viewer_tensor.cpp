@@ -7,6 +7,7 @@
 
 #include "gui/viewmodel/viewer.h"
 #include "inspector/base/text.h"
+#include "inspector/dump/statistics/statistics.h"
 
 namespace parallax {
 namespace {
@@ -34,6 +35,7 @@ bool can_show(const TensorPane& pane, TensorMode mode) {
 void Viewer::load_tensor() {
   tensor_.model.reset();
   tensor_.texts.reset();
+  tensor_.weight = {};
   tensor_.problem.clear();
   tensor_.element = -1;
   tensor_.is_auto_range = true;
@@ -45,12 +47,16 @@ void Viewer::load_tensor() {
   if (row_ < 0) return;
   const ValueRow& row = document_->rows[static_cast<size_t>(row_)];
   const ValueComparison* compared = document_->compared(row_);
-  const auto value_a = value_of(document_->a.get(), row.entry_a);
+  const auto value_a =
+      row.weight >= 0 ? document_->weights->load_copy(row.weight) : value_of(document_->a.get(), row.entry_a);
   const auto value_b = value_of(document_->b.get(), row.entry_b);
   if (!value_a.ok() || !value_b.ok()) {
     tensor_.problem = value_a.ok() ? value_b.error().message : value_a.error().message;
+    if (row.weight >= 0) tensor_.weight.problem = tensor_.problem;
     return;
   }
+  if (row.weight >= 0 && value_a->tensor().dtype() != DType::string)
+    tensor_.weight.statistics = compute_statistics(value_a->tensor());
   const Limit limit = compared == nullptr ? Limit{} : compared->limit;
   if (is_listed_as_text(*value_a) || is_listed_as_text(*value_b)) {
     tensor_.texts = list_as_text(*value_a, *value_b, limit);
