@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The query language that finds values: words and conditions, all of which must hold.
 //   attn  op:MatMul  dtype:float16  shape:1x8  err>1e-3  rel>0.01  ulp>4  sev>1  cos<0.99  nan  inf  diverged  pass
-//   mistrusted  missing  path:loop.body[3]
+//   explained  near-tie  rounding  mistrusted  missing  path:loop.body[3]
+// A word of those may stand after is: (is:explained).
 #pragma once
 
 #include <string>
@@ -21,7 +22,7 @@ class SearchQuery {
 
  private:
   struct Term {
-    enum class Kind : uint8_t { text, op, dtype, shape, path, number, nan, inf, verdict } kind = Kind::text;
+    enum class Kind : uint8_t { text, op, dtype, shape, path, number, nan, inf, verdict, explained } kind = Kind::text;
     std::string word;  // lower case
     char relation = '>';
     bool with_equal = false;

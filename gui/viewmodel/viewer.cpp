@@ -39,6 +39,7 @@ void Viewer::close() {
   history_.clear();
   bookmarks_.clear();
   alerts_.clear();
+  explained_.clear();
   table_rows_.clear();
   messages.clear();
   note.clear();
@@ -190,7 +191,6 @@ void Viewer::select_first() {
 void Viewer::find_first() {
   row_ = item_ = -1;
   load_tensor();
-  if (alerts_.empty() && left_tab == LeftTab::alerts) left_tab = LeftTab::table;
   if (document_->comparison == nullptr) return;
   if (!alerts_.empty()) left_tab = LeftTab::alerts;
   const Comparison& comparison = *document_->comparison;
@@ -198,7 +198,11 @@ void Viewer::find_first() {
   if (cause >= 0 && are_mismatched(*document_->compared(cause)) && select_row(cause)) return;
   if (comparison.first_divergence.has_value() && select_path(comparison.first_divergence->path)) return;
   if (!alerts_.empty() && select_row(alerts_.front().row)) return;  // an output that is not as expected
-  if (graph.has_graph()) select_row(graph.summary(0).worst_row);
+  if (const int32_t worst = worst_row(*document_); worst >= 0) return static_cast<void>(select_row(worst));
+  for (const ValueComparison& value : comparison.values) {  // nothing differs
+    const bool is_result = value.is_graph_output && value.verdict == Verdict::pass;
+    if (is_result && select_path(value.path)) return;
+  }
 }
 
 // ---- selection ----
@@ -343,6 +347,10 @@ InspectorView Viewer::inspector() const {
 
 void Viewer::refresh_lists() {
   alerts_ = make_alerts(*document_);
+  explained_ = explained_rows(*document_);
+  const bool is_empty =
+      (left_tab == LeftTab::alerts && alerts_.empty()) || (left_tab == LeftTab::explained && explained_.empty());
+  if (is_empty && document_->comparison != nullptr) left_tab = explained_.empty() ? LeftTab::table : LeftTab::explained;
   set_search(search_);
 }
 

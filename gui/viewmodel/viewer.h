@@ -22,7 +22,7 @@
 namespace parallax {
 
 enum class Preset : uint8_t { all, graph, tensor, table };
-enum class LeftTab : uint8_t { alerts, table, causes, marks };
+enum class LeftTab : uint8_t { alerts, table, causes, marks, explained };
 
 enum class TensorTab : uint8_t { worst, values, channels, around };
 
@@ -110,6 +110,7 @@ class Viewer {
 
   // ---- lists
   const std::vector<Alert>& alerts() const { return alerts_; }
+  const std::vector<int32_t>& explained() const { return explained_; }  // rows, as of explained_rows()
   const std::vector<int32_t>& table_rows() const { return table_rows_; }
   void set_table_order(TableOrder order);
   const std::string& search() const { return search_; }
@@ -190,6 +191,7 @@ class Viewer {
       false;  // the person has selected something: a result that comes later does not move the selection
   std::vector<int32_t> bookmarks_;
   std::vector<Alert> alerts_;
+  std::vector<int32_t> explained_;
   std::vector<int32_t> table_rows_;
   TableOrder table_order_;
   std::string search_, search_problem_;

@@ -43,6 +43,8 @@ std::string verdict_line(const Comparison& comparison, const Colors& colors) {
   if (summary.not_compared > 0) counts += fmt::format(", {} not compared", summary.not_compared);
   std::string text = fmt::format("{}{}{}{}  {}\n", colors.bold, color, name_of(comparison.verdict), colors.end, counts);
   // A run of one side has its reason in the list of its outputs.
+  if (const std::string models = different_models(comparison); !models.empty())
+    text += fmt::format("  {}\n", printable(models));
   const std::string reason = summary.values == 0 ? comparison.reason : reason_of(comparison);
   return reason.empty() ? text : text + fmt::format("  {}\n", printable(reason));
 }
@@ -146,7 +148,7 @@ std::string value_row(const ValueComparison& value, size_t width, const Colors& 
   if (value.verdict == Verdict::diverged) color = colors.bad;
   if (value.verdict == Verdict::mistrusted) color = colors.doubt;
   if (value.verdict == Verdict::pass) color = colors.end;
-  std::string text = fmt::format("{}{:<12}{} {:<{}}  {:<14}", color, name_of(value.verdict), colors.end,
+  std::string text = fmt::format("{}{:<12}{} {:<{}}  {:<14}", color, words_of(value.verdict), colors.end,
                                  shorten(printable(value.path), kMaxPath), width, shorten(printable(value.op), 14));
   if (value.metrics.has_value()) {
     text += fmt::format(" {:>9.3g} {:>10.3g} {:>10.3g} {:>9.3g}", value.severity, value.metrics->max_abs,
@@ -230,7 +232,7 @@ std::string expected_lines(const Comparison& comparison, const Colors& colors) {
     const size_t colon = value.b == value.path ? std::string::npos : value.b.find(": ");
     const std::string side = colon == std::string::npos ? "" : " of " + value.b.substr(0, colon);
     text += fmt::format("expected output {}{}: {}{}{}", printable(value.path), side, good ? colors.good : colors.bad,
-                        name_of(value.verdict), colors.end);
+                        words_of(value.verdict), colors.end);
     if (value.metrics.has_value())
       text += fmt::format(", severity {:.3g}, max abs {:.3g}", value.severity, value.metrics->max_abs);
     text += value.reason.empty() ? "\n" : fmt::format(" ({})\n", printable(reason_text(value)));
@@ -348,6 +350,32 @@ std::string origin_of_divergence(const Comparison& comparison) {
   const ValueComparison* value = find_value(comparison, first.path);
   const std::string_view relation = value != nullptr && value->node_reads_it ? "read" : "made";
   return fmt::format("{} by {} '{}'", relation, printable(first.op), printable(first.node));
+}
+
+std::string different_models(const Comparison& comparison) {
+  const auto& sides = comparison.executions;
+  if (sides.size() != 2 || sides[0].model_sha256.empty() || sides[1].model_sha256.empty()) return {};
+  if (sides[0].model_sha256 == sides[1].model_sha256) return {};
+  int64_t in_a = 0, in_b = 0, comparable = 0, compared = 0;
+  for (const ValueComparison& value : comparison.values) {
+    in_a += !value.a.empty();
+    in_b += !value.b.empty();
+    if (value.a.empty() || value.b.empty()) continue;
+    compared += value.verdict != Verdict::not_compared;
+    comparable += !value.reason.starts_with("shape") && !value.reason.starts_with("dtype");
+  }
+  if (2 * comparable >= std::min(in_a, in_b)) return {};
+  const auto name = [](const ComparedExecution& side) {
+    return side.model.empty() ? "the model of sha256 " + side.model_sha256.substr(0, 12) : "'" + side.model + "'";
+  };
+  return fmt::format(
+      "A and B are of different models: {} and {}; values are paired by name and structure, and {} of {} could be "
+      "compared",
+      name(sides[0]), name(sides[1]), compared == 0 ? "none" : std::to_string(compared), comparison.values.size());
+}
+
+std::string_view words_of(Verdict verdict) {
+  return verdict == Verdict::not_compared ? "not compared" : name_of(verdict);
 }
 
 std::string reason_of(const Comparison& comparison) {

@@ -25,6 +25,14 @@ std::string origin_of_divergence(const Comparison& comparison);
 // output that was not met. Empty otherwise.
 std::string reason_of(const Comparison& comparison);
 
+// A sentence where the sides ran two models of which fewer values than half are pairs that can be compared: "A and B
+// are of different models: 'a.onnx' and 'b.onnx'; values are paired by name and structure, and none of 387 could be
+// compared". Empty otherwise.
+std::string different_models(const Comparison& comparison);
+
+// A verdict in words: "not compared"; tokens of contracts are name_of's.
+std::string_view words_of(Verdict verdict);
+
 // The first expected output that was not met, on which side and by how much; empty where all were.
 std::string missed_expectation(const Comparison& comparison);
 // The sentence about one entry of `expected` that was not met.
