@@ -48,7 +48,8 @@ void draw_menu_of(Ui& ui, const char* title, std::string_view group) {
   if (ImGui::BeginPopup(popup.c_str())) {
     close_on_escape(ui);
     for (const Command& command : commands()) {
-      if (command.group != group || command.title.starts_with("Bookmark ")) continue;
+      const bool is_numbered = command.title.starts_with("Bookmark ") || command.title.starts_with("Other run ");
+      if (command.group != group || is_numbered) continue;
       const std::string keys = readable_keys(command.keys.substr(0, command.keys.find(' ')));
       const std::string obstacle = obstacle_to(*ui.viewer, command);
       if (ImGui::MenuItem(command.title.data(), keys.c_str(), is_on(*ui.viewer, command), obstacle.empty()))

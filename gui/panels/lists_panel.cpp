@@ -23,8 +23,10 @@ void draw_tabs(Ui& ui) {
     const char* name;
     bool is_there;
   };
-  const std::array<Tab, 5> tabs = {
-      {{LeftTab::alerts, fmt::format("Alerts {}###0", viewer.alerts().size()), "tab.alerts", is_pair},
+  const std::array<Tab, 6> tabs = {
+      {{LeftTab::runs, fmt::format("Runs {}###5", viewer.other_runs().size()), "tab.runs",
+        !viewer.other_runs().empty()},
+       {LeftTab::alerts, fmt::format("Alerts {}###0", viewer.alerts().size()), "tab.alerts", is_pair},
        {LeftTab::table, "Values###1", "tab.table", true},
        {LeftTab::causes, fmt::format("Causes {}###2", causes), "tab.causes", is_pair},
        {LeftTab::explained, fmt::format("Explained {}###4", viewer.explained().size()), "tab.explained",
@@ -307,6 +309,41 @@ void draw_explained(Ui& ui) {
   }
 }
 
+// The runs that the baseline is compared with, each with its verdict.
+void draw_runs(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  const ImFont* font = ui.fonts.base;
+  const float width = ImGui::GetContentRegionAvail().x - 8 * ui.scale;
+  const auto& runs = viewer.other_runs();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const int index = static_cast<int>(i);
+    const Comparison* compared = runs[i].document == nullptr ? nullptr : runs[i].document->comparison.get();
+    const std::string key = fmt::format("Alt+{}", i + 1);
+    const float room = width - ImGui::CalcTextSize(key.c_str()).x - 16 * ui.scale;
+    ImGui::PushID(index);
+    const std::string title = fmt::format("{}  {}", i + 1, cut_front(font, font->FontSize, runs[i].file, room));
+    if (ImGui::Selectable(title.c_str(), index == viewer.shown_run())) viewer.choose_run(index);
+    ui.mark(fmt::format("run:{}", i + 1));
+    tooltip(runs[i].file.c_str());
+    ImGui::SameLine(width - ImGui::CalcTextSize(key.c_str()).x);
+    ImGui::TextDisabled("%s", key.c_str());
+    if (compared == nullptr) {
+      ImGui::TextDisabled("%s", runs[i].is_settled ? "   it cannot be opened" : "   not compared yet");
+    } else {
+      const bool is_bad = compared->verdict == OverallVerdict::diverged;
+      const ImU32 color = is_bad                                      ? ui.theme().bad
+                          : compared->verdict == OverallVerdict::pass ? ui.theme().good
+                                                                      : ui.theme().dim;
+      ImGui::PushStyleColor(ImGuiCol_Text, color);
+      ImGui::TextUnformatted(fmt::format("   {}", name_of(compared->verdict)).c_str());
+      ImGui::PopStyleColor();
+      ImGui::SameLine(0, 8 * ui.scale);
+      ImGui::TextDisabled("%s", fmt::format("{} diverged", compared->summary.diverged).c_str());
+    }
+    ImGui::PopID();
+  }
+}
+
 void draw_marks(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   for (size_t i = 0; i < viewer.bookmarks().size(); ++i) {
@@ -343,6 +380,8 @@ void draw_lists(Ui& ui) {
     draw_table(ui);
   } else if (ui.viewer->left_tab == LeftTab::causes) {
     draw_causes(ui);
+  } else if (ui.viewer->left_tab == LeftTab::runs) {
+    draw_runs(ui);
   } else if (ui.viewer->left_tab == LeftTab::explained) {
     draw_explained(ui);
   } else {

@@ -15,6 +15,7 @@
 #include "inspector/model/io/import.h"
 #include "inspector/render/compact_numbers.h"
 #include "inspector/render/report_text.h"
+#include "inspector/render/runs/different_models.h"
 #include "inspector/workbench/open.h"
 
 namespace parallax {

@@ -39,7 +39,7 @@ constexpr std::array<Word, 5> kVerdicts = {{{"diverged", Verdict::diverged},
                                             {"missing", Verdict::not_compared},
                                             {"not_compared", Verdict::not_compared}}};
 
-// What explains a value that passes beyond its limit: a part of Acceptance::reason.
+// Words for the reason that explains a value beyond its limit: a part of Acceptance::reason.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kExplained = {
     {{"explained", ""}, {"accepted", ""}, {"near-tie", "near tie"}, {"rounding", "rounding"}}};
 

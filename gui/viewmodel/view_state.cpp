@@ -173,6 +173,12 @@ std::string view_to_json(Viewer& viewer, std::span<const NamedRectangle> locatio
   json["inspector"] = inspector_json(viewer);
   json["tensor"] = tensor_json(viewer);
   json["bookmarks"] = viewer.bookmarks().size();
+  for (const OtherRun& run : viewer.other_runs()) {
+    const Comparison* compared = run.document == nullptr ? nullptr : run.document->comparison.get();
+    json["runs"].push_back(
+        {{"file", run.file}, {"verdict", compared == nullptr ? Json(nullptr) : Json(name_of(compared->verdict))}});
+  }
+  if (!viewer.other_runs().empty()) json["run"] = viewer.shown_run() + 1;
   return json_text(json);
 }
 

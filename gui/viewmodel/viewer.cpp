@@ -27,7 +27,7 @@ void Viewer::open(std::vector<std::string> files) {
   files_ = files;
   was_touched_ = false;
   old_messages_ = messages.size();
-  job_ = DocumentJob::open(std::move(files), {}, make_executor_, wake);
+  job_ = DocumentJob::open(take_runs(std::move(files)), {}, make_executor_, wake);
 }
 
 void Viewer::close() {
@@ -35,6 +35,7 @@ void Viewer::close() {
   wants_times_ = false;
   document_.reset();
   files_.clear();
+  runs_.clear();
   item_ = row_ = -1;
   history_.clear();
   bookmarks_.clear();
@@ -77,6 +78,7 @@ void Viewer::run(const RunForm& form) {
   }
   was_touched_ = shows_run_ = false;
   old_messages_ = messages.size();
+  runs_.clear();
   job_ = DocumentJob::run(std::move(request), make_executor_, wake);
 }
 
@@ -109,6 +111,7 @@ bool Viewer::poll() {
   for (auto& news : job_->take()) {
     changed = true;
     if (news.ok()) {
+      if (was_opening && keep_run(*news)) continue;
       shows_run_ = is_running();
       was_cut_short_ = was_cut_short_ && !was_opening;
       show(std::move(news).take());
@@ -121,7 +124,8 @@ bool Viewer::poll() {
   job_.reset();
   if (document_ != nullptr && row_ >= 0 && !tensor_.model.has_value() && !tensor_.texts.has_value())
     load_tensor();  // why not, now that nothing runs
-  if (was_opening && document_ != nullptr && opened && !files_.empty()) opened(files_);
+  if (was_opening && surveyed_run_ < 0 && document_ != nullptr && opened && !files_.empty()) opened(files_);
+  if (was_opening) survey_next_run();
   if (std::exchange(wants_times_, false)) measure_times();
   return true;
 }
@@ -348,8 +352,9 @@ InspectorView Viewer::inspector() const {
 void Viewer::refresh_lists() {
   alerts_ = make_alerts(*document_);
   explained_ = explained_rows(*document_);
-  const bool is_empty =
-      (left_tab == LeftTab::alerts && alerts_.empty()) || (left_tab == LeftTab::explained && explained_.empty());
+  const bool is_empty = (left_tab == LeftTab::alerts && alerts_.empty()) ||
+                        (left_tab == LeftTab::explained && explained_.empty()) ||
+                        (left_tab == LeftTab::runs && runs_.empty());
   if (is_empty && document_->comparison != nullptr) left_tab = explained_.empty() ? LeftTab::table : LeftTab::explained;
   set_search(search_);
 }

@@ -22,7 +22,7 @@
 namespace parallax {
 
 enum class Preset : uint8_t { all, graph, tensor, table };
-enum class LeftTab : uint8_t { alerts, table, causes, marks, explained };
+enum class LeftTab : uint8_t { alerts, table, causes, marks, explained, runs };
 
 enum class TensorTab : uint8_t { worst, values, channels, around };
 
@@ -62,6 +62,13 @@ struct RunForm {
   bool falls_back = false;  // the reference runs what an executor lacks
 };
 
+// One of several runs that are compared with one baseline. Its document is kept, so that going back takes no time.
+struct OtherRun {
+  std::string file;
+  std::shared_ptr<const Document> document;  // null until it has been compared
+  bool is_settled = false;                   // the search for its causes has ended, or it cannot be opened
+};
+
 constexpr char kRecentSeparator = '\t';
 
 class Viewer {
@@ -72,8 +79,13 @@ class Viewer {
   ~Viewer();  // removes what runs have left
 
   // ---- files and jobs; poll() brings what they made
-  void open(std::vector<std::string> files);  // a single folder with the two dumps of a run counts as those
-  void close();                               // back to the start
+  // A single folder with the two dumps of a run counts as those. Of more than two dumps the first is the baseline of
+  // all others: the second is shown next to it, and the others are compared after that.
+  void open(std::vector<std::string> files);
+  const std::vector<OtherRun>& other_runs() const { return runs_; }  // empty where there is one pair, or less
+  int shown_run() const { return shown_run_; }
+  bool choose_run(int index);  // the same value stays selected
+  void close();                // back to the start
   void run(const RunForm& form);
   void reload();
   bool poll();  // true when something new is shown
@@ -167,6 +179,9 @@ class Viewer {
   bool copy(std::string text);
 
  private:
+  std::vector<std::string> take_runs(std::vector<std::string> files);  // the two to open first
+  bool keep_run(const std::shared_ptr<const Document>& document);      // true: it is not the run that is shown
+  void survey_next_run();
   Status admit_export(const std::string& path, bool replaces) const;
   void remember();
   void load_tensor();
@@ -180,6 +195,8 @@ class Viewer {
   std::unique_ptr<DocumentJob> job_;
   std::shared_ptr<const Document> document_;
   std::vector<std::string> files_;
+  std::vector<OtherRun> runs_;
+  int shown_run_ = 0, surveyed_run_ = -1;  // surveyed: compared in the background; -1: none
   int32_t item_ = -1, row_ = -1;
   std::vector<std::pair<int32_t, int32_t>> history_;  // item and row
   size_t history_at_ = 0;
@@ -212,6 +229,7 @@ struct Command {
   bool (*run)(Viewer&);   // false when there was nothing to do
 };
 std::span<const Command> commands();
+std::vector<Command> with_run_commands(std::span<const Command> commands);  // and those that choose among several runs
 const Command* find_command(std::string_view id);
 const Command* command_for_key(std::string_view chord);  // "Shift+N"
 // The reason why the command has nothing to do now, for menus and the status line; "" where it has.

@@ -392,6 +392,9 @@ constexpr Command kCommands[] = {
 
 }  // namespace
 
-std::span<const Command> commands() { return kCommands; }
+std::span<const Command> commands() {
+  static const auto* const all = new std::vector<Command>(with_run_commands(kCommands));
+  return *all;
+}
 
 }  // namespace parallax

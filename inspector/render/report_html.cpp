@@ -16,6 +16,7 @@
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_template.h"
 #include "inspector/render/report_text.h"
+#include "inspector/render/runs/different_models.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {

@@ -9,6 +9,7 @@
 
 #include "inspector/base/shown_text.h"
 #include "inspector/render/report_text.h"
+#include "inspector/render/runs/different_models.h"
 
 namespace parallax {
 namespace {

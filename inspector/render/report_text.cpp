@@ -15,6 +15,7 @@
 #include "inspector/base/shown_text.h"
 #include "inspector/exec/branches.h"
 #include "inspector/render/markup.h"
+#include "inspector/render/runs/different_models.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {
@@ -350,32 +351,6 @@ std::string origin_of_divergence(const Comparison& comparison) {
   const ValueComparison* value = find_value(comparison, first.path);
   const std::string_view relation = value != nullptr && value->node_reads_it ? "read" : "made";
   return fmt::format("{} by {} '{}'", relation, printable(first.op), printable(first.node));
-}
-
-std::string different_models(const Comparison& comparison) {
-  const auto& sides = comparison.executions;
-  if (sides.size() != 2 || sides[0].model_sha256.empty() || sides[1].model_sha256.empty()) return {};
-  if (sides[0].model_sha256 == sides[1].model_sha256) return {};
-  int64_t in_a = 0, in_b = 0, comparable = 0, compared = 0;
-  for (const ValueComparison& value : comparison.values) {
-    in_a += !value.a.empty();
-    in_b += !value.b.empty();
-    if (value.a.empty() || value.b.empty()) continue;
-    compared += value.verdict != Verdict::not_compared;
-    comparable += !value.reason.starts_with("shape") && !value.reason.starts_with("dtype");
-  }
-  if (2 * comparable >= std::min(in_a, in_b)) return {};
-  const auto name = [](const ComparedExecution& side) {
-    return side.model.empty() ? "the model of sha256 " + side.model_sha256.substr(0, 12) : "'" + side.model + "'";
-  };
-  return fmt::format(
-      "A and B are of different models: {} and {}; values are paired by name and structure, and {} of {} could be "
-      "compared",
-      name(sides[0]), name(sides[1]), compared == 0 ? "none" : std::to_string(compared), comparison.values.size());
-}
-
-std::string_view words_of(Verdict verdict) {
-  return verdict == Verdict::not_compared ? "not compared" : name_of(verdict);
 }
 
 std::string reason_of(const Comparison& comparison) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "inspector/diff/comparison.h"
@@ -25,13 +26,10 @@ std::string origin_of_divergence(const Comparison& comparison);
 // output that was not met. Empty otherwise.
 std::string reason_of(const Comparison& comparison);
 
-// A sentence where the sides ran two models of which fewer values than half are pairs that can be compared: "A and B
-// are of different models: 'a.onnx' and 'b.onnx'; values are paired by name and structure, and none of 387 could be
-// compared". Empty otherwise.
-std::string different_models(const Comparison& comparison);
-
 // A verdict in words: "not compared"; tokens of contracts are name_of's.
-std::string_view words_of(Verdict verdict);
+inline std::string_view words_of(Verdict verdict) {
+  return verdict == Verdict::not_compared ? "not compared" : name_of(verdict);
+}
 
 // The first expected output that was not met, on which side and by how much; empty where all were.
 std::string missed_expectation(const Comparison& comparison);

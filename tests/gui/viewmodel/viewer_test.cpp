@@ -11,34 +11,13 @@
 
 #include "inspector/base/mapped_file.h"
 #include "inspector/executors/make_executor.h"
-#include "tests/gui/viewmodel/view_fixture.h"
+#include "tests/gui/viewmodel/person.h"
 
 namespace parallax {
 namespace {
 
 using view_test::Dumps;
-
-class Person {
- public:
-  explicit Person(const Dumps& dumps) : Person(std::vector<std::string>{dumps.a, dumps.b}) {}
-  explicit Person(std::vector<std::string> files) : viewer(make_executor) {
-    viewer.open(std::move(files));
-    viewer.wait_idle();
-  }
-  bool press(std::string_view chord) {
-    const Command* command = command_for_key(chord);
-    return command != nullptr && command->run(viewer);
-  }
-  std::string path() const {
-    return viewer.row() < 0 ? "" : viewer.document()->rows[static_cast<size_t>(viewer.row())].path;
-  }
-  std::string node() const {
-    return viewer.row() < 0 ? "" : viewer.document()->rows[static_cast<size_t>(viewer.row())].node;
-  }
-  nlohmann::json shown() { return nlohmann::json::parse(view_to_json(viewer)); }
-
-  Viewer viewer;
-};
+using view_test::Person;
 
 TEST(Viewer, OpeningTwoDumpsSelectsTheFaultWithoutAKey) {
   Person person(view_test::llama_fault());
@@ -229,67 +208,6 @@ TEST(Viewer, OneDumpAfterTwoHasNoAlertsToShow) {
   person.viewer.open({view_test::llama_fault().a});
   person.viewer.wait_idle();
   EXPECT_EQ(person.viewer.left_tab, LeftTab::table);
-}
-
-// Live values diverge before the search for causes explains them.
-TEST(Viewer, WhatIsExplainedLeavesTheAlertsForAListAndAColorOfItsOwn) {
-  Person person(view_test::llama_fault());
-  Viewer& viewer = person.viewer;
-  const size_t diverged = viewer.alerts().size();
-  const int32_t item = viewer.item();
-  ASSERT_GE(item, 0);
-  const Color of_divergence = viewer.graph.look(item).fill;
-  Comparison comparison = *viewer.document()->comparison;
-  for (ValueComparison& value : comparison.values) {
-    if (value.verdict != Verdict::diverged) continue;
-    value.verdict = Verdict::pass;
-    value.accepted = {"near tie", "scores differ by 1 ULP"};
-  }
-  comparison.causes.clear();
-  conclude(comparison);
-  viewer.show(with_comparison(*viewer.document(), comparison));
-  EXPECT_TRUE(viewer.alerts().empty());
-  EXPECT_EQ(viewer.explained().size(), diverged);
-  EXPECT_EQ(viewer.left_tab, LeftTab::explained);
-  EXPECT_EQ(person.shown()["lists"]["explained_count"], diverged);
-  const ItemLook look = viewer.graph.look(viewer.item());
-  EXPECT_FALSE(look.is_neutral);
-  EXPECT_NE(look.fill, of_divergence);
-  EXPECT_EQ(look.fill, viewer.graph.look(0).fill);  // a block around it likewise
-  EXPECT_EQ(look.badge, "near tie");
-  const auto legend = viewer.graph.legend();
-  EXPECT_TRUE(std::ranges::any_of(legend, [&](const LegendEntry& entry) {
-    return entry.fill == look.fill && entry.text.find("explained") != std::string::npos;
-  }));
-}
-
-TEST(Viewer, TheWorstValueHasTheLargestErrorOverLimit) {
-  Person person(view_test::llama_fault());
-  ASSERT_TRUE(person.press("W"));
-  const ValueComparison& worst = *person.viewer.document()->compared(person.viewer.row());
-  for (const ValueComparison& value : person.viewer.document()->comparison->values)
-    EXPECT_GE(worst.severity, value.severity) << value.path;
-}
-
-TEST(Viewer, AMistrustedValueIsNeverTheWorst) {
-  const auto document = view_test::opened(view_test::plain_values());
-  Comparison comparison = *document->comparison;
-  for (ValueComparison& value : comparison.values) {
-    value.severity = value.path == "off" ? 0.5 : 0;
-    if (value.verdict != Verdict::not_compared)
-      value.verdict = value.path == "off" ? Verdict::pass : Verdict::mistrusted;
-  }
-  conclude(comparison);
-  Person person(view_test::plain_values());
-  person.viewer.close();
-  person.viewer.show(with_comparison(*document, comparison));
-  person.press("LeftBracket");
-  ASSERT_TRUE(person.press("W"));
-  EXPECT_EQ(person.path(), "off");
-  for (ValueComparison& value : comparison.values) value.severity = 0;
-  person.viewer.show(with_comparison(*document, comparison));
-  EXPECT_FALSE(person.press("W"));
-  EXPECT_EQ(obstacle_to(person.viewer, *find_command("go.worst_value")), "no value differs");
 }
 
 TEST(Viewer, SpaceShowsAllAndThenWhatIsSelected) {

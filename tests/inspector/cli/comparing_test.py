@@ -44,6 +44,55 @@ class Comparing(ProgramTest):
         for key in ("node", "path", "introduced", "inherited", "why"):
             self.assertEqual(in_run[key], in_diff[key], key)
 
+    def write_dumps(self):
+        """base.plx, and next to it near.plx (by another executor), far.plx (a fault), other.plx (another model)."""
+        self.write_gated("a.textproto", 0.1666667)
+        self.write_gated("b.textproto", 0.2)
+        for name, model, executor in (("base", "a", "reference"), ("near", "a", "cpu"), ("far", "b", "reference"), ("other", "m", "cpu")):
+            self.assertEqual(self.run_program("run", f"{model}.textproto", "--with", executor, "--dump", name).returncode, 0)
+            (self.folder / name / f"{executor}.plx").rename(self.folder / f"{name}.plx")
+
+    def test_several_dumps_against_one_baseline(self):
+        self.write_dumps()
+        ended = self.run_program("diff", "base.plx", "near.plx", "far.plx", "--html", "runs.html", "--top", "3")
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        lines = ended.stdout.splitlines()
+        self.assertEqual(lines[0], "diverged  2 runs against base.plx: 1 passed, 1 diverged")
+        self.assertRegex(ended.stdout, r"\n +1  near.plx +pass +\d+ of \d+ +0 ")
+        self.assertRegex(ended.stdout, r"\n +2  far.plx +diverged +\d+ of \d+ +[1-9]\d* .*gate \(made by HardSigmoid 'gated'\)\n +cause: HardSigmoid 'gated'")
+        self.assertEqual(len([line for line in lines if line.startswith("gate ")]), 1)
+        page = (self.folder / "runs.html").read_text()
+        self.assertEqual(page.count("<polyline"), 2)
+        self.assertIn("parallax diff base.plx near.plx far.plx", page)
+        # The usual documents, pair by pair.
+        document = json.loads(self.run_program("diff", "base.plx", "near.plx", "far.plx", "--json").stdout)
+        self.assertEqual((document["verdict"], document["baseline"]), ("diverged", "base.plx"))
+        for run in document["runs"]:
+            alone = json.loads(self.run_program("diff", "base.plx", run["file"], "--json").stdout)
+            self.assertEqual(run["comparison"], alone)
+
+    def test_the_exit_code_is_the_worst_of_the_pairs(self):
+        self.write_dumps()
+        self.assertEqual(self.run_program("diff", "base.plx", "base.plx", "near.plx").returncode, 0)
+        (self.folder / "cut.plx").write_bytes(b"no dump")
+        for line, message in ((("near.plx", "m.textproto"), "'m.textproto' is no dump"), (("near.plx", "far.plx", "--csv", "f.csv"), "of one pair")):
+            ended = self.run_program("diff", "base.plx", *line)
+            self.assertEqual(ended.returncode, 2)
+            self.assertIn(message, ended.stderr)
+        self.assertEqual(self.run_program("diff", "base.plx", "near.plx", "cut.plx").returncode, 5)
+
+    def test_dumps_of_different_models_say_so(self):
+        self.write_dumps()
+        text = self.run_program("diff", "base.plx", "other.plx", "--html", "page.html", "--top", "-1").stdout
+        sentence = "A and B are of different models: 'a.textproto' and 'm.textproto'; values are paired by name and structure, and none of "
+        self.assertTrue(text.splitlines()[1].strip().startswith(sentence), text)
+        self.assertIn("\nnot compared", text)
+        self.assertNotIn("not_compared", text)
+        document = json.loads(self.run_program("diff", "base.plx", "other.plx", "--json").stdout)
+        self.assertTrue(document["different_models"].startswith(sentence))
+        self.assertIn("A and B are of different models", (self.folder / "page.html").read_text())
+        self.assertNotIn("different models", self.run_program("diff", "base.plx", "far.plx").stdout)
+
 
 if __name__ == "__main__":
     main()

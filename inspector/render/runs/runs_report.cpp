@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The baseline's values in its execution order are the rows that all runs share.
-#include "inspector/render/runs_report.h"
+#include "inspector/render/runs/runs_report.h"
 
 #include <algorithm>
 #include <array>
@@ -19,6 +19,7 @@
 #include "inspector/render/markup.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_text.h"
+#include "inspector/render/runs/different_models.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {
@@ -63,7 +64,7 @@ std::string describe(const ComparedExecution& execution) {
   return execution.model.empty() ? text : text + ": " + execution.model;
 }
 
-std::string side_text(const Comparison& comparison, Side side) {
+std::string program_of(const Comparison& comparison, Side side) {
   for (const ComparedExecution& execution : comparison.executions) {
     if (execution.side == side) return describe(execution);
   }
@@ -79,7 +80,7 @@ double worst_severity(const Comparison& comparison) {
   return worst;
 }
 
-std::string counts_text(const ComparedRuns& compared) {
+std::string runs_line(const ComparedRuns& compared) {
   std::string text = fmt::format("{} runs against {}:", compared.runs.size(), compared.baseline);
   for (const auto& [verdict, word] :
        {std::pair(OverallVerdict::pass, "passed"), std::pair(OverallVerdict::diverged, "diverged"),
@@ -91,7 +92,7 @@ std::string counts_text(const ComparedRuns& compared) {
   return text;
 }
 
-std::string cause_text(const Comparison& comparison) {
+std::string first_cause(const Comparison& comparison) {
   if (comparison.causes.empty()) return {};
   const Cause& cause = comparison.causes.front();
   const std::string node = cause.node.empty() ? cause.path : cause.node;
@@ -102,13 +103,13 @@ std::string cause_text(const Comparison& comparison) {
 }
 
 // Sentences on a run below its line: the reason for its verdict, what is damaged, its first cause.
-std::vector<std::string> notes_of(const Comparison& comparison) {
+std::vector<std::string> sentences_on(const Comparison& comparison) {
   std::vector<std::string> notes;
   for (std::string note : {different_models(comparison), reason_of(comparison)}) {
     if (!note.empty()) notes.push_back(std::move(note));
   }
   for (std::string& sentence : damage_sentences(comparison)) notes.push_back(std::move(sentence));
-  if (std::string cause = cause_text(comparison); !cause.empty()) notes.push_back("cause: " + std::move(cause));
+  if (std::string cause = first_cause(comparison); !cause.empty()) notes.push_back("cause: " + std::move(cause));
   return notes;
 }
 
@@ -130,19 +131,19 @@ std::vector<const SharedValue*> listed(const std::vector<SharedValue>& values, i
 }
 
 std::string values_text(const ComparedRuns& compared, int64_t top) {
-  constexpr size_t kMaxPath = 48;
+  constexpr size_t kPathWidth = 48;
   const std::vector<SharedValue> values = shared_values(compared);
   const auto rows = listed(values, top);
   if (rows.empty()) return {};
-  size_t width = 5;
-  for (const SharedValue* row : rows) width = std::max(width, std::min(kMaxPath, printable(row->path).size()));
+  size_t width = std::string_view("severity of").size();
+  for (const SharedValue* row : rows) width = std::max(width, std::min(kPathWidth, printable(row->path).size()));
   std::string text = fmt::format("\n{:<{}}  {:<14}", top < 0 ? "severity of" : "worst first", width, "op");
   for (size_t run = 0; run < compared.runs.size(); ++run) text += fmt::format(" {:>9}", fmt::format("run {}", run + 1));
   text += "\n";
   bool is_any_explained = false;
   for (const SharedValue* row : rows) {
-    text +=
-        fmt::format("{:<{}}  {:<14}", shorten(printable(row->path), kMaxPath), width, shorten(printable(row->op), 14));
+    text += fmt::format("{:<{}}  {:<14}", shorten(printable(row->path), kPathWidth), width,
+                        shorten(printable(row->op), 14));
     for (const ValueComparison* value : row->in_runs) {
       text += fmt::format(" {:>9}", severity_cell(value));
       is_any_explained |= value != nullptr && is_explained(*value);
@@ -155,12 +156,12 @@ std::string values_text(const ComparedRuns& compared, int64_t top) {
 // ---- the page
 
 // Paul Tol's bright scheme (https://personal.sron.nl/~pault/); more runs than colors are dashed.
-constexpr std::array<const char*, 7> kColors = {"#4477AA", "#EE6677", "#228833", "#CCBB44",
-                                                "#66CCEE", "#AA3377", "#999999"};
+constexpr std::array<const char*, 7> kRunColors = {"#4477AA", "#EE6677", "#228833", "#CCBB44",
+                                                   "#66CCEE", "#AA3377", "#999999"};
 
-std::string line_style(size_t run) {
-  std::string style = fmt::format("stroke=\"{}\"", kColors[run % kColors.size()]);
-  if (run >= kColors.size()) style += fmt::format(" stroke-dasharray=\"{} 3\"", 2 + 3 * (run / kColors.size()));
+std::string stroke_of(size_t run) {
+  std::string style = fmt::format("stroke=\"{}\"", kRunColors[run % kRunColors.size()]);
+  if (run >= kRunColors.size()) style += fmt::format(" stroke-dasharray=\"{} 3\"", 2 + 3 * (run / kRunColors.size()));
   return style;
 }
 
@@ -178,6 +179,16 @@ struct Axis {
     return kTop + kHeight * (high - power) / (high - low);
   }
 };
+
+// Values that nodes make; weights only where they differ.
+std::vector<SharedValue> along_the_graph(std::vector<SharedValue> values) {
+  std::erase_if(values, [](const SharedValue& value) {
+    return !(value.worst > 0) && std::ranges::all_of(value.in_runs, [](const ValueComparison* in_run) {
+      return in_run == nullptr || in_run->node_reads_it;
+    });
+  });
+  return values;
+}
 
 Axis axis_over(const std::vector<SharedValue>& values) {
   Axis axis;
@@ -199,10 +210,10 @@ std::string plot_line(const std::vector<SharedValue>& values, const Axis& axis, 
     points += fmt::format("{:.1f},{:.1f} ", x, y);
     if (value->verdict != Verdict::diverged) continue;
     marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: {} {}</title></circle>\n",
-                         x, y, kColors[run % kColors.size()], xml_text(name), xml_text(values[at].path),
+                         x, y, kRunColors[run % kRunColors.size()], xml_text(name), xml_text(values[at].path),
                          short_number(value->severity));
   }
-  return fmt::format("<polyline fill=\"none\" stroke-width=\"1.5\" {} points=\"{}\"/>\n{}", line_style(run), points,
+  return fmt::format("<polyline fill=\"none\" stroke-width=\"1.5\" {} points=\"{}\"/>\n{}", stroke_of(run), points,
                      marks);
 }
 
@@ -231,7 +242,7 @@ std::string plot(const std::vector<SharedValue>& values, const std::vector<std::
     svg += fmt::format(
         "<span><svg class=\"key\" viewBox=\"0 0 26 8\"><line x1=\"0\" x2=\"26\" y1=\"4\" y2=\"4\" "
         "stroke-width=\"3\" {}/></svg>{} {}</span>\n",
-        line_style(run), run + 1, xml_text(names[run]));
+        stroke_of(run), run + 1, xml_text(names[run]));
   }
   return svg + "</p>\n";
 }
@@ -242,14 +253,14 @@ std::string run_rows(const ComparedRuns& compared) {
     const Comparison& comparison = compared.runs[i].comparison;
     const ComparisonSummary& counts = comparison.summary;
     std::string notes;
-    for (const std::string& note : notes_of(comparison)) notes += fmt::format("<div>{}</div>", xml_text(note));
+    for (const std::string& note : sentences_on(comparison)) notes += fmt::format("<div>{}</div>", xml_text(note));
     const std::string first =
         comparison.first_divergence.has_value() ? comparison.first_divergence->path : std::string();
     rows += fmt::format(
         "<tr><td>{}</td><td><b>{}</b><div class=\"dim\">{}</div></td><td class=\"{}\">{}</td><td class=\"n\">{} of "
         "{}</td>"
         "<td class=\"n\">{}</td><td class=\"n\">{}</td><td><code>{}</code>{}</td></tr>\n",
-        i + 1, xml_text(compared.runs[i].file), xml_text(side_text(comparison, Side::b)), name_of(comparison.verdict),
+        i + 1, xml_text(compared.runs[i].file), xml_text(program_of(comparison, Side::b)), name_of(comparison.verdict),
         name_of(comparison.verdict), counts.compared, counts.values, counts.diverged,
         short_number(worst_severity(comparison)), xml_text(first), notes);
   }
@@ -276,7 +287,7 @@ std::string value_rows(const std::vector<const SharedValue*>& rows) {
   return text;
 }
 
-constexpr const char* kStyle =
+constexpr const char* kPageStyle =
     ":root{--ground:#fbfbfa;--raised:#fff;--ink:#1d1f23;--dim:#63676e;--line:#dfe1e4;--pass:#1b7f5c;--diverged:#b2182b;"
     "--inconclusive:#8a6a00}@media (prefers-color-scheme:dark){:root{--ground:#16181b;--raised:#1e2125;--ink:#e7e8ea;"
     "--dim:#9aa0a8;--line:#33373d;--pass:#5fd3a6;--diverged:#f4a582;--inconclusive:#e6c84f}}*{box-sizing:border-box}"
@@ -312,9 +323,9 @@ OverallVerdict verdict_of(const ComparedRuns& compared) {
 
 std::string runs_to_text(const ComparedRuns& compared, int64_t top) {
   const std::vector<std::string> names = short_names(compared);
-  std::string text = fmt::format("{}  {}\n", name_of(verdict_of(compared)), printable(counts_text(compared)));
+  std::string text = fmt::format("{}  {}\n", name_of(verdict_of(compared)), printable(runs_line(compared)));
   if (!compared.runs.empty())
-    text += fmt::format("  baseline = {}\n", printable(side_text(compared.runs.front().comparison, Side::a)));
+    text += fmt::format("  baseline = {}\n", printable(program_of(compared.runs.front().comparison, Side::a)));
   size_t width = 4;
   for (const std::string& name : names) width = std::max(width, std::min<size_t>(48, printable(name).size()));
   text += fmt::format("\nrun  {:<{}}  {:<12} {:>12} {:>9} {:>9}  first divergence\n", "file", width, "verdict",
@@ -332,7 +343,7 @@ std::string runs_to_text(const ComparedRuns& compared, int64_t top) {
                     counts.diverged, short_number(worst_severity(comparison)), first);
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
-    for (const std::string& note : notes_of(comparison)) text += fmt::format("     {}\n", printable(note));
+    for (const std::string& note : sentences_on(comparison)) text += fmt::format("     {}\n", printable(note));
   }
   return top == 0 ? text : text + values_text(compared, top);
 }
@@ -360,15 +371,15 @@ std::string runs_to_html(const ComparedRuns& compared, const std::string& comman
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><!-- parallax -->"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>Parallax: {0}</title>"
       "<style>{1}</style></head><body><main>\n<h1>Verdict: <span class=\"{0}\">{0}</span></h1>\n<p>{2}</p>\n",
-      verdict, kStyle, xml_text(counts_text(compared)));
+      verdict, kPageStyle, xml_text(runs_line(compared)));
   if (!compared.runs.empty())
     page += fmt::format("<p class=\"dim\">baseline = {}</p>\n",
-                        xml_text(side_text(compared.runs.front().comparison, Side::a)));
+                        xml_text(program_of(compared.runs.front().comparison, Side::a)));
   page += fmt::format(
       "<table><tr><th>run</th><th>file</th><th>verdict</th><th class=\"n\">compared</th><th class=\"n\">diverged</th>"
       "<th class=\"n\">severity</th><th>first divergence, cause</th></tr>\n{}</table>\n",
       run_rows(compared));
-  page += "<h2>Error / limit along the graph, in execution order</h2>\n" + plot(values, names);
+  page += "<h2>Error / limit along the graph, in execution order</h2>\n" + plot(along_the_graph(values), names);
   page += fmt::format(
       "<h2>Values</h2>\n<p class=\"dim\">{} of {} values of the baseline: those that differ in a run, largest error / "
       "limit "
