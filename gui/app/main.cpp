@@ -24,10 +24,11 @@
 namespace parallax::gui {
 namespace {
 
-constexpr const char* kHelp = R"(parallax-gui [MODEL | DUMP | A.plx B.plx | FOLDER]
+constexpr const char* kHelp = R"(parallax-gui [MODEL | DUMP | A.plx B.plx [C.plx ...] | FOLDER]
 
 Shows where two executions of an ONNX model part: the graph colored by error, and every element of every value.
-FOLDER holds the two dumps that `parallax run --dump FOLDER` wrote. Press ? for the keys.
+FOLDER holds the two dumps that `parallax run --dump FOLDER` wrote. Of more than two dumps the first is the baseline of
+all; Alt+1 to Alt+9 choose the other one. Press ? for the keys.
 
   --shot F.png        draw once to a picture and end; needs no display
   --state S.json      how it is to look (see gui/README.md); or the JSON itself
@@ -114,7 +115,8 @@ Result<Options> parse(const std::vector<std::string>& arguments) {
       return usage_error(fmt::format("there is no option '{}' (see --help)", argument));
     }
   }
-  if (options.files.size() > 2) return usage_error("name one model, one dump, or two dumps");
+  if (options.files.size() > 10)
+    return usage_error("name one model, one dump, two dumps, or a baseline and up to nine other dumps");
   return options;
 }
 

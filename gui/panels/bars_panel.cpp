@@ -48,7 +48,8 @@ void draw_menu_of(Ui& ui, const char* title, std::string_view group) {
   if (ImGui::BeginPopup(popup.c_str())) {
     close_on_escape(ui);
     for (const Command& command : commands()) {
-      if (command.group != group || command.title.starts_with("Bookmark ")) continue;
+      const bool is_numbered = command.title.starts_with("Bookmark ") || command.title.starts_with("Other run ");
+      if (command.group != group || is_numbered) continue;
       const std::string keys = readable_keys(command.keys.substr(0, command.keys.find(' ')));
       const std::string obstacle = obstacle_to(*ui.viewer, command);
       if (ImGui::MenuItem(command.title.data(), keys.c_str(), is_on(*ui.viewer, command), obstacle.empty()))
@@ -84,7 +85,7 @@ void draw_search(Ui& ui, float width) {
         "Words and conditions that must all hold; Enter: next hit\nop:MatMul  dtype:float16  shape:1x?x768 (? is any "
         "dimension)  attr:axis  attr:axis=1  is:weight\nerr>1e-3  rel>0.01  ulp>4  sev>1\nerr: largest |a-b|; "
         "rel: relative error; sev: error / limit, from 1 on a divergence\nnan  inf  diverged  pass  mistrusted  "
-        "missing");
+        "missing  is:explained  is:near-tie  is:rounding");
   }
   if (viewer.search().empty() || viewer.document() == nullptr) return;
   const bool is_wrong = !viewer.search_problem().empty();
@@ -127,6 +128,12 @@ void draw_verdict(Ui& ui, const Comparison& comparison) {
   ImGui::TextDisabled("%s", fmt::format("{} of {} values compared, {} diverged{}", s.compared, s.values, s.diverged,
                                         s.mistrusted > 0 ? fmt::format(", {} mistrusted", s.mistrusted) : "")
                                 .c_str());
+  if (const std::string explained = explained_text(comparison); !explained.empty()) {
+    ImGui::SameLine(0, 0);
+    ImGui::TextDisabled("%s", (", " + explained).c_str());
+    tooltip(
+        "Beyond their limits, and no node is to blame; is:explained finds them, the list Explained has the evidence");
+  }
   const std::string why = explain_of(comparison);
   if (why.empty()) return;
   ImGui::SameLine(0, 8);

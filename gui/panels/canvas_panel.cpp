@@ -9,6 +9,7 @@
 #include "gui/panels/canvas_painter.h"
 #include "gui/panels/panels.h"
 #include "inspector/base/text.h"
+#include "inspector/render/severity_style.h"
 
 namespace parallax::gui {
 namespace {
@@ -77,8 +78,10 @@ void describe_hovered(Ui& ui, int32_t item) {
       text += fmt::format("\n{} nodes{}", shown.node_count,
                           shown.like > 1 ? fmt::format(", {} blocks like this", shown.like) : "");
     if (summary.diverged + summary.passed + summary.mistrusted + summary.not_compared > 0) {
-      text += fmt::format("\n{} diverged, {} passed, {} mistrusted, {} not compared", summary.diverged, summary.passed,
-                          summary.mistrusted, summary.not_compared);
+      text +=
+          fmt::format("\n{} diverged, {} passed{}, {} mistrusted, {} not compared", summary.diverged, summary.passed,
+                      summary.explained > 0 ? fmt::format(" ({} of them explained)", summary.explained) : "",
+                      summary.mistrusted, summary.not_compared);
     }
     if (graph.can_open(item)) text += "\ndouble click, or Enter: open or close";
     show_tooltip(text);
@@ -172,12 +175,16 @@ namespace {
 // The worst of the values that fall on one pixel of the ribbon.
 ImU32 ribbon_color(const Ui& ui, const Document& document, size_t begin, size_t end) {
   std::optional<double> worst;
+  bool is_any_explained = false, is_any_diverged = false;
   for (size_t row = begin; row < end; ++row) {
     const ValueComparison* value = document.compared(static_cast<int32_t>(row));
     if (value == nullptr || value->verdict == Verdict::not_compared) continue;
     if (!worst.has_value() || judged_severity(*value) > *worst) worst = judged_severity(*value);
+    is_any_explained |= is_explained(*value);
+    is_any_diverged |= value->verdict == Verdict::diverged;
   }
   if (!worst.has_value()) return faded(ui.theme().dim, 0.25F);
+  if (is_any_explained && !is_any_diverged) return to_imgui(color_from_hex(kExplainedFill));
   if (*worst < 0.1) return ui.theme().node;
   const double t = *worst < 1 ? 0.12 : std::min(0.9, 0.42 + 0.16 * std::log10(*worst));
   return to_imgui(magnitude_color(std::isfinite(*worst) ? t : 0.9));

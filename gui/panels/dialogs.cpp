@@ -73,9 +73,10 @@ void draw_help(Ui& ui) {
         column = (column + 2) % 4;
       };
       for (const Command& command : commands()) {
-        const bool is_bookmark = command.title.starts_with("Bookmark ");
-        if (is_bookmark && command.title == "Bookmark 1") line("Ctrl+1 to 9", "Bookmarks");
-        if (!is_bookmark && !command.keys.empty()) line(all_keys(command), command.title);
+        const bool is_numbered = command.title.starts_with("Bookmark ") || command.title.starts_with("Other run ");
+        if (command.title == "Bookmark 1") line("Ctrl+1 to 9", "Bookmarks");
+        if (command.title == "Other run 1") line("Alt+1 to 9", "Of several runs, the other one");
+        if (!is_numbered && !command.keys.empty()) line(all_keys(command), command.title);
       }
       constexpr std::pair<const char*, const char*> kMouse[] = {
           {"Wheel", "Graph: move; with Ctrl, and over a picture: zoom"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists at the left: alerts, the table of all values, ranked causes.
+// The lists at the left: alerts, the table of all values, ranked causes, what is explained, marks.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,6 +8,7 @@
 
 #include "gui/panels/panels.h"
 #include "inspector/render/compact_numbers.h"
+#include "inspector/render/severity_style.h"
 
 namespace parallax::gui {
 namespace {
@@ -22,10 +23,14 @@ void draw_tabs(Ui& ui) {
     const char* name;
     bool is_there;
   };
-  const std::array<Tab, 4> tabs = {
-      {{LeftTab::alerts, fmt::format("Alerts {}###0", viewer.alerts().size()), "tab.alerts", is_pair},
+  const std::array<Tab, 6> tabs = {
+      {{LeftTab::runs, fmt::format("Runs {}###5", viewer.other_runs().size()), "tab.runs",
+        !viewer.other_runs().empty()},
+       {LeftTab::alerts, fmt::format("Alerts {}###0", viewer.alerts().size()), "tab.alerts", is_pair},
        {LeftTab::table, "Values###1", "tab.table", true},
        {LeftTab::causes, fmt::format("Causes {}###2", causes), "tab.causes", is_pair},
+       {LeftTab::explained, fmt::format("Explained {}###4", viewer.explained().size()), "tab.explained",
+        !viewer.explained().empty()},
        {LeftTab::marks, fmt::format("Marks {}###3", viewer.bookmarks().size()), "tab.marks",
         !viewer.bookmarks().empty()}}};
   bool is_first = true;
@@ -108,7 +113,7 @@ void draw_alerts(Ui& ui) {
     return;
   }
   if (viewer.alerts().empty()) {
-    ImGui::TextDisabled("No value diverged.");
+    wrapped_text("No value diverged.", ImGui::GetContentRegionAvail().x);
     return;
   }
   ImGuiListClipper clipper;
@@ -268,6 +273,77 @@ void draw_causes(Ui& ui) {
   }
 }
 
+// Values that pass beyond their limits, each with the reason and the evidence.
+void draw_explained(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  const Document& document = *viewer.document();
+  const float width = ImGui::GetContentRegionAvail().x - 8 * ui.scale;
+  ImGui::PushStyleColor(ImGuiCol_Text, ui.theme().dim);
+  wrapped_text("Beyond their limits, and no node is to blame: they pass.", width);
+  ImGui::PopStyleColor();
+  for (size_t i = 0; i < viewer.explained().size(); ++i) {
+    const int32_t row = viewer.explained()[i];
+    const ValueComparison& value = *document.compared(row);
+    ImGui::PushID(row);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const std::string title =
+        fmt::format("   {}  {}x", value.op.empty() ? value.path : value.op, short_number(value.severity));
+    if (ImGui::Selectable(title.c_str(), row == viewer.row())) viewer.select_row(row);
+    ui.mark(fmt::format("explained:{}", i));
+    copy_menu(ui, "copy",
+              {{"Copy the name", [&] { return value.path; }},
+               {"Copy the explanation", [&] {
+                  return fmt::format("{}\t{}\t{}", value.path, value.accepted->reason, value.accepted->evidence);
+                }}});
+    ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y}, {at.x + 4 * ui.scale, ImGui::GetItemRectMax().y},
+                                              to_imgui(color_from_hex(kExplainedFill)), 2);
+    if (row == viewer.row() && ui.scrolled_row != row) {
+      ImGui::SetScrollHereY(0.4F);
+      ui.scrolled_row = row;
+    }
+    const ImFont* font = ui.fonts.base;
+    ImGui::TextDisabled("%s", cut_front(font, font->FontSize, value.path, width).c_str());
+    wrapped_text(value.accepted->reason + ": " + value.accepted->evidence, width);
+    ImGui::Separator();
+    ImGui::PopID();
+  }
+}
+
+// The runs that the baseline is compared with, each with its verdict.
+void draw_runs(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  const ImFont* font = ui.fonts.base;
+  const float width = ImGui::GetContentRegionAvail().x - 8 * ui.scale;
+  const auto& runs = viewer.other_runs();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const int index = static_cast<int>(i);
+    const Comparison* compared = runs[i].document == nullptr ? nullptr : runs[i].document->comparison.get();
+    const std::string key = fmt::format("Alt+{}", i + 1);
+    const float room = width - ImGui::CalcTextSize(key.c_str()).x - 16 * ui.scale;
+    ImGui::PushID(index);
+    const std::string title = fmt::format("{}  {}", i + 1, cut_front(font, font->FontSize, runs[i].file, room));
+    if (ImGui::Selectable(title.c_str(), index == viewer.shown_run())) viewer.choose_run(index);
+    ui.mark(fmt::format("run:{}", i + 1));
+    tooltip(runs[i].file.c_str());
+    ImGui::SameLine(width - ImGui::CalcTextSize(key.c_str()).x);
+    ImGui::TextDisabled("%s", key.c_str());
+    if (compared == nullptr) {
+      ImGui::TextDisabled("%s", runs[i].is_settled ? "   it cannot be opened" : "   not compared yet");
+    } else {
+      const bool is_bad = compared->verdict == OverallVerdict::diverged;
+      const ImU32 color = is_bad                                      ? ui.theme().bad
+                          : compared->verdict == OverallVerdict::pass ? ui.theme().good
+                                                                      : ui.theme().dim;
+      ImGui::PushStyleColor(ImGuiCol_Text, color);
+      ImGui::TextUnformatted(fmt::format("   {}", name_of(compared->verdict)).c_str());
+      ImGui::PopStyleColor();
+      ImGui::SameLine(0, 8 * ui.scale);
+      ImGui::TextDisabled("%s", fmt::format("{} diverged", compared->summary.diverged).c_str());
+    }
+    ImGui::PopID();
+  }
+}
+
 void draw_marks(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   for (size_t i = 0; i < viewer.bookmarks().size(); ++i) {
@@ -304,6 +380,10 @@ void draw_lists(Ui& ui) {
     draw_table(ui);
   } else if (ui.viewer->left_tab == LeftTab::causes) {
     draw_causes(ui);
+  } else if (ui.viewer->left_tab == LeftTab::runs) {
+    draw_runs(ui);
+  } else if (ui.viewer->left_tab == LeftTab::explained) {
+    draw_explained(ui);
   } else {
     draw_marks(ui);
   }

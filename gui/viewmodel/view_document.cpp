@@ -15,6 +15,8 @@
 #include "inspector/exec/value_path.h"
 #include "inspector/model/io/import.h"
 #include "inspector/render/compact_numbers.h"
+#include "inspector/render/report_text.h"
+#include "inspector/render/runs/different_models.h"
 #include "inspector/workbench/open.h"
 
 namespace parallax {
@@ -280,6 +282,7 @@ Result<std::shared_ptr<const Document>> open_document(const std::vector<std::str
 std::shared_ptr<const Document> with_comparison(const Document& document, Comparison comparison) {
   auto result = std::make_shared<Document>(document);
   if (const auto damage = damage_of(comparison); damage.has_value()) result->remarks.push_back(damage->message);
+  if (std::string models = different_models(comparison); !models.empty()) result->remarks.push_back(std::move(models));
   result->comparison = std::make_shared<const Comparison>(std::move(comparison));
   result->rows.clear();
   add_comparison_rows(*result);

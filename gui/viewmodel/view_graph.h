@@ -27,6 +27,7 @@ struct ItemSummary {
   int32_t worst_row = -1;
   double number = -1;  // of what colors are by, of a group the worst, of times the sum; below 0: nothing known
   int32_t diverged = 0, passed = 0, mistrusted = 0, not_compared = 0;
+  int32_t explained = 0;  // of those that passed, beyond their limits
 };
 
 struct ItemLook {

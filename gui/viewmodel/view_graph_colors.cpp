@@ -121,6 +121,7 @@ void GraphView::add_row(ItemSummary& summary, int32_t row) const {
   if (value == nullptr) return;
   summary.diverged += value->verdict == Verdict::diverged;
   summary.passed += value->verdict == Verdict::pass;
+  summary.explained += is_explained(*value);
   summary.mistrusted += value->verdict == Verdict::mistrusted;
   summary.not_compared += value->verdict == Verdict::not_compared;
 }
@@ -137,6 +138,7 @@ void GraphView::add_below(ItemSummary& outer, const ItemSummary& inner) const {
   }
   outer.diverged += inner.diverged;
   outer.passed += inner.passed;
+  outer.explained += inner.explained;
   outer.mistrusted += inner.mistrusted;
   outer.not_compared += inner.not_compared;
 }
@@ -216,6 +218,14 @@ ItemLook GraphView::look(int32_t index) const {
     look.badge = worst != nullptr ? shorten(brief_reason(*worst), 24) : "not compared";
     return look;
   }
+  if (color_by_ == ColorBy::severity && all.explained > 0 && all.diverged == 0) {
+    look.fill = color_from_hex(kExplainedFill);
+    look.is_neutral = false;
+    look.badge = item.kind == GraphItem::Kind::node && worst != nullptr && is_explained(*worst)
+                     ? worst->accepted->reason
+                     : "explained";
+    return look;
+  }
   if (color_by_ == ColorBy::severity && worst != nullptr && worst->verdict == Verdict::mistrusted) {
     look.fill = kMistrustedColor;
     look.is_neutral = false;
@@ -269,6 +279,8 @@ std::vector<LegendEntry> GraphView::legend() const {
   if (color_by_ == ColorBy::severity) {
     legend.push_back({{}, true, false, "to 0.1"});
     for (const SeverityStep& step : kSteps) legend.push_back({magnitude_color(step.t), false, false, step.text});
+    if (summary(0).explained > 0)
+      legend.push_back({color_from_hex(kExplainedFill), false, false, "beyond 1, explained (passes)"});
     if (summary(0).mistrusted > 0) legend.push_back({kMistrustedColor, false, false, "mistrusted"});
   } else if (color_by_ == ColorBy::nan) {
     legend.push_back({{}, true, false, "none"});

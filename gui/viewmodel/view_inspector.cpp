@@ -39,7 +39,7 @@ void add_verdict(const Document& document, const ValueComparison& value, Inspect
   InspectorSection section{"Verdict", {}};
   const bool bad = value.verdict == Verdict::diverged;
   const bool was_compared = value.verdict != Verdict::not_compared;
-  section.lines.push_back({"verdict", std::string(name_of(value.verdict)), "",
+  section.lines.push_back({"verdict", std::string(words_of(value.verdict)), "",
                            bad                              ? Kind::bad
                            : value.verdict == Verdict::pass ? Kind::good
                                                             : Kind::text,
@@ -116,7 +116,7 @@ void add_expected_output(const Document& document, int32_t row, InspectorView& v
   for (const ValueComparison& value : document.comparison->expected) {
     if (document.row_of_expected(value) != row) continue;
     const bool is_bad = are_mismatched(value);
-    section.lines.push_back({fmt::format("side {}", name_of(value.held)), std::string(name_of(value.verdict)), "",
+    section.lines.push_back({fmt::format("side {}", name_of(value.held)), std::string(words_of(value.verdict)), "",
                              is_bad                           ? Kind::bad
                              : value.verdict == Verdict::pass ? Kind::good
                                                               : Kind::text,

@@ -14,6 +14,7 @@
 #include "inspector/exec/value_path.h"
 #include "inspector/model/opset/op_schema.h"
 #include "inspector/render/graph_labels.h"
+#include "inspector/render/severity_style.h"
 
 namespace parallax {
 namespace {
@@ -41,6 +42,10 @@ constexpr std::array<Word, 5> kVerdicts = {{{"diverged", Verdict::diverged},
                                             {"mistrusted", Verdict::mistrusted},
                                             {"missing", Verdict::not_compared},
                                             {"not_compared", Verdict::not_compared}}};
+
+// Words for the reason that explains a value beyond its limit: a part of Acceptance::reason.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kExplained = {
+    {{"explained", ""}, {"accepted", ""}, {"near-tie", "near tie"}, {"rounding", "rounding"}}};
 
 // True where the values hold NaN (or an infinity) on any side: from the comparison, else from the dumps' statistics.
 bool has_special(const Document& document, const ValueRow& row, bool nan) {
@@ -123,16 +128,28 @@ Result<SearchQuery::Term> SearchQuery::parse_term(std::string_view word) {
     term.kind = text == "nan" ? Term::Kind::nan : Term::Kind::inf;
     return term;
   }
+  if (text == "is:weight") {
+    term.kind = Term::Kind::weight;
+    return term;
+  }
+  if (text.starts_with("is:")) {
+    const Term inner = PX_TRY(parse_term(word.substr(3)));
+    if (inner.kind >= Term::Kind::nan) return inner;
+    return usage_error(
+        fmt::format("search: '{}' is no state of a value; write is: with diverged, pass, explained, near-tie, "
+                    "rounding, mistrusted, missing, nan, inf or weight",
+                    word));
+  }
+  for (const auto& [name, reason] : kExplained) {
+    if (text != name) continue;
+    term.kind = Term::Kind::explained;
+    term.word = reason;
+    return term;
+  }
   for (const Word& verdict : kVerdicts) {
     if (text != verdict.name) continue;
     term.kind = Term::Kind::verdict;
     term.wanted = verdict.verdict;
-    return term;
-  }
-  if (text.starts_with("is:")) {
-    if (text != "is:weight")
-      return usage_error(fmt::format("search: '{}' is not known; is:weight finds weights", word));
-    term.kind = Term::Kind::weight;
     return term;
   }
   constexpr std::array<std::pair<std::string_view, Term::Kind>, 5> kFields = {{{"op:", Term::Kind::op},
@@ -197,6 +214,8 @@ bool SearchQuery::holds(const Term& term, const Document& document, const ValueR
       return has_special(document, row, term.kind == Term::Kind::nan);
     case Term::Kind::verdict:
       return compared != nullptr && compared->verdict == term.wanted;
+    case Term::Kind::explained:
+      return compared != nullptr && is_explained(*compared) && contains(compared->accepted->reason, term.word);
     case Term::Kind::number: {
       if (compared == nullptr || compared->verdict == Verdict::not_compared) return false;
       if (term.metric != nullptr && !compared->metrics.has_value()) return false;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The query language that finds values: words and conditions, all of which must hold.
 //   attn  op:MatMul  dtype:float16  shape:1x8  err>1e-3  rel>0.01  ulp>4  sev>1  cos<0.99  nan  inf  diverged  pass
-//   mistrusted  missing  path:loop.body[3]
-// ? in a shape stands for any one dimension: shape:1x?x768. An attribute is found by its name, and by its value, also
-// where that is the default: attr:axis  attr:axis=1  attr:pads=[1,1,1,1]. The weights of a model: is:weight.
+//   explained  near-tie  rounding  mistrusted  missing  path:loop.body[3]
+// A word of those may stand after is: (is:explained); is:weight finds the weights of a model. ? in a shape stands for
+// any one dimension: shape:1x?x768. An attribute is found by its name, and by its value, also where that is the
+// default: attr:axis  attr:axis=1  attr:pads=[1,1,1,1].
 #pragma once
 
 #include <string>
@@ -34,7 +35,8 @@ class SearchQuery {
       number,
       nan,
       inf,
-      verdict
+      verdict,
+      explained
     } kind = Kind::text;
     std::string word;  // lower case
     char relation = '>';

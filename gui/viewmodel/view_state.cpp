@@ -132,7 +132,7 @@ Json opened_groups(const GraphView& graph) {
 Json lists_json(const Viewer& viewer) {
   const Document& document = *viewer.document();
   constexpr size_t kMost = 200;
-  Json alerts = Json::array(), rows = Json::array(), causes = Json::array();
+  Json alerts = Json::array(), rows = Json::array(), causes = Json::array(), explained = Json::array();
   for (size_t i = 0; i < std::min(kMost, viewer.alerts().size()); ++i) {
     const Alert& alert = viewer.alerts()[i];
     alerts.push_back({{"path", document.rows[static_cast<size_t>(alert.row)].path}, {"text", alert.text}});
@@ -145,8 +145,14 @@ Json lists_json(const Viewer& viewer) {
       causes.push_back({{"rank", cause.rank}, {"node", cause.node}, {"why", cause.why}});
     }
   }
+  for (size_t i = 0; i < std::min(kMost, viewer.explained().size()); ++i) {
+    const ValueComparison& value = *document.compared(viewer.explained()[i]);
+    explained.push_back({{"path", value.path}, {"reason", value.accepted->reason}});
+  }
   return {{"alert_count", viewer.alerts().size()},
           {"alerts", alerts},
+          {"explained_count", viewer.explained().size()},
+          {"explained", explained},
           {"row_count", viewer.table_rows().size()},
           {"rows", rows},
           {"causes", causes}};
@@ -203,6 +209,12 @@ std::string view_to_json(Viewer& viewer, std::span<const NamedRectangle> locatio
   json["inspector"] = inspector_json(viewer);
   json["tensor"] = tensor_json(viewer);
   json["bookmarks"] = viewer.bookmarks().size();
+  for (const OtherRun& run : viewer.other_runs()) {
+    const Comparison* compared = run.document == nullptr ? nullptr : run.document->comparison.get();
+    json["runs"].push_back(
+        {{"file", run.file}, {"verdict", compared == nullptr ? Json(nullptr) : Json(name_of(compared->verdict))}});
+  }
+  if (!viewer.other_runs().empty()) json["run"] = viewer.shown_run() + 1;
   return json_text(json);
 }
 

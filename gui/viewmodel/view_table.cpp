@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -90,7 +91,7 @@ std::string table_cell(const Document& document, int32_t row, TableColumn column
     case TableColumn::verdict:
       if (compared == nullptr) return "";
       return compared->verdict == Verdict::not_compared ? brief_reason(*compared)
-                                                        : std::string(name_of(compared->verdict));
+                                                        : std::string(words_of(compared->verdict));
     case TableColumn::shape:
       return value.shape;
     case TableColumn::dtype:
@@ -139,6 +140,44 @@ std::vector<int32_t> sorted_rows(const Document& document, std::vector<int32_t> 
   });
   for (size_t i = 0; i < keyed.size(); ++i) shown[i] = keyed[i].second;
   return shown;
+}
+
+int32_t worst_row(const Document& document) {
+  int32_t worst = -1;
+  std::pair<double, double> largest{0, 0};
+  for (size_t i = 0; i < document.rows.size(); ++i) {
+    const ValueComparison* value = document.compared(static_cast<int32_t>(i));
+    if (value == nullptr || value->verdict == Verdict::not_compared) continue;
+    const std::pair own{judged_severity(*value), value->severity};
+    if (!(own > largest)) continue;
+    largest = own;
+    worst = static_cast<int32_t>(i);
+  }
+  return worst;
+}
+
+std::vector<int32_t> explained_rows(const Document& document) {
+  std::vector<int32_t> rows;
+  for (size_t i = 0; i < document.rows.size(); ++i) {
+    const ValueComparison* value = document.compared(static_cast<int32_t>(i));
+    if (value != nullptr && is_explained(*value)) rows.push_back(static_cast<int32_t>(i));
+  }
+  return rows;
+}
+
+std::string explained_text(const Comparison& comparison) {
+  std::map<std::string_view, int64_t> reasons;
+  int64_t count = 0;
+  for (const ValueComparison& value : comparison.values) {
+    if (!is_explained(value)) continue;
+    ++count;
+    ++reasons[value.accepted->reason];
+  }
+  std::string text;
+  for (const auto& [reason, of_reason] : reasons)
+    text +=
+        (text.empty() ? "" : ", ") + (reasons.size() > 1 ? fmt::format("{} ", of_reason) : "") + std::string(reason);
+  return count == 0 ? text : fmt::format("{} explained: {}", count, text);
 }
 
 std::string explain_of(const Comparison& comparison) {

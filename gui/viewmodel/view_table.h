@@ -62,6 +62,13 @@ struct Alert {
 // values were left out, too.
 std::vector<Alert> make_alerts(const Document& document, bool with_missing = false);
 
+// The row of the largest error / limit, a divergence before what is explained; -1 where no value differs.
+int32_t worst_row(const Document& document);
+// The rows of values that pass beyond their limits, because their difference is explained, in execution order.
+std::vector<int32_t> explained_rows(const Document& document);
+// "33 explained: 30 near tie, 3 accumulated rounding"; "" where there are none.
+std::string explained_text(const Comparison& comparison);
+
 // Why the verdict is what it is, beyond the counts of values: what makes it inconclusive, or the first output that is
 // not as a test_data_set expects it. Empty otherwise.
 std::string explain_of(const Comparison& comparison);

@@ -6,10 +6,13 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "gui/viewmodel/view_tensor_internal.h"
 #include "inspector/diff/metrics/metrics.h"
 #include "inspector/render/compact_numbers.h"
 #include "inspector/tensor/elements.h"
@@ -80,6 +83,22 @@ std::string element_text(const TensorView& view, int64_t element) {
   return is_floating(view.dtype) ? trimmed_exponent(text) : text;
 }
 
+// The last two axes; the two largest, the later of equals, where those would show one row or one column.
+std::pair<int, int> axes_to_show(const Shape& shape) {
+  const auto last = static_cast<int>(shape.rank()) - 1;
+  const auto length = [&](int axis) { return shape[static_cast<size_t>(axis)]; };
+  if (length(last) > 1 && length(last - 1) > 1) return {last - 1, last};
+  int first = last, second = -1;
+  for (int axis = last - 1; axis >= 0; --axis) {
+    if (length(axis) > length(first)) {
+      second = std::exchange(first, axis);
+    } else if (second < 0 || length(axis) > length(second)) {
+      second = axis;
+    }
+  }
+  return std::minmax({first, second});
+}
+
 double distance_of(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)) ? 0 : a - b; }
 
 // Integers beyond 2^53 are no doubles; their distance is exact modulo 2^64.
@@ -107,8 +126,7 @@ Result<TensorModel> TensorModel::make(Tensor a, Tensor b, Limit limit) {
 TensorModel::TensorModel(Tensor a, Tensor b, Limit limit) : a_(std::move(a)), b_(std::move(b)), limit_(limit) {
   const auto rank = static_cast<int>(a_.shape().rank());
   if (rank >= 2) {
-    row_axis_ = rank - 2;
-    column_axis_ = rank - 1;
+    std::tie(row_axis_, column_axis_) = axes_to_show(a_.shape());
   }
   index_.assign(a_.shape().rank(), 0);
   strides_.assign(a_.shape().rank(), 1);
@@ -288,8 +306,9 @@ int64_t TensorModel::element_of(std::span<const int64_t> multi) const {
 }
 
 bool TensorModel::is_short(TensorMode mode) const {
-  // Units in the last place and severities cost some fifty times what differences do.
-  return slice_count() <= (mode >= TensorMode::ulp ? int64_t{1} << 14 : int64_t{1} << 18);
+  // Units in the last place cost some fifty times what differences do.
+  const bool is_slow = mode == TensorMode::ulp || is_complex(dtype());
+  return slice_count() <= (is_slow ? int64_t{1} << 14 : int64_t{1} << 18);
 }
 
 // Equal infinities, and NaN against NaN, differ by nothing. Of complex numbers, by the part that differs more.
@@ -303,6 +322,13 @@ double TensorModel::difference(int64_t element) const {
   return distance_of(element_as_double(a_, element), element_as_double(b_, element));
 }
 
+// As metrics have it (diff/metrics/metrics.h): |a-b| / (atol + rtol |a|) of floats; all else is exact.
+double TensorModel::severity(int64_t element, double distance) const {
+  if (is_complex(dtype())) return metrics_of(a_, b_, element, limit_).severity;
+  if (!is_floating(dtype()) || !std::isfinite(distance)) return kInfinity;
+  return std::abs(distance) / (limit_.atol + limit_.rtol * std::abs(element_as_double(a_, element)));
+}
+
 double TensorModel::number(TensorMode mode, int64_t element) const {
   if (!b_.defined() || mode == TensorMode::a) return element_as_double(a_, element);
   if (mode == TensorMode::b) return element_as_double(b_, element);
@@ -311,7 +337,7 @@ double TensorModel::number(TensorMode mode, int64_t element) const {
   if (mode == TensorMode::absolute) return std::abs(distance);
   if (distance == 0) return 0;
   if (mode == TensorMode::ulp) return metrics_of(a_, b_, element, limit_).max_ulp;
-  if (mode == TensorMode::severity) return metrics_of(a_, b_, element, limit_).severity;
+  if (mode == TensorMode::severity) return severity(element, distance);
   return is_complex(dtype()) ? metrics_of(a_, b_, element, limit_).max_rel
                              : std::abs(distance) / std::abs(element_as_double(a_, element));
 }

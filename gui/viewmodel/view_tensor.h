@@ -90,7 +90,8 @@ class TensorModel {
   const Shape& shape() const { return a_.shape(); }
   std::string type_text() const;  // "float32[2,3]", "float32 | float64[2,3]"
 
-  // The picture. A tensor of rank 0 or 1 is laid in rows of kFold elements.
+  // The picture: the last two axes, or the two largest where one of those has a single element. A tensor of rank 0 or 1
+  // is laid in rows of kFold elements.
   static constexpr int64_t kFold = 64;
   int64_t rows() const;
   int64_t columns() const;
@@ -128,6 +129,9 @@ class TensorModel {
   bool passes(const ElementFilter& filter, TensorMode mode, int64_t element) const;
   // Elements of the slice that are out of the ordinary in this measure, worst first, at most `count`.
   std::vector<int64_t> worst(TensorMode mode, size_t count, const ElementFilter& filter = {}) const;
+  // The measure that they are ordered by: error / limit, which decides what a comparison calls worst, unless relative
+  // errors or units in the last place are looked at.
+  TensorMode order_of_worst(TensorMode mode) const;
   // The slice as a list, row by row.
   int64_t slice_count() const;
   int64_t element_in_slice(int64_t position) const;
@@ -140,6 +144,7 @@ class TensorModel {
  private:
   TensorModel(Tensor a, Tensor b, Limit limit);
   double difference(int64_t element) const;
+  double severity(int64_t element, double distance) const;
   template <class Visit>
   void for_each(Visit visit) const;  // visit(row, column, element) over the slice
   int64_t base() const;              // of the slice: the element at row 0, column 0

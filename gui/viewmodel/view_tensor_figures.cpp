@@ -97,12 +97,16 @@ SliceHistogram TensorModel::histogram(TensorMode mode, size_t bins) const {
   return histogram;
 }
 
+TensorMode TensorModel::order_of_worst(TensorMode mode) const {
+  return !has_b() || mode == TensorMode::relative || mode == TensorMode::ulp ? mode : TensorMode::severity;
+}
+
 std::vector<int64_t> TensorModel::worst(TensorMode mode, size_t count, const ElementFilter& filter) const {
   std::vector<std::pair<double, int64_t>> found;
   const auto less_bad = [](const auto& x, const auto& y) {
     return x.first != y.first ? x.first > y.first : x.second < y.second;
   };
-  const TensorMode chooser = has_b() && !is_difference(mode) ? TensorMode::absolute : mode;
+  const TensorMode chooser = order_of_worst(mode);
   for_each([&](int64_t, int64_t, int64_t element) {
     if (filter.is_set() && !passes(filter, mode, element)) return;
     const double weight = weight_of(number(chooser, element));

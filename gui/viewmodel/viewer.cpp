@@ -28,7 +28,7 @@ void Viewer::open(std::vector<std::string> files) {
   files_ = files;
   was_touched_ = false;
   old_messages_ = messages.size();
-  job_ = DocumentJob::open(std::move(files), {}, make_executor_, wake);
+  job_ = DocumentJob::open(take_runs(std::move(files)), {}, make_executor_, wake);
 }
 
 void Viewer::close() {
@@ -36,10 +36,12 @@ void Viewer::close() {
   wants_times_ = false;
   document_.reset();
   files_.clear();
+  runs_.clear();
   item_ = row_ = -1;
   history_.clear();
   bookmarks_.clear();
   alerts_.clear();
+  explained_.clear();
   table_rows_.clear();
   messages.clear();
   note.clear();
@@ -67,6 +69,7 @@ Status Viewer::run(const RunForm& form) {
   }
   was_touched_ = shows_run_ = false;
   old_messages_ = messages.size();
+  runs_.clear();
   job_ = DocumentJob::run(std::move(request), more_options(form), make_executor_, wake);
   return {};
 }
@@ -100,6 +103,7 @@ bool Viewer::poll() {
   for (auto& news : job_->take()) {
     changed = true;
     if (news.ok()) {
+      if (was_opening && keep_run(*news)) continue;
       shows_run_ = is_running();
       was_cut_short_ = was_cut_short_ && !was_opening;
       show(std::move(news).take());
@@ -112,7 +116,8 @@ bool Viewer::poll() {
   job_.reset();
   if (document_ != nullptr && row_ >= 0 && !tensor_.model.has_value() && !tensor_.texts.has_value())
     load_tensor();  // why not, now that nothing runs
-  if (was_opening && document_ != nullptr && opened && !files_.empty()) opened(files_);
+  if (was_opening && surveyed_run_ < 0 && document_ != nullptr && opened && !files_.empty()) opened(files_);
+  if (was_opening) survey_next_run();
   if (std::exchange(wants_times_, false)) measure_times();
   return true;
 }
@@ -179,7 +184,6 @@ void Viewer::select_first() {
 void Viewer::find_first() {
   row_ = item_ = -1;
   load_tensor();
-  if (alerts_.empty() && left_tab == LeftTab::alerts) left_tab = LeftTab::table;
   if (document_->comparison == nullptr) return;
   if (!alerts_.empty()) left_tab = LeftTab::alerts;
   const Comparison& comparison = *document_->comparison;
@@ -187,7 +191,11 @@ void Viewer::find_first() {
   if (cause >= 0 && are_mismatched(*document_->compared(cause)) && select_row(cause)) return;
   if (comparison.first_divergence.has_value() && select_path(comparison.first_divergence->path)) return;
   if (!alerts_.empty() && select_row(alerts_.front().row)) return;  // an output that is not as expected
-  if (graph.has_graph()) select_row(graph.summary(0).worst_row);
+  if (const int32_t worst = worst_row(*document_); worst >= 0) return static_cast<void>(select_row(worst));
+  for (const ValueComparison& value : comparison.values) {  // nothing differs
+    const bool is_result = value.is_graph_output && value.verdict == Verdict::pass;
+    if (is_result && select_path(value.path)) return;
+  }
 }
 
 // ---- selection ----
@@ -355,6 +363,11 @@ const InspectorView& Viewer::inspector() const {
 
 void Viewer::refresh_lists() {
   alerts_ = make_alerts(*document_);
+  explained_ = explained_rows(*document_);
+  const bool is_empty = (left_tab == LeftTab::alerts && alerts_.empty()) ||
+                        (left_tab == LeftTab::explained && explained_.empty()) ||
+                        (left_tab == LeftTab::runs && runs_.empty());
+  if (is_empty && document_->comparison != nullptr) left_tab = explained_.empty() ? LeftTab::table : LeftTab::explained;
   set_search(search_);
 }
 

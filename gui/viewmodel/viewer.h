@@ -25,7 +25,7 @@
 namespace parallax {
 
 enum class Preset : uint8_t { all, graph, tensor, table };
-enum class LeftTab : uint8_t { alerts, table, causes, marks };
+enum class LeftTab : uint8_t { alerts, table, causes, marks, explained, runs };
 
 enum class TensorTab : uint8_t { worst, values, channels, around };
 
@@ -76,6 +76,13 @@ inline const ExportSubjectInfo& info_of(ExportSubject subject) { return kExportS
 // The first subject that such a file can hold; the graph where none can.
 ExportSubject subject_of(std::string_view path);
 
+// One of several runs that are compared with one baseline. Its document is kept, so that going back takes no time.
+struct OtherRun {
+  std::string file;
+  std::shared_ptr<const Document> document;  // null until it has been compared
+  bool is_settled = false;                   // the search for its causes has ended, or it cannot be opened
+};
+
 constexpr char kRecentSeparator = '\t';
 
 class Viewer {
@@ -86,9 +93,14 @@ class Viewer {
   ~Viewer();  // removes what runs have left
 
   // ---- files and jobs; poll() brings what they made
-  void open(std::vector<std::string> files);  // a single folder with the two dumps of a run counts as those
-  void close();                               // back to the start
-  Status run(const RunForm& form);            // errors: usage, of the form; io
+  // A single folder with the two dumps of a run counts as those. Of more than two dumps the first is the baseline of
+  // all others: the second is shown next to it, and the others are compared after that.
+  void open(std::vector<std::string> files);
+  const std::vector<OtherRun>& other_runs() const { return runs_; }  // empty where there is one pair, or less
+  int shown_run() const { return shown_run_; }
+  bool choose_run(int index);       // the same value stays selected
+  void close();                     // back to the start
+  Status run(const RunForm& form);  // errors: usage, of the form; io
   void reload();
   bool poll();  // true when something new is shown
   bool is_busy() const { return job_ != nullptr; }
@@ -126,6 +138,7 @@ class Viewer {
 
   // ---- lists
   const std::vector<Alert>& alerts() const { return alerts_; }
+  const std::vector<int32_t>& explained() const { return explained_; }  // rows, as of explained_rows()
   const std::vector<int32_t>& table_rows() const { return table_rows_; }
   void set_table_order(TableOrder order);
   const std::string& search() const { return search_; }
@@ -186,6 +199,9 @@ class Viewer {
   bool copy(std::string text);
 
  private:
+  std::vector<std::string> take_runs(std::vector<std::string> files);  // the two to open first
+  bool keep_run(const std::shared_ptr<const Document>& document);      // true: it is not the run that is shown
+  void survey_next_run();
   Status admit_export(const std::string& path, ExportSubject subject, bool replaces) const;
   Status write_export(const std::string& path, ExportSubject subject);
   void remember();
@@ -201,6 +217,8 @@ class Viewer {
   std::unique_ptr<DocumentJob> job_;
   std::shared_ptr<const Document> document_;
   std::vector<std::string> files_;
+  std::vector<OtherRun> runs_;
+  int shown_run_ = 0, surveyed_run_ = -1;  // surveyed: compared in the background; -1: none
   int32_t item_ = -1, row_ = -1;
   std::vector<std::pair<int32_t, int32_t>> history_;  // item and row
   size_t history_at_ = 0;
@@ -212,6 +230,7 @@ class Viewer {
       false;  // the person has selected something: a result that comes later does not move the selection
   std::vector<int32_t> bookmarks_;
   std::vector<Alert> alerts_;
+  std::vector<int32_t> explained_;
   std::vector<int32_t> table_rows_;
   TableOrder table_order_;
   std::string search_, search_problem_;
@@ -235,6 +254,7 @@ struct Command {
   bool (*run)(Viewer&);   // false when there was nothing to do
 };
 std::span<const Command> commands();
+std::vector<Command> with_run_commands(std::span<const Command> commands);  // and those that choose among several runs
 const Command* find_command(std::string_view id);
 const Command* command_for_key(std::string_view chord);  // "Shift+N"
 // The reason why the command has nothing to do now, for menus and the status line; "" where it has.

@@ -14,10 +14,7 @@ bool has_document(Viewer& v) { return v.document() != nullptr; }
 
 bool first_divergence(Viewer& v) { return !v.alerts().empty() && v.select_row(v.alerts().front().row); }
 
-bool worst_value(Viewer& v) {
-  if (!has_document(v) || !v.graph.has_graph()) return false;
-  return v.select_row(v.graph.summary(0).worst_row);
-}
+bool worst_value(Viewer& v) { return has_document(v) && v.select_row(worst_row(*v.document())); }
 
 bool go_producer(Viewer& v) {
   if (!v.graph.has_graph() || v.item() < 0) return false;
@@ -395,6 +392,9 @@ constexpr Command kCommands[] = {
 
 }  // namespace
 
-std::span<const Command> commands() { return kCommands; }
+std::span<const Command> commands() {
+  static const auto* const all = new std::vector<Command>(with_run_commands(kCommands));
+  return *all;
+}
 
 }  // namespace parallax

@@ -18,6 +18,7 @@ enum class Need : uint8_t {
   graph,
   comparison,
   alerts,
+  difference,
   item,
   row,
   tensor,
@@ -39,7 +40,9 @@ std::string_view obstacle_to(const Viewer& v, Need need) {
       return v.graph.has_graph() ? "" : "what is open holds no graph";
     case Need::comparison:
     case Need::alerts:
+    case Need::difference:
       if (document->comparison == nullptr) return "there is one side only; open two dumps or run the model (Ctrl+R)";
+      if (need == Need::difference && worst_row(*document) < 0) return "no value differs";
       return need == Need::alerts && v.alerts().empty() ? "no value diverged" : "";
     case Need::item:
       return v.item() >= 0 ? "" : "no node is selected";
@@ -72,7 +75,7 @@ constexpr std::pair<std::string_view, Need> kNeeds[] = {
     {"go.first_divergence", Need::alerts},
     {"go.next_divergence", Need::alerts},
     {"go.previous_divergence", Need::alerts},
-    {"go.worst_value", Need::comparison},
+    {"go.worst_value", Need::difference},
     {"go.worst_element", Need::tensor},
     {"go.next_iteration", Need::repeats},
     {"go.previous_iteration", Need::repeats},

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `parallax diff` and `parallax blame`.
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
@@ -9,6 +12,7 @@
 #include "inspector/cli/options.h"
 #include "inspector/diff/compare/structure.h"
 #include "inspector/model/io/import.h"
+#include "inspector/render/runs/runs_report.h"
 #include "inspector/render/structure_report.h"
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/open.h"
@@ -51,6 +55,7 @@ class DiffCommand final : public Command {
     app.add_option("B", b_, "the other side's dump, or a model: two models are compared as graphs, nothing is run")
         ->required()
         ->type_name("B.plx|B.onnx");
+    app.add_option("MORE", more_, "further dumps: A is the baseline of all")->type_name("C.plx ...");
     policy_.declare(app);
     reports_.declare(app);
     common_.declare(app, true);
@@ -59,6 +64,7 @@ class DiffCommand final : public Command {
 
   NamedFiles files() const override {
     NamedFiles named{{a_, b_, policy_.file}, {}, {}, common_.force};
+    named.read.insert(named.read.end(), more_.begin(), more_.end());
     reports_.name_files(named);
     return named;
   }
@@ -66,6 +72,7 @@ class DiffCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     PX_TRY(reports_.check_distinct());
+    if (!more_.empty()) return compare_runs();
     if (PX_TRY(are_models())) return compare_models();
     const Policy policy = PX_TRY(policy_.make());
     const OpenedComparison opened = PX_TRY(compare_and_blame("run", a_, b_, policy, reports_));
@@ -80,6 +87,53 @@ class DiffCommand final : public Command {
     if (a_is_dump == b_is_dump) return !a_is_dump;
     return usage_error(fmt::format("'{}' is a dump and '{}' is none: diff takes two dumps, or two models",
                                    a_is_dump ? a_ : b_, a_is_dump ? b_ : a_));
+  }
+
+  // Several dumps, each with the first. The exit code is the worst of the pairs.
+  Result<int> compare_runs() {
+    if (!reports_.csv.empty() || !reports_.junit.empty() || !reports_.dot.empty() || !reports_.svg.empty() ||
+        !reports_.netron.empty() || !reports_.model_explorer.empty()) {
+      return usage_error(
+          "of several runs --json and --html are written; the other reports are of one pair: parallax diff A.plx "
+          "B.plx");
+    }
+    const Policy policy = PX_TRY(policy_.make());
+    ComparedRuns compared{a_, {}};
+    std::vector<std::string> files{b_};
+    files.insert(files.end(), more_.begin(), more_.end());
+    for (const std::string& file : files) {
+      for (const std::string& named : {a_, file}) {
+        if (!PX_TRY(is_dump_file(named)))
+          return usage_error(fmt::format("'{}' is no dump: several runs are compared by their dumps", named));
+      }
+      compared.runs.push_back({file, PX_TRY(compare_and_blame("run", a_, file, policy, reports_)).comparison});
+    }
+    warn_of_idle_globs(policy, compared);
+    return write_runs(compared);
+  }
+
+  static void warn_of_idle_globs(const Policy& policy, const ComparedRuns& compared) {
+    std::map<std::string, size_t> idle;
+    for (const ComparedRun& run : compared.runs) {
+      for (const std::string& glob : idle_globs({}, policy, run.comparison)) ++idle[glob];
+    }
+    for (const auto& [glob, count] : idle) {
+      if (count == compared.runs.size()) log_warning(fmt::format("'{}' matches no value", glob));
+    }
+  }
+
+  Result<int> write_runs(const ComparedRuns& compared) const {
+    print(common_.json ? runs_to_json(compared) + "\n" : runs_to_text(compared, reports_.top.value_or(kDefaultTop)));
+    if (!reports_.html.empty()) {
+      PX_TRY(write_file(reports_.html, runs_to_html(compared, kept_command())));
+      log_info(fmt::format("wrote {}", reports_.html));
+    }
+    int code = 0;
+    for (const ComparedRun& run : compared.runs) {
+      const auto damage = damage_of(run.comparison);
+      code = std::max(code, damage.has_value() ? exit_code(damage->code) : exit_code_of(run.comparison));
+    }
+    return code;
   }
 
   // Structure, attributes and constants.
@@ -103,6 +157,7 @@ class DiffCommand final : public Command {
   }
 
   std::string a_, b_;
+  std::vector<std::string> more_;
   PolicyOptions policy_;
   ReportOptions reports_;
   CommonOptions common_;

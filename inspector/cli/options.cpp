@@ -21,11 +21,6 @@
 #include "inspector/workbench/report_files.h"
 
 namespace parallax::cli {
-namespace {
-
-constexpr int64_t kDefaultTop = 10;
-
-}  // namespace
 
 void declare_rewrite(CLI::App& app, std::string& text) {
   app.add_option(

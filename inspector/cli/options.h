@@ -46,6 +46,8 @@ struct PolicyOptions : PolicyArguments {
 void declare_rewrite(CLI::App& app, std::string& text);
 void declare_fallback(CLI::App& app, std::string& fallback);
 
+inline constexpr int64_t kDefaultTop = 10;
+
 // --csv, --junit, --html, --dot, --svg, --netron, --model-explorer and --top
 struct ReportOptions {
   std::string csv, junit, html, dot, svg, netron, model_explorer;

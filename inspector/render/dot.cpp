@@ -10,11 +10,13 @@
 #include <fmt/format.h>
 
 #include "inspector/base/shown_text.h"
+#include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/markup.h"
 #include "inspector/render/node_verdicts.h"
+#include "inspector/render/scope_items.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {
@@ -176,7 +178,8 @@ class DotWriter {
     for (size_t slot = 0; slot < node.inputs.size(); ++slot) label += constant_line(graph, node, slot);
     const ValueComparison* verdict = verdict_of(graph, id, scope);
     const std::string style = node.problem.empty() ? style_text(verdict) : problem_style(node.problem);
-    line(indent, fmt::format("{} [label={}{}];", box, quoted(with_badge(label, verdict)), style));
+    line(indent, fmt::format("{} [label={}{}{}];", box, quoted(with_badge(label, verdict)), style,
+                             is_focus(graph, node, scope) ? ", class=\"culprit\"" : ""));
     for (size_t index = 0; index < node.attributes.size(); ++index) {
       const auto* body = std::get_if<std::shared_ptr<Graph>>(&node.attributes[index].value);
       if (body == nullptr || *body == nullptr) continue;
@@ -186,6 +189,21 @@ class DotWriter {
       const auto bound = bind_function(*node.function, node);
       write_body(node, "", *bound, scope, box + "f", box, indent);
     }
+  }
+
+  // The node that the picture is about: it makes the value in focus, or reads it where no node makes it. A page that
+  // shows a part of the picture finds it by its class.
+  bool is_focus(const Graph& graph, const Node& node, const std::string& scope) const {
+    if (options_.focus.empty() || static_scope_of(options_.focus) != scope) return false;
+    const std::string name = unescape_name(std::string_view(options_.focus).substr(name_begin(options_.focus)));
+    const auto is_named = [&](ValueId id) {
+      return id != kNoValue && graph.values[static_cast<size_t>(id)].name == name;
+    };
+    const auto is_source = [&](ValueId id) {
+      return is_named(id) && graph.values[static_cast<size_t>(id)].producer == kNoNode;
+    };
+    return node.display_name == name || std::ranges::any_of(node.outputs, is_named) ||
+           std::ranges::any_of(node.inputs, is_source);
   }
 
   // A node that cannot be executed: the same look as in SVG.

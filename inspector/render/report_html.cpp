@@ -16,6 +16,7 @@
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_template.h"
 #include "inspector/render/report_text.h"
+#include "inspector/render/runs/different_models.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {
@@ -120,7 +121,9 @@ std::string causes(const Comparison& comparison, const ReportPictures& pictures)
 // The reasons for which the verdict is not a plain one.
 std::string doubts(const Comparison& comparison) {
   const std::string reason = reason_of(comparison);
-  std::string text = reason.empty() ? "" : fmt::format("<p>{}</p>\n", xml_text(reason));
+  const std::string models = different_models(comparison);
+  std::string text = models.empty() ? "" : fmt::format("<p class=\"damage\">{}.</p>\n", xml_text(models));
+  if (!reason.empty()) text += fmt::format("<p>{}</p>\n", xml_text(reason));
   for (const std::string& sentence : damage_sentences(comparison))
     text += fmt::format("<p class=\"damage\">{}</p>\n", xml_text(sentence));
   return text;

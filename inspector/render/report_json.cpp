@@ -9,6 +9,7 @@
 
 #include "inspector/base/shown_text.h"
 #include "inspector/render/report_text.h"
+#include "inspector/render/runs/different_models.h"
 
 namespace parallax {
 namespace {
@@ -116,6 +117,7 @@ nlohmann::ordered_json comparison_json(const Comparison& comparison) {
   json["parallax"] = PARALLAX_VERSION;
   json["verdict"] = name_of(comparison.verdict);
   if (const std::string reason = reason_of(comparison); !reason.empty()) json["reason"] = reason;
+  if (const std::string models = different_models(comparison); !models.empty()) json["different_models"] = models;
   json["executions"] = list_of(comparison.executions);
   json["summary"] = {{"values", summary.values},         {"compared", summary.compared},
                      {"passed", summary.passed},         {"diverged", summary.diverged},

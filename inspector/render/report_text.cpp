@@ -15,6 +15,7 @@
 #include "inspector/base/shown_text.h"
 #include "inspector/exec/branches.h"
 #include "inspector/render/markup.h"
+#include "inspector/render/runs/different_models.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {
@@ -43,6 +44,8 @@ std::string verdict_line(const Comparison& comparison, const Colors& colors) {
   if (summary.not_compared > 0) counts += fmt::format(", {} not compared", summary.not_compared);
   std::string text = fmt::format("{}{}{}{}  {}\n", colors.bold, color, name_of(comparison.verdict), colors.end, counts);
   // A run of one side has its reason in the list of its outputs.
+  if (const std::string models = different_models(comparison); !models.empty())
+    text += fmt::format("  {}\n", printable(models));
   const std::string reason = summary.values == 0 ? comparison.reason : reason_of(comparison);
   return reason.empty() ? text : text + fmt::format("  {}\n", printable(reason));
 }
@@ -146,7 +149,7 @@ std::string value_row(const ValueComparison& value, size_t width, const Colors& 
   if (value.verdict == Verdict::diverged) color = colors.bad;
   if (value.verdict == Verdict::mistrusted) color = colors.doubt;
   if (value.verdict == Verdict::pass) color = colors.end;
-  std::string text = fmt::format("{}{:<12}{} {:<{}}  {:<14}", color, name_of(value.verdict), colors.end,
+  std::string text = fmt::format("{}{:<12}{} {:<{}}  {:<14}", color, words_of(value.verdict), colors.end,
                                  shorten(printable(value.path), kMaxPath), width, shorten(printable(value.op), 14));
   if (value.metrics.has_value()) {
     text += fmt::format(" {:>9.3g} {:>10.3g} {:>10.3g} {:>9.3g}", value.severity, value.metrics->max_abs,
@@ -230,7 +233,7 @@ std::string expected_lines(const Comparison& comparison, const Colors& colors) {
     const size_t colon = value.b == value.path ? std::string::npos : value.b.find(": ");
     const std::string side = colon == std::string::npos ? "" : " of " + value.b.substr(0, colon);
     text += fmt::format("expected output {}{}: {}{}{}", printable(value.path), side, good ? colors.good : colors.bad,
-                        name_of(value.verdict), colors.end);
+                        words_of(value.verdict), colors.end);
     if (value.metrics.has_value())
       text += fmt::format(", severity {:.3g}, max abs {:.3g}", value.severity, value.metrics->max_abs);
     text += value.reason.empty() ? "\n" : fmt::format(" ({})\n", printable(reason_text(value)));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "inspector/diff/comparison.h"
@@ -24,6 +25,11 @@ std::string origin_of_divergence(const Comparison& comparison);
 // Why the verdict is what it is, where no value of two sides says so: what makes it inconclusive, or the expected
 // output that was not met. Empty otherwise.
 std::string reason_of(const Comparison& comparison);
+
+// A verdict in words: "not compared"; tokens of contracts are name_of's.
+inline std::string_view words_of(Verdict verdict) {
+  return verdict == Verdict::not_compared ? "not compared" : name_of(verdict);
+}
 
 // The first expected output that was not met, on which side and by how much; empty where all were.
 std::string missed_expectation(const Comparison& comparison);

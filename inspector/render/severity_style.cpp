@@ -54,6 +54,7 @@ SeverityStyle style_of(const ValueComparison& value) {
   }
   if (value.verdict == Verdict::mistrusted)
     return {"#BBCCEE", "#000000", "mistrusted", 1};  // Tol pale blue: outside the ramp
+  if (is_explained(value)) style.fill = kExplainedFill;
   const std::string_view word = value.verdict == Verdict::diverged ? "DIVERGED"
                                 : value.accepted.has_value()       ? "accepted"
                                                                    : "ok";

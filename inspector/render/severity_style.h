@@ -20,8 +20,14 @@ struct SeverityStyle {
 inline constexpr const char* kProblemFill = "#FDE7EC";
 inline constexpr const char* kProblemBorder = "#AA3377";
 
+// Beyond its limit, and passes: its difference is explained by a near tie, accumulated rounding, ...
+inline bool is_explained(const ValueComparison& value) {
+  return value.verdict == Verdict::pass && value.accepted.has_value();
+}
+inline constexpr const char* kExplainedFill = "#44BB99";  // Tol's light mint: outside the ramp
+
 // From the worst of a node's values. Ramp: Paul Tol's YlOrBr (https://personal.sron.nl/~pault/), light to dark by
-// decade of severity; what was not compared is gray.
+// decade of severity; what was not compared is gray, what is explained green.
 SeverityStyle style_of(const ValueComparison& value);
 
 // The reason without shapes: the note, where there is one.

@@ -184,6 +184,20 @@ void carry_over_differences(const Comparison& seen, const Comparison& comparison
   }
 }
 
+// A cause that both looks found keeps the figures of the execution that is compared, with which `diff` of its dumps
+// agrees: fusion changes limits. It leaves `judged`.
+void take_judged_figures(std::vector<Cause>& judged, std::vector<Cause>& unfused) {
+  std::erase_if(judged, [&](const Cause& cause) {
+    const auto known = std::ranges::find(unfused, cause.path, &Cause::path);
+    if (known == unfused.end()) return false;
+    if (cause.introduced > 1) {
+      known->introduced = cause.introduced;
+      known->inherited = cause.inherited;
+    }
+    return true;
+  });
+}
+
 // Nodes that were judged in one piece because their values were fused away are told apart by a run that fuses nothing:
 // what is wrong there is a node's own doing, and is put first; what is right there is wrong by being fused, unless the
 // same difference is there. `found` is the diagnosis of `first`, and is completed.
@@ -211,9 +225,7 @@ Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide
     for (Cause& cause : found.causes) cause.why += "; with nothing fused away (--observe-all) no node is wrong";
     return {};
   }
-  std::erase_if(found.causes, [&](const Cause& cause) {
-    return std::ranges::any_of(in_seen.causes, [&](const Cause& known) { return known.path == cause.path; });
-  });
+  take_judged_figures(found.causes, in_seen.causes);
   std::ranges::move(found.causes, std::back_inserter(in_seen.causes));
   found.causes = std::move(in_seen.causes);
   carry_over_differences(seen, judged, found);

@@ -76,7 +76,9 @@ std::optional<ErrorPicture> make_error_picture(const Value& a, const Value& b) {
   const int64_t elements = shape.element_count();
   if (elements == 0) return std::nullopt;
   ErrorPicture picture;
-  picture.matrix_columns = shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
+  size_t across = shape.rank();
+  while (across > 1 && shape[across - 1] == 1) --across;
+  picture.matrix_columns = across == 0 ? 1 : shape[across - 1];
   picture.matrix_rows = elements / picture.matrix_columns;
   picture.rows = std::min(picture.matrix_rows, ErrorPicture::kMaxRows);
   picture.columns = std::min(picture.matrix_columns, ErrorPicture::kMaxColumns);

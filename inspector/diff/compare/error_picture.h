@@ -15,7 +15,7 @@
 namespace parallax {
 
 struct ErrorPicture {
-  // The tensor as a matrix: its last axis across, all others down.
+  // The tensor as a matrix: the last axis of more than one element across, all others down.
   int64_t matrix_rows = 0;
   int64_t matrix_columns = 0;
   // The map: at most kMaxRows by kMaxColumns cells, each the largest |a-b| of the elements it covers; infinity where

@@ -2,6 +2,7 @@
 // Documents, search, table and alerts: which values are listed, in which order, with what text.
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gui/viewmodel/view_inspector.h"
@@ -69,6 +70,27 @@ TEST(ViewSearch, WordsAndConditionsMustAllHold) {
   EXPECT_LT(both.size(), std::min(products.size(), diverged.size() + 1));
   EXPECT_FALSE(both.empty());
   EXPECT_TRUE(found(*document, "op:MatMul op:Conv").empty());
+}
+
+TEST(ViewSearch, FindsWhatIsExplainedByItsReason) {
+  const auto document = opened(view_test::llama_fault());
+  EXPECT_TRUE(found(*document, "is:explained").empty());
+  const auto diverged = found(*document, "is:diverged");
+  ASSERT_GT(diverged.size(), 1U);
+  Comparison comparison = *document->comparison;
+  for (const int32_t row : diverged) {
+    ValueComparison& value = comparison.values[static_cast<size_t>(row)];
+    value.verdict = Verdict::pass;
+    value.accepted = {row == diverged.front() ? "near tie" : "accumulated rounding", "seen"};
+  }
+  const auto accepted = with_comparison(*document, comparison);
+  EXPECT_EQ(found(*accepted, "explained"), diverged);
+  EXPECT_EQ(explained_rows(*accepted), diverged);
+  EXPECT_EQ(found(*accepted, "is:near-tie"), std::vector<int32_t>{diverged.front()});
+  EXPECT_EQ(found(*accepted, "is:rounding").size(), diverged.size() - 1);
+  EXPECT_EQ(explained_text(*accepted->comparison),
+            fmt::format("{} explained: {} accumulated rounding, 1 near tie", diverged.size(), diverged.size() - 1));
+  EXPECT_EQ(SearchQuery::parse("is:wrong").error().code, ErrorCode::usage);
 }
 
 TEST(ViewSearch, NumbersCompareWithTheMetrics) {

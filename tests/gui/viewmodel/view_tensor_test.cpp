@@ -155,7 +155,7 @@ TEST(TensorModel, LargeIntegersDifferExactly) {
   EXPECT_EQ(model.number(TensorMode::difference, 1), -1);
   EXPECT_EQ(model.number(TensorMode::severity, 1), INFINITY);
   EXPECT_EQ(model.number(TensorMode::absolute, 2), 18446744073709551615.0);
-  EXPECT_EQ(model.worst(TensorMode::absolute, 9), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(model.worst(TensorMode::absolute, 9), (std::vector<int64_t>{1, 2}));  // exact: both at once
 }
 
 TEST(TensorModel, ComplexNumbersDifferByThePartThatDiffersMore) {
@@ -205,6 +205,30 @@ TEST(TensorModel, WorstElementsComeWorstFirst) {
       model_of(floats(Shape{2, 3}, {0, 0, 0, 0, 0, 0}), floats(Shape{2, 3}, {0, 3, kNan, 1, 0, -5}));
   EXPECT_EQ(model.worst(TensorMode::absolute, 10), (std::vector<int64_t>{2, 5, 1, 3}));
   EXPECT_EQ(model.worst(TensorMode::absolute, 2), (std::vector<int64_t>{2, 5}));
+}
+
+// As the inspector, which has it from the metrics.
+TEST(TensorModel, TheWorstElementHasTheLargestErrorOverLimit) {
+  const Tensor a = floats(Shape{1, 4}, {100, 1, 0, 5}), b = floats(Shape{1, 4}, {103, 2, 0.05F, 5});
+  const TensorModel model = TensorModel::make(a, b, limit_of(0.1, 0.1)).take();
+  const Metrics metrics = compare_views(a.view(), b.view(), {0.1, 0.1});
+  for (const TensorMode mode : {TensorMode::a, TensorMode::difference, TensorMode::absolute, TensorMode::severity}) {
+    EXPECT_EQ(model.worst(mode, 9), (std::vector<int64_t>{1, 2, 0}));
+    EXPECT_EQ(model.worst(mode, 1).front(), model.element_of(metrics.worst_index));
+  }
+  EXPECT_EQ(model.number(TensorMode::severity, 1), metrics.severity);
+  EXPECT_EQ(model.worst(TensorMode::relative, 9), (std::vector<int64_t>{2, 1, 0}));
+  EXPECT_EQ(model.order_of_worst(TensorMode::relative), TensorMode::relative);
+}
+
+TEST(TensorModel, TheTwoLargestAxesAreShownWhereTheLastHoldOneElement) {
+  const TensorModel pooled = model_of(counted(Shape{2, 672, 1, 1}));
+  EXPECT_EQ(pooled.rows(), 2);
+  EXPECT_EQ(pooled.columns(), 672);
+  EXPECT_EQ(pooled.slice_text(), ":,:,0,0");
+  EXPECT_EQ(model_of(counted(Shape{4, 9, 1, 7})).slice_text(), "0,:,0,:");
+  EXPECT_EQ(model_of(counted(Shape{9, 9, 2, 3})).slice_text(), "0,0,:,:");
+  EXPECT_EQ(model_of(counted(Shape{1, 1, 1})).slice_text(), "0,:,:");
 }
 
 TEST(TensorModel, HistogramsCountEveryElementOnce) {

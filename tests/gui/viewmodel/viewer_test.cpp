@@ -11,34 +11,13 @@
 
 #include "inspector/base/mapped_file.h"
 #include "inspector/executors/make_executor.h"
-#include "tests/gui/viewmodel/view_fixture.h"
+#include "tests/gui/viewmodel/person.h"
 
 namespace parallax {
 namespace {
 
 using view_test::Dumps;
-
-class Person {
- public:
-  explicit Person(const Dumps& dumps) : Person(std::vector<std::string>{dumps.a, dumps.b}) {}
-  explicit Person(std::vector<std::string> files) : viewer(make_executor) {
-    viewer.open(std::move(files));
-    viewer.wait_idle();
-  }
-  bool press(std::string_view chord) {
-    const Command* command = command_for_key(chord);
-    return command != nullptr && command->run(viewer);
-  }
-  std::string path() const {
-    return viewer.row() < 0 ? "" : viewer.document()->rows[static_cast<size_t>(viewer.row())].path;
-  }
-  std::string node() const {
-    return viewer.row() < 0 ? "" : viewer.document()->rows[static_cast<size_t>(viewer.row())].node;
-  }
-  nlohmann::json shown() { return nlohmann::json::parse(view_to_json(viewer)); }
-
-  Viewer viewer;
-};
+using view_test::Person;
 
 TEST(Viewer, OpeningTwoDumpsSelectsTheFaultWithoutAKey) {
   Person person(view_test::llama_fault());

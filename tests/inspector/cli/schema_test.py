@@ -51,6 +51,7 @@ generation     0 generate decoder/model.textproto --prompt-ids 3,1,4 --max-new-t
 generation     1 generate decoder/model.textproto --prompt-ids 3,1,4 --max-new-tokens 3 --against faulty.textproto
 generation     1 generate decoder/model.textproto --prompt-ids 3,1,4 --max-new-tokens 3 --expect tokens.json
 comparison     0 diff out/A-reference.plx out/B-cpu.plx
+compared_runs  0 diff out/A-reference.plx out/B-cpu.plx out/A-reference.plx
 structure      1 diff fault_pair/A.onnx fault_pair/B.onnx
 structure      0 diff cnn/model.onnx cnn/model.onnx
 comparison     5 diff out/A-reference.plx out/B-cpu.plx --html no/folder/report.html
