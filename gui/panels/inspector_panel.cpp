@@ -61,12 +61,15 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
   ImGui::PopStyleColor();
 }
 
-// That of the longest key, within bounds: long ones are wrapped or cut.
+// Sections of words share one column, which grows with longer keys within bounds; numbers and texts need less.
 float key_width(const InspectorSection& section, float scale) {
-  float width = 0;
-  for (const InspectorLine& line : section.lines)
-    width = std::max(width, ImGui::CalcTextSize(key_text(line).c_str()).x);
-  return std::min(width / scale, 110.0F);
+  float longest = 0;
+  bool are_numbers = true;
+  for (const InspectorLine& line : section.lines) {
+    longest = std::max(longest, ImGui::CalcTextSize(key_text(line).c_str()).x / scale);
+    are_numbers = are_numbers && line.key.find_first_not_of("0123456789") == std::string::npos;
+  }
+  return longest == 0 ? 0.0F : std::clamp(longest, are_numbers ? 16.0F : 78.0F, 110.0F);
 }
 
 void draw_section(Ui& ui, const InspectorSection& section) {

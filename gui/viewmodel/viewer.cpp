@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "gui/viewmodel/file_chooser.h"
-#include "gui/viewmodel/view_border.h"
 #include "inspector/exec/path_parts.h"
 
 namespace parallax {
@@ -221,17 +220,6 @@ bool Viewer::select_row(int32_t row) {
   if (is_new || !tensor_.model.has_value()) load_tensor();
   remember();
   return true;
-}
-
-int32_t Viewer::row_to_show(int32_t item) const {
-  const GraphItem& shown = graph.items().item(item);
-  if (shown.kind == GraphItem::Kind::node && !shown.has_children()) return graph.summary(item).worst_row;
-  if (item == 0) return -1;
-  for (const BorderValue& output : border_of(graph.items(), item).outputs) {
-    const int32_t row = document_->find_any_row(path_of(output), graph.iteration());
-    if (row >= 0) return row;
-  }
-  return shown.value == kNoValue ? -1 : graph.summary(item).worst_row;
 }
 
 bool Viewer::select_item(int32_t item) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gui/viewmodel/view_border.h"
 #include "gui/viewmodel/viewer.h"
 #include "inspector/base/text.h"
 #include "inspector/dump/statistics/statistics.h"
@@ -30,6 +31,18 @@ bool can_show(const TensorPane& pane, TensorMode mode) {
   if (!pane.model.has_value()) return false;
   if (pane.is_one_by_one) return mode == TensorMode::a || mode == TensorMode::b;
   return pane.model->has_b() || mode == pane.mode;
+}
+
+// The value that is shown of an item: of a leaf its worst one, of what has a border its first output.
+int32_t Viewer::row_to_show(int32_t item) const {
+  const GraphItem& shown = graph.items().item(item);
+  if (shown.kind == GraphItem::Kind::node && !shown.has_children()) return graph.summary(item).worst_row;
+  if (item == 0) return -1;
+  for (const BorderValue& output : border_of(graph.items(), item).outputs) {
+    const int32_t row = document_->find_any_row(path_of(output), graph.iteration());
+    if (row >= 0) return row;
+  }
+  return shown.value == kNoValue ? -1 : graph.summary(item).worst_row;
 }
 
 void Viewer::load_tensor() {

@@ -39,6 +39,7 @@ TEST_F(InspectorFrames, AClickOnAWeightOpensItWithItsElements) {
   press("Ctrl+Alt+C");
   EXPECT_NE(viewer_.clipboard.find(path()), std::string::npos);
   EXPECT_TRUE(ui_.widgets.contains("line:Statistics:min"));
+  EXPECT_TRUE(ui_.widgets.contains("histogram"));  // of the tensor viewer, which a model alone shows for its weights
 }
 
 TEST_F(InspectorFrames, TheOperatorsHelpOpensByAClick) {
