@@ -45,6 +45,17 @@ TEST(Viewer, WhatIsExplainedLeavesTheAlertsForAListAndAColorOfItsOwn) {
   }));
 }
 
+TEST(Viewer, DumpsOfDifferentModelsSaySoInABanner) {
+  Person person(std::vector<std::string>{view_test::nan_fault().a, view_test::llama_fault().a});
+  const auto& messages = person.viewer.messages;
+  EXPECT_TRUE(std::ranges::any_of(messages, [](const std::string& message) {
+    return message.starts_with("A and B are of different models: ") &&
+           message.find("could be compared") != std::string::npos;
+  }));
+  Person alike(view_test::llama_fault());  // of two models as well, that share all values
+  EXPECT_TRUE(alike.viewer.messages.empty());
+}
+
 TEST(Viewer, TheWorstValueHasTheLargestErrorOverLimit) {
   Person person(view_test::llama_fault());
   ASSERT_TRUE(person.press("W"));
