@@ -115,8 +115,10 @@ Result<Options> parse(const std::vector<std::string>& arguments) {
       return usage_error(fmt::format("there is no option '{}' (see --help)", argument));
     }
   }
-  if (options.files.size() > 10)
-    return usage_error("name one model, one dump, two dumps, or a baseline and up to nine other dumps");
+  const bool are_dumps =
+      std::ranges::all_of(options.files, [](const std::string& file) { return file.ends_with(".plx"); });
+  if (options.files.size() > 10 || (options.files.size() > 2 && !are_dumps))
+    return usage_error("name one model, one dump, two dumps, or a baseline and up to nine other dumps (.plx)");
   return options;
 }
 

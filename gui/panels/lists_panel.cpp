@@ -286,8 +286,8 @@ void draw_explained(Ui& ui) {
     const ValueComparison& value = *document.compared(row);
     ImGui::PushID(row);
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const std::string title =
-        fmt::format("   {}  {}x", value.op.empty() ? value.path : value.op, short_number(value.severity));
+    const std::string severity = short_number(value.severity) + (std::isfinite(value.severity) ? "x" : "");
+    const std::string title = fmt::format("   {}  {}", value.op.empty() ? value.path : value.op, severity);
     if (ImGui::Selectable(title.c_str(), row == viewer.row())) viewer.select_row(row);
     ui.mark(fmt::format("explained:{}", i));
     copy_menu(ui, "copy",

@@ -94,6 +94,8 @@ void Viewer::load_tensor() {
   tensor_.mode = tensor_.model->has_b() ? tensor_.wanted_mode : only_b ? TensorMode::b : TensorMode::a;
   if (compared != nullptr && compared->metrics.has_value() && compared->verdict == Verdict::diverged) {
     select_element(tensor_.model->element_of(compared->metrics->worst_index));
+  } else if (compared != nullptr && compared->metrics.has_value() && compared->severity > 0) {
+    tensor_.model->show(tensor_.model->element_of(compared->metrics->worst_index));  // its slice
   }
   refresh_range();
 }

@@ -45,12 +45,44 @@ TEST(Viewer, WhatIsExplainedLeavesTheAlertsForAListAndAColorOfItsOwn) {
   }));
 }
 
+TEST(Viewer, DumpsOfDifferentModelsSaySoInABanner) {
+  Person person(std::vector<std::string>{view_test::nan_fault().a, view_test::llama_fault().a});
+  const auto& messages = person.viewer.messages;
+  EXPECT_TRUE(std::ranges::any_of(messages, [](const std::string& message) {
+    return message.starts_with("A and B are of different models: ") &&
+           message.find("could be compared") != std::string::npos;
+  }));
+  Person alike(view_test::llama_fault());  // of two models as well, that share all values
+  EXPECT_TRUE(alike.viewer.messages.empty());
+}
+
 TEST(Viewer, TheWorstValueHasTheLargestErrorOverLimit) {
   Person person(view_test::llama_fault());
   ASSERT_TRUE(person.press("W"));
   const ValueComparison& worst = *person.viewer.document()->compared(person.viewer.row());
   for (const ValueComparison& value : person.viewer.document()->comparison->values)
     EXPECT_GE(worst.severity, value.severity) << value.path;
+}
+
+TEST(Viewer, AValueThatPassesOpensAtTheSliceOfItsWorstElement) {
+  Person person(view_test::llama_fault());
+  Comparison comparison = *person.viewer.document()->comparison;
+  for (ValueComparison& value : comparison.values) {
+    value.severity = std::min(value.severity, 0.5);
+    if (value.verdict == Verdict::diverged) value.verdict = Verdict::pass;
+  }
+  conclude(comparison);
+  person.viewer.show(with_comparison(*person.viewer.document(), comparison));
+  int in_later_slices = 0;
+  for (size_t i = 0; i < comparison.values.size(); ++i) {
+    const ValueComparison& value = comparison.values[i];
+    if (value.shape.size() < 3 || !(value.severity > 0)) continue;
+    ASSERT_TRUE(person.viewer.select_row(static_cast<int32_t>(i)));
+    const TensorModel& model = *person.viewer.tensor().model;
+    EXPECT_EQ(model.worst(TensorMode::absolute, 1).front(), model.element_of(value.metrics->worst_index)) << value.path;
+    in_later_slices += model.slice_text().find_first_of("123456789") != std::string::npos;
+  }
+  EXPECT_GT(in_later_slices, 0);
 }
 
 TEST(Viewer, AMistrustedValueIsNeverTheWorst) {

@@ -93,6 +93,15 @@ class Comparing(ProgramTest):
         self.assertIn("A and B are of different models", (self.folder / "page.html").read_text())
         self.assertNotIn("different models", self.run_program("diff", "base.plx", "far.plx").stdout)
 
+    def test_pictures_show_the_culprit_and_the_longest_axis(self):
+        self.write_dumps()
+        dot = self.run_program("dot", "base.plx", "far.plx", "--focus", "gate").stdout
+        marked = [line for line in dot.splitlines() if "culprit" in line]
+        self.assertEqual(len(marked), 1)
+        self.assertIn("HardSigmoid", marked[0])
+        self.run_program("diff", "base.plx", "far.plx", "--html", "page.html")
+        self.assertIn("1 rows by 8 columns", (self.folder / "page.html").read_text())  # of [1,8,1,1]
+
 
 if __name__ == "__main__":
     main()
