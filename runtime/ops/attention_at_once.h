@@ -5,8 +5,8 @@
 #include <limits>
 #include <memory>
 
-#include "runtime/device/gpu/attention_kernel.h"
-#include "runtime/device/gpu/flash_attention.h"
+#include "runtime/device/gpu/attention/attention_kernel.h"
+#include "runtime/device/gpu/attention/flash_attention.h"
 #include "runtime/ops/attention_heads.h"
 
 namespace parallax::runtime {
@@ -23,7 +23,7 @@ struct AttentionShape {
   double softcap = 0;
 };
 
-// What is added to the scores, or hides them where it is false; strides of batch, head, query and key.
+// A tensor that is added to the scores, or hides them where it is false; strides of batch, head, query and key.
 struct ScoreMask {
   Source data;  // no data: none
   int64_t strides[4] = {};

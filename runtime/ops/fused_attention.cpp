@@ -11,8 +11,8 @@
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/attention.h"
 #include "runtime/device/cpu/products/gemm.h"
-#include "runtime/device/gpu/attention_kernel.h"
-#include "runtime/device/gpu/flash_attention.h"
+#include "runtime/device/gpu/attention/attention_kernel.h"
+#include "runtime/device/gpu/attention/flash_attention.h"
 #include "runtime/ops/fused_families.h"
 
 namespace parallax::runtime {

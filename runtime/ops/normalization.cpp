@@ -95,7 +95,7 @@ struct OverNorm {
   PX_HD C operator()(C x, int64_t) const { return norm == C(0) ? C(0) : x / norm; }
 };
 struct LpRow {
-  static constexpr bool kEmitsOnce = true;
+  [[maybe_unused]] static constexpr bool kEmitsOnce = true;
   int64_t p;
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {

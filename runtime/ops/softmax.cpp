@@ -147,6 +147,7 @@ struct OneAt {
   PX_HD C operator()(C, int64_t i) const { return i == location ? C(1) : C(0); }
 };
 struct HardmaxRow : FirstLargest {
+  [[maybe_unused]] static constexpr bool kIsIndex = true;  // what is known of a row
   template <class Team>
   PX_HD void operator()(Team& team, int64_t row) const {
     emit(team, part(team), row);

@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
+#include "inspector/base/text.h"
 #include "inspector/model/link.h"
 #include "inspector/model/opset/op_schema.h"
 #include "inspector/model/opset/opset_registry.h"
@@ -328,33 +330,10 @@ bool is_plain(const OpCase& op_case) {
 constexpr int kLeastPercent = 85;  // of the plain cases that the emulated device must have kernels for
 
 // Kernels of GPUs of our own: all of them must be reached by the cases.
-const std::set<std::string> kGpuKernels = {"block_weights",
-                                           "choose",
-                                           "conv",
-                                           "conv_transpose",
-                                           "copy_strided",
-                                           "fill",
-                                           "flash_attention",
-                                           "flash_merge",
-                                           "fold_columns",
-                                           "fold_rows",
-                                           "gemm",
-                                           "held_rows",
-                                           "index_map",
-                                           "map",
-                                           "pointwise",
-                                           "radix_keys",
-                                           "rotate",
-                                           "scan_rows",
-                                           "scatter",
-                                           "select",
-                                           "sort_keys",
-                                           "sort_rows",
-                                           "tabulate",
-                                           "top_of_rows",
-                                           "transpose",
-                                           "unbounded_tiles",
-                                           "window_fold"};
+constexpr std::string_view kGpuKernels =
+    "block_weights choose conv conv_transpose copy_strided fill flash_attention flash_merge fold_columns "
+    "fold_rows gemm held_rows index_map map pointwise radix_keys rotate scan_rows scatter select "
+    "sort_keys sort_rows tabulate top_of_rows transpose unbounded_tiles window_fold";
 
 // Runs after all cases of the emulated device: what they came to.
 class EmulatedCoverage : public testing::Test {
@@ -362,7 +341,8 @@ class EmulatedCoverage : public testing::Test {
     const auto& run = run_by("emulated");
     const auto& skipped = skipped_by("emulated");
     if (run.size() + skipped.size() < all_cases().size()) GTEST_SKIP() << "only after all cases: emulated/*";
-    EXPECT_EQ(runtime::emulation::kernels_run(), kGpuKernels);
+    const auto known = split(kGpuKernels, ' ');
+    EXPECT_EQ(runtime::emulation::kernels_run(), std::set<std::string>(known.begin(), known.end()));
     int plain = 0;
     int plain_run = 0;
     int plain_with_kernels = 0;  // without one: views, shape arithmetic, what the host draws

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "inspector/tensor/elements.h"
-#include "runtime/device/gpu/flash_attention.h"
+#include "runtime/device/gpu/attention/flash_attention.h"
 
 namespace parallax::runtime::flash_cases {
 

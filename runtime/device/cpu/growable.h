@@ -39,11 +39,11 @@ int64_t capacity_of(const TensorView& growable);
 // Strides in elements of any tensor: those of the whole buffer where it is growable, else those of row-major order.
 Ints element_strides(const TensorView& view);
 
-// Where the element at `offset` of a growable tensor's buffer is in the row-major copy of the filled part. Strides are
-// offsets, too.
+// The location, in the row-major copy of the filled part, of the element at `offset` of a growable tensor's buffer.
+// Strides are offsets, too.
 int64_t offset_without_room(const TensorView& growable, int64_t offset);
 
-// The same payload with that shape as its filled part, not open.
+// The tensor's payload with that shape as its filled part, not open.
 Tensor as_growable(const Tensor& tensor, const Shape& shape, int64_t axis, int64_t capacity);
 
 // The required shape of a growable tensor.

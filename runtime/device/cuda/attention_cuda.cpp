@@ -5,7 +5,7 @@
 #include "runtime/device/cuda/attention_graph.h"
 #include "runtime/device/cuda/dnn_cuda.h"
 #include "runtime/device/cuda/queue_cuda.h"
-#include "runtime/device/gpu/library_attention.h"
+#include "runtime/device/gpu/attention/library_attention.h"
 
 namespace parallax::runtime {
 

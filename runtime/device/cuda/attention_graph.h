@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/device/cuda/cudnn_graph.h"
-#include "runtime/device/gpu/library_attention.h"
+#include "runtime/device/gpu/attention/library_attention.h"
 
 #ifdef PX_WITH_CUDNN
 

@@ -78,7 +78,7 @@ auto entry_of() {
 
 }  // namespace gpu
 
-// Of a block: what a kernel has without being asked, and the most that it can be given.
+// Shared memory of a block: what a kernel has without being asked, and the most that it can be given.
 constexpr size_t kSharedBytes = size_t{48} << 10;
 inline int64_t most_shared_bytes(const Queue<Cuda>& queue) {
   int bytes = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch offers of the matrix units (launch.h), as instructions of PTX ("mma", "cvt"; compute capability 8.0).
+// The matrix units as a launch offers them (launch.h), by instructions of PTX ("mma", "cvt"; compute capability 8.0).
 // Only nvcc reads it.
 #pragma once
 

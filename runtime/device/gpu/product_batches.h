@@ -8,7 +8,7 @@
 
 namespace parallax::runtime {
 
-// The same products in fewer matrices: those of `a` that follow each other and share their `b` become one with more
+// The products in fewer matrices: those of `a` that follow each other and share their `b` become one with more
 // rows, as query heads that share their keys do.
 GemmProblem with_joined_rows(const GemmProblem& problem);
 

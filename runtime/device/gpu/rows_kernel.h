@@ -137,6 +137,12 @@ concept EmitsOnce = HasParts<F, C> || requires {
   requires F::kEmitsOnce;
 };
 
+// Functors whose rows a block may hold in registers: their parts are numbers, else registers would be spilled.
+template <class F, class C>
+concept MayBeHeld = HasParts<F, C> && !requires {
+  requires F::kIsIndex;
+};
+
 // The smallest index that the predicate holds for.
 template <class C, class Predicate>
 struct FirstIndex {
@@ -222,7 +228,7 @@ void scan_rows(Queue<Gpu>& queue, const F& f, const RowLayout& layout, const Mut
       return;
     }
   }
-  if constexpr (gpu::HasParts<F, C> && std::is_same_v<C, float> && std::is_same_v<R, float>) {
+  if constexpr (gpu::MayBeHeld<F, C> && std::is_same_v<C, float> && std::is_same_v<R, float>) {
     if (gpu::is_held(queue, layout) && gpu::is_held(in.dtype) && gpu::is_held(out.dtype)) {
       const gpu::HeldRowsKernel<Gpu, F> kernel{f, source_of(in), target_of(out), rows, layout.length};
       return launch(queue, kernel, gpu::size_for_held_rows(queue, layout));

@@ -9,7 +9,7 @@
 
 #include "inspector/model/rule_errors.h"
 #include "runtime/device/cpu/growable.h"
-#include "runtime/device/gpu/flash_attention.h"
+#include "runtime/device/gpu/attention/flash_attention.h"
 #include "runtime/ops/attention_heads.h"
 #include "runtime/ops/contrib/cache.h"
 #include "runtime/ops/contrib/group.h"

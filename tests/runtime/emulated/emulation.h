@@ -32,7 +32,7 @@ class Block;
 
 uint32_t to_tf32(float value);
 
-// What a lane gives to a product of matrices, and the numbers of each lane of its warp after that.
+// A lane's numbers of a product of matrices, and the numbers of each lane of its warp after that.
 struct Fragments {
   uint32_t a[4], b[2];
 };

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "runtime/device/cpu/blocks.h"
-#include "runtime/device/gpu/library_attention.h"
+#include "runtime/device/gpu/attention/library_attention.h"
 #include "tests/runtime/emulated/queue_emulated.h"
 
 namespace parallax::runtime {

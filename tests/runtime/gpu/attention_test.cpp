@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which attention goes to the library of a GPU, with what operands: against the host's.
-#include "runtime/device/gpu/library_attention.h"
+#include "runtime/device/gpu/attention/library_attention.h"
 #include "tests/runtime/attention_models.h"
 #include "tests/runtime/emulated/emulated_executor.h"
 #include "tests/runtime/emulated/queue_emulated.h"

@@ -172,7 +172,7 @@ TEST_F(Counts, OfAGroupQueryAttention) {
   for (const Shape& shape :
        {Shape{2, 40, 256}, Shape{2, 40, 64}, Shape{2, 40, 64}, Shape{2, 8, 200, 8}, Shape{2, 8, 200, 8}})
     inputs.emplace_back(against_host::sixteenths(DType::float32, shape, static_cast<int64_t>(inputs.size())));
-  inputs.emplace_back(Tensor::from<int32_t>(Shape{2}, {239, 239}));
+  inputs.emplace_back(Tensor::from<int32_t>(Shape{2}, std::array{239, 239}));
   inputs.emplace_back(Tensor::scalar<int32_t>(240));
   ptx::StandInCounts last;
   for (int i = 0; i < kRuns; ++i) last = run(inputs);

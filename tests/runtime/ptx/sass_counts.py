@@ -83,12 +83,17 @@ FAMILIES = (
     Family("transposes", "TransposeKernel<", 5, 32, 600, 32, 32),
     Family("fills", "FillKernel<", 1, 32, 500, 0, 128, divisions_64=2, divisions=3),
     Family("gathers and index maps", "IndexMapKernel<", 10, 64, 3200, divisions_64=2, divisions=17, stack=1152),
-    Family("reductions of rows", "FoldRowsKernel<Cuda, float, ", 12, 40, 1000, 64, 64, 1, 1),
+    Family("reductions of rows", "FoldRowsKernel<Cuda, float, ", 12, 32, 3200, 128, 64),
     Family("reductions of columns", "FoldColumnsKernel<Cuda, float, ", 12, 48, 1000, 64, 64, 1, 1),
-    Family("Softmax, LogSoftmax", scanned("(Log)?SoftmaxRow"), 2, 40, 1000, 64, 32, 1, 1),
-    Family("norms", scanned("NormRow|GroupNormRow|ChannelRow|BatchNormRow|LpRow"), 5, 40, 2400, 64, 32, 2, 4),
-    Family("attention: scores to weights", scanned("SoftenedScores|Masked"), 3, 40, 1200, 64, 32, 1, 3),
-    Family("statistics", "ChunkStatisticsKernel<", 4, 128, 12100, 128, 64, 1, 222),
+    Family("Softmax, LogSoftmax", scanned("(Log)?SoftmaxRow"), 2, 40, 4200, 128, 128, 1, 1),
+    Family("norms", scanned("NormRow|GroupNormRow|ChannelRow|BatchNormRow|LpRow"), 5, 56, 8000, 128, 128, 2, 24),
+    Family("attention: scores to weights", scanned("SoftenedScores|Masked"), 3, 72, 10000, 128, 128, 1, 3),
+    Family("rows held in registers", "HeldRowsKernel<", 3, 80, 3800),
+    Family("long rows in pieces", "(Fold|FoldColumn|Merge|Scan|Run)PiecesKernel<Cuda, float, ", 50, 56, 4000, 32, 32, 2, 2, 32),
+    Family("attention: float32", "FlashKernel<Cuda, FmaEngine", 1, 255, 7400, 128, 32, 1, 18),
+    Family("attention: TF32, float16, bfloat16", "FlashKernel<Cuda, MmaEngine", 3, 255, 7400, 128, 32, 1, 18),
+    Family("attention: before and after the tiles", "(UnboundedTiles|FlashMerge)Kernel<", 6, 32, 1300, 32, 32, 1, 8),
+    Family("statistics", "ChunkStatisticsKernel<", 4, 128, 12900, 128, 64, 1, 240),
     Family("chains of pointwise operators", "ProgramKernel<", 3, 48, 3600, stack=512),
     Family("rotary embeddings", r"RotateKernel<Cuda, \S+, [48]>", 3, 48, 1900, 128, 128, 1, 1),
 )
@@ -183,7 +188,7 @@ def by_family(kernels: list[Kernel]) -> dict[str, list[Kernel]]:
     found: dict[str, list[Kernel]] = {family.name: [] for family in FAMILIES}
     for kernel in kernels:
         for family in FAMILIES:
-            if re.search(rf"run_kernel<{family.pattern}", kernel.name):
+            if re.search(rf"run_(bounded_)?kernel<{family.pattern}", kernel.name):
                 found[family.name].append(kernel)
                 break
     return found

@@ -47,6 +47,15 @@ inline std::string index_of(const std::string& name, int value) {
   return "initializer { name: \"" + name + "\" data_type: 7 dims: 1 int64_data: " + std::to_string(value) + " } ";
 }
 
+// LayerNormalization by its parts, along rows of 4.
+inline std::string layer_norm(const std::string& x, const std::string& y) {
+  return graph_node("ReduceMean", {x}, "m", ints("axes", {-1})) + graph_node("Sub", {x, "m"}, "d") +
+         graph_node("Pow", {"d", "two"}, "p") + graph_node("ReduceMean", {"p"}, "v", ints("axes", {-1})) +
+         graph_node("Add", {"v", "eps"}, "e") + graph_node("Sqrt", {"e"}, "s") + graph_node("Div", {"d", "s"}, "n") +
+         graph_node("Mul", {"n", "scale"}, "c") + graph_node("Add", {"c", "bias"}, y) + weight_of("two", {}, {2}) +
+         weight_of("eps", {}, {0.001}) + weight_of("scale", {4}, {1, 2, 3, 4}) + weight_of("bias", {4}, {0, 1, 0, 1});
+}
+
 inline GraphEdit rewritten(const Model& model, const std::vector<std::string>& patterns,
                            const std::vector<std::string>& pinned = {}) {
   GraphEdit edit = begin_edit(model.graph);

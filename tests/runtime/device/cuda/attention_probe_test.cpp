@@ -11,7 +11,7 @@
 #include "runtime/device/cpu/blocks.h"
 #include "runtime/device/cpu/buffer_pool.h"
 #include "runtime/device/cpu/products/attention.h"
-#include "runtime/device/gpu/library_attention.h"
+#include "runtime/device/gpu/attention/library_attention.h"
 
 namespace parallax::runtime {
 namespace {

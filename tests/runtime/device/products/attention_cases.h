@@ -5,7 +5,7 @@
 #include <ostream>
 #include <vector>
 
-#include "runtime/device/gpu/library_attention.h"
+#include "runtime/device/gpu/attention/library_attention.h"
 
 namespace parallax::runtime {
 

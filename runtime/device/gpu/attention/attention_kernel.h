@@ -4,8 +4,8 @@
 #pragma once
 
 #include "runtime/device/cpu/products/attention.h"
+#include "runtime/device/gpu/attention/library_attention.h"
 #include "runtime/device/gpu/gemm_kernel.h"
-#include "runtime/device/gpu/library_attention.h"
 #include "runtime/device/gpu/map_kernel.h"
 #include "runtime/device/gpu/rows_kernel.h"
 

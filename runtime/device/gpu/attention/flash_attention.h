@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "runtime/device/gpu/library_attention.h"
+#include "runtime/device/gpu/attention/library_attention.h"
 
 namespace parallax::runtime {
 
@@ -33,7 +33,7 @@ struct KeyRule {
   int64_t left_window = -1, right_window = -1;  // how far a query sees to either side; -1: without limit
   bool is_causal = false;
 
-  // Of the query at `position`, whose sample has `end` keys.
+  // The keys that the query at `position` sees; its sample has `end` keys.
   PX_HD SeenKeys seen(int64_t position, int64_t end) const {
     const int64_t first = left_window >= 0 && position > left_window ? position - left_window : 0;
     if (keys < end) end = keys;
@@ -43,7 +43,7 @@ struct KeyRule {
   }
 };
 
-// What LibraryAttention has, and what else may change the scores. The order: scale, softcap, `added`, `added_again`,
+// The library's operands, and what else may change the scores. The order: scale, softcap, `added`, `added_again`,
 // `hiding`, then minus infinity for keys that are not seen.
 struct FlashAttention : LibraryAttention {
   KeyRule rule;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "runtime/device/gpu/flash_kernel.h"
+#include "runtime/device/gpu/attention/flash_kernel.h"
 
 namespace parallax::runtime {
 namespace gpu {

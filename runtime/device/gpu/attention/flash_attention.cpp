@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which attention our own kernel computes.
-#include "runtime/device/gpu/flash_attention.h"
+#include "runtime/device/gpu/attention/flash_attention.h"
 
 #include <limits>
 

@@ -5,7 +5,7 @@
 // no finite number: 0 times that is NaN, which our softmax and products give, too.
 #pragma once
 
-#include "runtime/device/gpu/flash_call.h"
+#include "runtime/device/gpu/attention/flash_call.h"
 
 namespace parallax::runtime::gpu {
 
@@ -62,7 +62,7 @@ struct FlashKernel {
     return {matrix / kv_heads, matrix % kv_heads, tile * flash::kRows, part, first_column};
   }
 
-  // What a thread has of a block's work.
+  // A thread's share of a block's work.
   template <class Launch, class Memory>
   struct Block {
     const FlashKernel& kernel;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which attention is a GPU library's, and the probe as it is asked to do it.
-#include "runtime/device/gpu/library_attention.h"
+#include "runtime/device/gpu/attention/library_attention.h"
 
 namespace parallax::runtime {
 namespace {

@@ -2,8 +2,8 @@
 // The operands of the kernel of flash_attention, as it finds them in memory.
 #pragma once
 
-#include "runtime/device/gpu/flash_attention.h"
-#include "runtime/device/gpu/flash_engine.h"
+#include "runtime/device/gpu/attention/flash_attention.h"
+#include "runtime/device/gpu/attention/flash_engine.h"
 #include "runtime/device/gpu/memory.h"
 
 namespace parallax::runtime::gpu {
@@ -66,7 +66,7 @@ struct FlashParts {
   Elements<Device, float> sums;            // [parts, rows, value_size]
 };
 
-// What all instances have in common.
+// The operands and numbers that all instances have in common.
 template <class Device, class T>
 struct FlashCall {
   FlashRows<Device, T> q, k, v;
