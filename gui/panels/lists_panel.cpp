@@ -93,7 +93,7 @@ void draw_alert(Ui& ui, const Alert& alert, size_t index) {
       {x, y}, ui.theme().text,
       cut_text(ui.fonts.base, ui.fonts.base->FontSize, title, width - severity_width - 24 * ui.scale).c_str());
   list->AddText({at.x + width - severity_width - 6 * ui.scale, y}, ui.theme().text, severity.c_str());
-  list->AddText({x, y + line}, ui.theme().dim,
+  list->AddText({x, y + line}, alert.row == viewer.row() ? ui.theme().text : ui.theme().dim,
                 cut_front(ui.fonts.base, ui.fonts.base->FontSize, where, width - 20 * ui.scale).c_str());
   ImGui::PopID();
 }

@@ -17,7 +17,6 @@
 #include "inspector/workbench/open.h"
 
 namespace parallax {
-namespace {
 
 std::string dims_text(const TypeInfo& type) {
   if (!type.dims.has_value()) return "";
@@ -29,6 +28,8 @@ std::string dims_text(const TypeInfo& type) {
   }
   return text;
 }
+
+namespace {
 
 // The name at the end of a path, as it stands in the model.
 std::string name_in(const std::string& path) { return unescape_name(std::string_view(path).substr(name_begin(path))); }

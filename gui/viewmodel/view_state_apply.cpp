@@ -128,21 +128,36 @@ Status set_legend(Viewer& viewer, const Json& value) {
   return {};
 }
 
+Status set_shapes(Viewer& viewer, const Json& value) {
+  viewer.graph.shows_shapes = value.get<bool>();
+  return {};
+}
+
 struct KeyRow {
   std::string_view key;
   Status (*apply)(Viewer&, const Json&);
 };
-constexpr std::array<KeyRow, 20> kKeys = {
-    {{"select", select},       {"colour_by", set_color_by},
-     {"search", set_search},   {"preset", set_preset},
-     {"tab", set_tab},         {"theme", set_theme},
-     {"mode", set_mode},       {"split", set_split},
-     {"montage", set_montage}, {"brush", set_brush},
-     {"list", set_list},       {"slice", set_slice},
-     {"element", set_element}, {"iteration", set_iteration},
-     {"expand", set_expand},   {"fit", set_fit},
-     {"zoom", set_zoom},       {"maximise_tensor", set_maximized},
-     {"legend", set_legend},   {"files", [](Viewer&, const Json&) { return Status(); }}}};
+constexpr std::array<KeyRow, 21> kKeys = {{{"select", select},
+                                           {"colour_by", set_color_by},
+                                           {"search", set_search},
+                                           {"preset", set_preset},
+                                           {"tab", set_tab},
+                                           {"theme", set_theme},
+                                           {"mode", set_mode},
+                                           {"split", set_split},
+                                           {"montage", set_montage},
+                                           {"brush", set_brush},
+                                           {"list", set_list},
+                                           {"slice", set_slice},
+                                           {"element", set_element},
+                                           {"iteration", set_iteration},
+                                           {"expand", set_expand},
+                                           {"fit", set_fit},
+                                           {"zoom", set_zoom},
+                                           {"maximise_tensor", set_maximized},
+                                           {"legend", set_legend},
+                                           {"shapes", set_shapes},
+                                           {"files", [](Viewer&, const Json&) { return Status(); }}}};
 
 Status apply_key(Viewer& viewer, const std::string& key, const Json& value) {
   for (const KeyRow& row : kKeys) {
