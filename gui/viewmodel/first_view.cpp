@@ -79,9 +79,9 @@ class Search {
     Counts counts;
     counts.zoom = zoom;
     for (const SceneBox* box : near_) {
-      const bool is_apart = box->x >= across.end || box->x + box->width <= across.begin || box->y >= down.end ||
-                            box->y + box->height <= down.begin;
-      if (is_apart) continue;
+      const bool is_outside = box->x >= across.end || box->x + box->width <= across.begin || box->y >= down.end ||
+                              box->y + box->height <= down.begin;
+      if (is_outside) continue;
       (is_whole(*box, across, down) ? counts.whole : counts.cut) += 1;
     }
     for (const int32_t box : first_) counts.missed += !is_whole(at(box), across, down);

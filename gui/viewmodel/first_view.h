@@ -18,9 +18,9 @@ struct FirstViewLimits {
   float least_zoom = 0, greatest_zoom = 0;  // at which its text can be read, and is not larger than elsewhere
 };
 
-// Where the boxes `first` (indices into Scene::boxes, the most important one first) are in sight, among those positions
-// the one where the border of the canvas cuts the fewest boxes, then the largest, then the one that shows the most
-// boxes whole. Frames of open groups are cut.
+// The position that shows most of the boxes `first` (indices into Scene::boxes) whole; among those the one where the
+// border of the canvas cuts the fewest boxes, then the largest, then the one that shows the most boxes whole. Frames of
+// open groups are cut.
 Camera view_of_beginning(const Scene& scene, std::span<const int32_t> first, const FirstViewLimits& limits);
 
 }  // namespace parallax

@@ -77,7 +77,8 @@ BENCHMARK(frame)->Args({38, 0})->Args({38, 1})->Args({50, 0})->Args({50, 1})->Ar
 
 // From the start to the triangles of the first picture: fonts, the model's file, lists, layout, all panes.
 void first_frame(benchmark::State& state) {
-  const std::string path = fmt::format("/tmp/parallax_first_frame_{}.textproto", ::getpid());
+  const std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("parallax-first-frame-{}.textproto", ::getpid())).string();
   if (!write_file(path, scoped_transformer_text(static_cast<int>(state.range(0)))).ok())
     return state.SkipWithError("the model cannot be written");
   int64_t nodes = 0;

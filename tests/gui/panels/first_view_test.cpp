@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first picture of a model: nodes that can be read, whole, at every size of the window.
+// The first picture of a model: nodes that can be read, whole, at every size of the window; and shapes on edges.
 #include <algorithm>
 #include <tuple>
 
@@ -65,8 +65,23 @@ std::string name_of(const testing::TestParamInfo<std::tuple<size_t, Size>>& test
   return fmt::format("{}_{}x{}_at_{}", view_test::exported_models()[model].name, size.width, size.height, size.scale);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, FirstView,
-                         testing::Combine(testing::Range<size_t>(0, 6), testing::ValuesIn(kSizes)), name_of);
+INSTANTIATE_TEST_SUITE_P(Models, FirstView, testing::Combine(testing::Range<size_t>(0, 6), testing::ValuesIn(kSizes)),
+                         name_of);
+
+TEST_F(Frames, ShapesOnEdgesAreSwitchedByAKey) {
+  open(view_test::llama_fault());
+  press("F2");
+  frames(2);
+  const int before = ImGui::GetDrawData()->TotalVtxCount;
+  press("D");
+  frames(2);
+  EXPECT_TRUE(viewer_.graph.shows_shapes);
+  EXPECT_GT(ImGui::GetDrawData()->TotalVtxCount, before);
+  viewer_.close();  // the switch is kept
+  EXPECT_TRUE(viewer_.graph.shows_shapes);
+  press("D");
+  EXPECT_FALSE(viewer_.graph.shows_shapes);
+}
 
 }  // namespace
 }  // namespace parallax::gui

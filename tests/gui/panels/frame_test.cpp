@@ -324,21 +324,6 @@ TEST_F(Frames, WhatTheFontLacksIsWrittenByNumber) {
   EXPECT_EQ(cut_text(font, font->FontSize, "\xE4\xB8\xAD", 500), "\\u4E2D");
 }
 
-TEST_F(Frames, ShapesOnEdgesAreSwitchedByAKey) {
-  open(view_test::llama_fault());
-  press("F2");
-  frames(2);
-  const int before = ImGui::GetDrawData()->TotalVtxCount;
-  press("D");
-  frames(2);
-  EXPECT_TRUE(viewer_.graph.shows_shapes);
-  EXPECT_GT(ImGui::GetDrawData()->TotalVtxCount, before);
-  viewer_.close();  // the switch is kept
-  EXPECT_TRUE(viewer_.graph.shows_shapes);
-  press("D");
-  EXPECT_FALSE(viewer_.graph.shows_shapes);
-}
-
 TEST_F(Frames, PresetsShowAndHidePanes) {
   open(view_test::llama_fault());
   EXPECT_EQ(ui_.widgets.count("heat"), 1U);

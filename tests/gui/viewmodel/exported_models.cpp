@@ -154,8 +154,8 @@ std::string lstm() {
                                      "attribute { name: \"axis\" type: INT i: 0 }");
     return to.add("lstm", "ConstantOfShape", {shape});
   };
-  const std::string h = start(0), c = start(0), turned = to.add("lstm", "Transpose", {"x"});
-  std::string x = turned;
+  const std::string h = start(0), c = start(0), rotated = to.add("lstm", "Transpose", {"x"});
+  std::string x = rotated;
   for (int layer = 0; layer < 2; ++layer) {
     const auto part = [&](const std::string& of) {
       return to.add("lstm", "Slice",
@@ -269,10 +269,10 @@ std::string llama() {
       return to.add(in, "Mul", {to.weight(in + ".weight"), scaled});
     };
     const std::string y = norm("input_layernorm");
-    const std::string turned =
+    const std::string rotated =
         to.add(scope + ".self_attn", "Add",
                {to.add(scope + ".self_attn", "Mul", {y, cos}), to.add(scope + ".self_attn", "Mul", {y, sin})});
-    x = to.add(scope, "Add", {x, attention(to, scope + ".self_attn", turned, mask)});
+    x = to.add(scope, "Add", {x, attention(to, scope + ".self_attn", rotated, mask)});
     const std::string mlp = scope + ".mlp", z = norm("post_attention_layernorm");
     const std::string gate = to.add(mlp + ".gate_proj", "MatMul", {z, to.weight(mlp + "g")});
     const std::string act = to.add(mlp + ".act_fn", "Mul", {gate, to.add(mlp + ".act_fn", "Sigmoid", {gate})});
