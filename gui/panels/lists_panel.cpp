@@ -181,8 +181,8 @@ void draw_row(Ui& ui, int32_t row, const std::vector<TableColumnInfo>& columns) 
       ImGui::PopID();
       continue;
     }
-    const bool bad =
-        value != nullptr && value->verdict == Verdict::diverged && columns[c].column == TableColumn::verdict;
+    const bool bad = value != nullptr && value->verdict == Verdict::diverged && row != viewer.row() &&
+                     columns[c].column == TableColumn::verdict;
     if (bad) ImGui::PushStyleColor(ImGuiCol_Text, ui.theme().bad);
     const bool is_name = columns[c].column == TableColumn::name;
     const ImFont* font = ui.fonts.base;

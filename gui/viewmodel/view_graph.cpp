@@ -14,7 +14,7 @@ namespace {
 constexpr int32_t kOpenAtOnce = 150;        // nodes: a graph of that many is readable when all is open
 constexpr float kLeastReadableZoom = 0.7F;  // the smaller text has 8 pixels
 constexpr size_t kFirstBoxes = 3;           // nodes that the first view shows whole
-constexpr float kFocusZoom = 0.9F;
+constexpr float kFocusZoom = 1;
 constexpr float kMargin = 8;         // pixels around the whole graph
 constexpr float kLeastInSight = 80;  // pixels of the graph that stay in the window
 

@@ -24,6 +24,7 @@ class Frames {
     io.IniFilename = nullptr;
     io.DisplaySize = {2560, 2880};  // high enough for 2,000 nodes of a long graph
     io.DeltaTime = 1.0F / 60;
+    io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as OpenGL's
     io.MousePos = {1400, 700};  // over the graph: what the mouse is on is looked for, too
     ui.viewer = &viewer;
     ui.fonts = bake_fonts(1);

@@ -132,6 +132,9 @@ TEST_F(Contrast, OfEveryPaneIsEnough) {
     viewer_.preset = preset;
     expect_readable("preset " + std::to_string(static_cast<int>(preset)));
   }
+  viewer_.left_tab = LeftTab::table;
+  viewer_.set_search("diverged");
+  expect_readable("table");
   viewer_.preset = Preset::all;
   viewer_.left_tab = LeftTab::causes;
   expect_readable("causes");
