@@ -15,6 +15,7 @@
 #include "gui/app/png_file.h"
 #include "gui/app/script.h"
 #include "gui/app/settings.h"
+#include "gui/app/system_fonts.h"
 #include "inspector/base/input_files.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/base/program_start.h"
@@ -241,6 +242,7 @@ Result<int> run(const std::vector<std::string>& arguments) {
   viewer.version = PARALLAX_VERSION;
   Ui ui;
   ui.viewer = &viewer;
+  ui.extra_letters.find = system_font_for;
   const bool unattended =
       !options.shot.empty() || !options.script.empty() || (!options.state_out.empty() && !options.window);
   std::unique_ptr<RenderTarget> target;

@@ -46,6 +46,7 @@ void load_settings(const std::string& path, Ui& ui) {
     const std::string_view key = line.substr(0, blank), value = line.substr(blank + 1);
     if (key == "theme") ui.viewer->is_dark = value != "light";
     if (key == "chooser") ui.viewer->uses_desktop_chooser = value == "desktop";
+    if (key == "shapes") ui.viewer->graph.shows_shapes = value == "on";
     if (key == "text") ui.viewer->text_size = text_size_from(value);
     if (key == "left") ui.left = share_from(value, ui.left);
     if (key == "right") ui.right = share_from(value, ui.right);
@@ -59,9 +60,9 @@ Status save_settings(const std::string& path, const Ui& ui) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   std::string text =
-      fmt::format("theme {}\nchooser {}\ntext {:.3f}\nleft {:.3f}\nright {:.3f}\nbottom {:.3f}\n",
+      fmt::format("theme {}\nchooser {}\nshapes {}\ntext {:.3f}\nleft {:.3f}\nright {:.3f}\nbottom {:.3f}\n",
                   ui.viewer->is_dark ? "dark" : "light", ui.viewer->uses_desktop_chooser ? "desktop" : "own",
-                  ui.viewer->text_size, ui.left, ui.right, ui.bottom);
+                  ui.viewer->graph.shows_shapes ? "on" : "off", ui.viewer->text_size, ui.left, ui.right, ui.bottom);
   for (const std::string& recent : ui.viewer->recent) text += "recent " + recent + "\n";
   const input_files::Scope scope(true);  // it was read to be written anew
   input_files::release(path);

@@ -14,6 +14,7 @@ namespace {
 bool is_on(const Viewer& viewer, const Command& command) {
   return (command.id == "file.desktop_chooser" && viewer.uses_desktop_chooser) ||
          (command.id == "graph.wheel" && viewer.wheel_zooms) || (command.id == "view.legend" && viewer.show_legend) ||
+         (command.id == "view.shapes" && viewer.graph.shows_shapes) ||
          (command.id == "tensor.specials" && viewer.tensor().filter.specials_only) ||
          (command.id == "tensor.split" && viewer.tensor().is_split) ||
          (command.id == "tensor.montage" && viewer.tensor().is_montage);

@@ -46,8 +46,14 @@ void CanvasPainter::words(float size, float x, float y, ImU32 color, const std::
   list_->AddText(font, font->FontSize, {std::floor(x), std::floor(y + drop)}, color, text.c_str());
 }
 
+// A folded Constant is shown by its reader.
+int32_t CanvasPainter::selected_box() const {
+  const int32_t item = ui_.viewer->item();
+  return item >= 0 && graph_.items().item(item).is_folded ? graph_.items().item(item).parent : item;
+}
+
 bool CanvasPainter::is_emphasized(const SceneWire& wire) const {
-  const int32_t selected = ui_.viewer->item(), hovered = ui_.hovered_item;
+  const int32_t selected = selected_box(), hovered = ui_.hovered_item;
   return wire.from == selected || wire.to == selected || (hovered >= 0 && wire.from == hovered);
 }
 
@@ -125,7 +131,7 @@ void CanvasPainter::draw_nodes() {
 
 void CanvasPainter::outline(int32_t item, bool is_bad, ImVec2 least, ImVec2 greatest, float rounding) const {
   const Theme& theme = ui_.theme();
-  const bool is_selected = item == ui_.viewer->item();
+  const bool is_selected = item == selected_box();
   if (ui_.viewer->is_hit(item)) {
     const float away = 3 * ui_.scale;
     list_->AddRect({least.x - away, least.y - away}, {greatest.x + away, greatest.y + away},
@@ -153,6 +159,25 @@ void CanvasPainter::draw_titles() const {
     if (!box.is_open) continue;
     const ImVec2 least = to_screen(box.x, box.y), greatest = to_screen(box.x + box.width, box.y + box.height);
     if (in_sight(least, greatest)) draw_title(graph_.items().item(box.item), least, greatest);
+  }
+}
+
+// Next to the beginning of each wire, in the gap below the box that makes the value.
+void CanvasPainter::draw_shapes() const {
+  const float size = 10 * zoom_;
+  const ImFont* font = ui_.fonts.at(size);
+  if (font == nullptr) return;
+  for (size_t wire = 0; wire < scene_.wires.size(); ++wire) {
+    if (scene_.wires[wire].kind != EdgeKind::led) continue;
+    const LayoutPoint begin = scene_.wires[wire].points.front();
+    const ImVec2 least = to_screen(begin.x + 4, begin.y + 2);
+    if (!in_sight(least, {least.x + 240 * zoom_, least.y + size})) continue;
+    const std::string text = graph_.shape_on(wire);
+    const float wide = font->CalcTextSizeA(font->FontSize, FLT_MAX, 0, text.c_str()).x;
+    if (text.empty()) continue;
+    list_->AddRectFilled({least.x - zoom_, least.y}, {least.x + wide + zoom_, least.y + size}, ui_.theme().canvas,
+                         2 * zoom_);
+    words(size, least.x, least.y, ui_.theme().dim, text);
   }
 }
 
@@ -201,7 +226,7 @@ void CanvasPainter::draw_box(const SceneBox& box) {
   if (item.has_children()) draw_shares(box.item, least, greatest, rounding);
   outline(box.item, look.is_bad, least, greatest, rounding);
   const ImU32 text = neutral ? theme.text : to_imgui(readable_on(look.fill));
-  draw_text(item, look, least, greatest, text, neutral ? theme.dim : faded(text, 0.75F));
+  draw_text(item, look, least, greatest, text, neutral ? theme.dim : text);
 }
 
 void CanvasPainter::draw_text(const GraphItem& item, const ItemLook& look, ImVec2 least, ImVec2 greatest, ImU32 text,
@@ -230,6 +255,9 @@ void CanvasPainter::draw_text(const GraphItem& item, const ItemLook& look, ImVec
   const std::string badge = cut_text(small_font, small_font->FontSize, look.badge, room);
   if (badge != "...") words(small, greatest.x - pad - width_of(small_font, badge), least.y + 5.5F * zoom_, text, badge);
   words(small, least.x + pad, least.y + 21 * zoom_, dim, cut_text(small_font, small_font->FontSize, second, width));
+  if (!item.constants_text.empty())
+    words(small, least.x + pad, least.y + 35 * zoom_, text,
+          cut_text(small_font, small_font->FontSize, item.constants_text, width));
 }
 
 // Along the foot of a closed block: how many of its values diverged, are mistrusted, passed, were not compared.

@@ -12,6 +12,7 @@ class CanvasPainter {
   void draw_frames();
   void draw_wires();
   void draw_titles() const;  // of frames
+  void draw_shapes() const;  // on wires
   void draw_nodes();
   // The wire nearest to a point of the screen, within a few pixels; -1 when there is none.
   int32_t wire_at(ImVec2 screen) const;
@@ -32,6 +33,7 @@ class CanvasPainter {
   void draw_shares(int32_t item, ImVec2 least, ImVec2 greatest, float inset) const;
   void outline(int32_t item, bool is_bad, ImVec2 least, ImVec2 greatest, float rounding) const;
   void words(float size, float x, float y, ImU32 color, const std::string& text) const;
+  int32_t selected_box() const;
   bool is_emphasized(const SceneWire& wire) const;
 
   Ui& ui_;

@@ -165,6 +165,7 @@ void draw_canvas(Ui& ui) {
   painter.draw_frames();
   painter.draw_wires();
   painter.draw_titles();
+  if (viewer.graph.shows_shapes) painter.draw_shapes();
   painter.draw_nodes();
   list->PopClipRect();
   if (!ImGui::IsItemActive() && ImGui::IsItemHovered()) describe_hovered(ui, item);
@@ -187,7 +188,7 @@ ImU32 ribbon_color(const Ui& ui, const Document& document, size_t begin, size_t 
   if (is_any_explained && !is_any_diverged) return to_imgui(color_from_hex(kExplainedFill));
   if (*worst < 0.1) return ui.theme().node;
   const double t = *worst < 1 ? 0.12 : std::min(0.9, 0.42 + 0.16 * std::log10(*worst));
-  return to_imgui(magnitude_color(std::isfinite(*worst) ? t : 0.9));
+  return to_imgui(magnitude_color(std::isfinite(*worst) ? t : 0.9, ui.viewer->is_dark));
 }
 
 }  // namespace

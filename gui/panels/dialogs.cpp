@@ -44,7 +44,9 @@ void draw_palette(Ui& ui) {
       ui.mark("palette:" + std::string(command.id));
       const std::string keys = all_keys(command);
       ImGui::SameLine(ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(keys.c_str()).x);
-      ImGui::TextDisabled("%s", keys.c_str());
+      const bool is_chosen = static_cast<int>(i) == ui.palette_at;
+      ImGui::TextColored(ImGui::GetStyle().Colors[is_chosen ? ImGuiCol_Text : ImGuiCol_TextDisabled], "%s",
+                         keys.c_str());
     }
     ImGui::EndChild();
     if (chosen != nullptr) {

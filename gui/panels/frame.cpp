@@ -133,6 +133,7 @@ void draw_panes(Ui& ui, ImVec2 area) {
 
 void draw_frame(Ui& ui) {
   ui.widgets.clear();
+  ui.viewer->graph.is_dark = ui.viewer->is_dark;
   apply_theme(ui.theme(), ui.scale);
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   ImGui::SetNextWindowPos({0, 0});

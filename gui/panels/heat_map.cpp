@@ -104,7 +104,8 @@ void draw_numbers(Ui& ui, const Location& location, ImDrawList* list) {
   for_cells(*pane.model, location, [&](int64_t row, int64_t column, int64_t element) {
     if (!pane.model->passes(pane.filter, location.mode, element)) return;
     const std::string text = pane.model->cell_text(location.mode, element);
-    const Color fill = TensorModel::color_of(location.mode, pane.model->number(location.mode, element), location.range);
+    const Color fill = TensorModel::color_of(location.mode, pane.model->number(location.mode, element), location.range,
+                                             ui.viewer->is_dark);
     const ImVec2 extent = font->CalcTextSizeA(font->FontSize, 1e6F, 0, text.c_str());
     if (extent.x > location.cell.x) return;  // the picked element is shown in full next to the picture
     const ImVec2 cell = corner_of(location, row, column);
@@ -219,18 +220,21 @@ void draw_heat_map(Ui& ui, size_t slot, TensorMode mode, const char* name, const
 const TensorUi::Heat& heat_of(Ui& ui, size_t slot, TensorMode mode) {
   const TensorPane& pane = ui.viewer->tensor();
   TensorUi::Heat& heat = ui.tensor.heats[slot];
-  if (heat.version != pane.version || heat.range_version != pane.range_version || heat.mode != mode) {
+  if (heat.version != pane.version || heat.range_version != pane.range_version || heat.mode != mode ||
+      heat.is_dark != ui.viewer->is_dark) {
+    heat.is_dark = ui.viewer->is_dark;
     heat.version = pane.version;
     heat.range_version = pane.range_version;
     heat.mode = mode;
     // A and B share a range: equal colors mean equal values.
     const bool is_shared = mode == pane.mode || (mode < TensorMode::difference && pane.mode < TensorMode::difference);
     const std::optional<ValueRange> range = is_shared ? std::optional(pane.range) : std::nullopt;
-    const auto make = [model = *pane.model, mode, range, filter = pane.filter](const CancelToken& stop) mutable {
+    const auto make = [model = *pane.model, mode, range, filter = pane.filter,
+                       is_dark = heat.is_dark](const CancelToken& stop) mutable {
       model.stop_when(stop);
       HeatPicture picture;
       picture.range = range.has_value() ? *range : model.autofit(mode);
-      picture.image = model.image(mode, picture.range, filter);
+      picture.image = model.image(mode, picture.range, filter, kMostPixels, is_dark);
       return picture;
     };
     heat.work.start(make, pane.model->is_short(mode), ui.viewer->wake);

@@ -98,7 +98,7 @@ void draw_alert(Ui& ui, const Alert& alert, size_t index) {
       {x, y}, ui.theme().text,
       cut_text(ui.fonts.base, ui.fonts.base->FontSize, title, width - severity_width - 24 * ui.scale).c_str());
   list->AddText({at.x + width - severity_width - 6 * ui.scale, y}, ui.theme().text, severity.c_str());
-  list->AddText({x, y + line}, ui.theme().dim,
+  list->AddText({x, y + line}, alert.row == viewer.row() ? ui.theme().text : ui.theme().dim,
                 cut_front(ui.fonts.base, ui.fonts.base->FontSize, where, width - 20 * ui.scale).c_str());
   ImGui::PopID();
 }
@@ -186,8 +186,8 @@ void draw_row(Ui& ui, int32_t row, const std::vector<TableColumnInfo>& columns) 
       ImGui::PopID();
       continue;
     }
-    const bool bad =
-        value != nullptr && value->verdict == Verdict::diverged && columns[c].column == TableColumn::verdict;
+    const bool bad = value != nullptr && value->verdict == Verdict::diverged && row != viewer.row() &&
+                     columns[c].column == TableColumn::verdict;
     if (bad) ImGui::PushStyleColor(ImGuiCol_Text, ui.theme().bad);
     const bool is_name = columns[c].column == TableColumn::name;
     const ImFont* font = ui.fonts.base;

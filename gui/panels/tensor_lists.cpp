@@ -252,7 +252,8 @@ void draw_around(Ui& ui) {
       if (element < 0) continue;
       const ImVec2 a{at.x + cell.x * static_cast<float>(c + kReach), at.y + cell.y * static_cast<float>(r + kReach)},
           b{a.x + cell.x - 1, a.y + cell.y - 1};
-      const Color fill = TensorModel::color_of(pane.mode, pane.model->number(pane.mode, element), pane.range);
+      const Color fill =
+          TensorModel::color_of(pane.mode, pane.model->number(pane.mode, element), pane.range, ui.viewer->is_dark);
       list->AddRectFilled(a, b, to_imgui(fill));
       const std::string text = cut_text(font, font->FontSize, pane.model->cell_text(pane.mode, element), cell.x);
       const ImVec2 extent = font->CalcTextSizeA(font->FontSize, 1e6F, 0, text.c_str());

@@ -30,7 +30,8 @@ void draw_bar(Ui& ui, float width, float height) {
   constexpr int kSteps = 64;
   for (int i = 0; i < kSteps; ++i) {
     const double t = (i + 0.5) / kSteps;
-    const Color color = TensorModel::color_of(pane.mode, bar.low + t * (bar.high - bar.low), pane.range);
+    const Color color =
+        TensorModel::color_of(pane.mode, bar.low + t * (bar.high - bar.low), pane.range, ui.viewer->is_dark);
     list->AddRectFilled({at.x + width * static_cast<float>(i) / kSteps, at.y},
                         {at.x + width * static_cast<float>(i + 1) / kSteps + 1, at.y + height - 3 * ui.scale},
                         to_imgui(color));

@@ -20,7 +20,7 @@ constexpr ImU32 rgb(uint32_t hex) {
 }
 
 constexpr Theme kDark = {rgb(0x191B1F), rgb(0x22252A), rgb(0x2E3238), rgb(0x3D424A), rgb(0xE6E8EB),
-                         rgb(0x9BA3AD), rgb(0x5AA9FF), rgb(0x6CC58A), rgb(0xFF8A5C), rgb(0x3A404A),
+                         rgb(0xA6AEB8), rgb(0x5AA9FF), rgb(0x6CC58A), rgb(0xFF8A5C), rgb(0x3A404A),
                          rgb(0x24282E), rgb(0x16181B), rgb(0x7C8694)};
 constexpr Theme kLight = {rgb(0xECEEF1), rgb(0xFAFBFC), rgb(0xE7EAEE), rgb(0xC3C9D1), rgb(0x1B1F24),
                           rgb(0x5B636E), rgb(0x0B66C3), rgb(0x1D7F3F), rgb(0xB5400B), rgb(0xE3E8EE),
@@ -287,6 +287,11 @@ std::pair<uint32_t, size_t> next_character(std::string_view text) {
 
 }  // namespace
 
+std::set<ImWchar>& missed_letters() {
+  static std::set<ImWchar> letters;
+  return letters;
+}
+
 std::string drawable_text(const ImFont* font, std::string_view text) {
   const bool is_plain = std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7F; });
   if (is_plain) return std::string(text);
@@ -298,6 +303,7 @@ std::string drawable_text(const ImFont* font, std::string_view text) {
     } else if (code < 0x20 || (size == 1 && code >= 0x7F)) {
       out += fmt::format("\\x{:02X}", code);
     } else if (code > 0xFFFF || font->FindGlyphNoFallback(static_cast<ImWchar>(code)) == nullptr) {
+      if (code <= 0xFFFF) missed_letters().insert(static_cast<ImWchar>(code));
       out += fmt::format("\\u{:04X}", code);
     } else {
       out += text.substr(0, size);

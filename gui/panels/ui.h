@@ -8,7 +8,9 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,10 +40,29 @@ struct Fonts {
   // The largest that is not above `pixels`; null below the smallest.
   ImFont* at(float pixels) const;
 };
-// Bakes the embedded faces into the current context's atlas. `scale` is 1 on ordinary screens.
-Fonts bake_fonts(float scale);
 
-// Gives `ui` fonts of the size that its viewer asks for; true when they are others, whose texture must be made anew.
+// A font file of the system, and which of its faces.
+struct FontFile {
+  std::shared_ptr<const std::string> bytes;
+  int face = 0;
+};
+using FindFont = std::function<std::optional<FontFile>(uint32_t letter)>;
+
+// The letters that texts have needed and the embedded faces are not baked with, and the files that have them. Only
+// those are loaded that are needed.
+struct ExtraLetters {
+  std::set<ImWchar> letters;
+  std::vector<FontFile> files;
+  std::vector<ImWchar> ranges;  // the letters as ImGui has them, which keeps a pointer to it
+  FindFont find;                // empty: of the embedded faces only
+};
+
+// Bakes the embedded faces into the current context's atlas, with extra letters where there are any. `scale` is 1 on
+// ordinary screens.
+Fonts bake_fonts(float scale, ExtraLetters* extra = nullptr);
+
+// Gives `ui` fonts of the size that its viewer asks for, with the letters that drawable_text() missed in the last
+// frame; true when they are others, whose texture must be made anew.
 struct Ui;
 bool size_fonts(Ui& ui);
 
@@ -72,6 +93,7 @@ struct HeatPicture {
 struct TensorUi {
   struct Heat {
     TensorMode mode = TensorMode::a;
+    bool is_dark = true;
     int64_t version = -1, range_version = -1;  // asked for
     HeatPicture shown;
     ImTextureID texture = nullptr;
@@ -152,6 +174,7 @@ struct DesktopChooser {
 struct Ui {
   Viewer* viewer = nullptr;
   Fonts fonts;
+  ExtraLetters extra_letters;
   float screen_scale = 1;  // that the screen asks for
   float scale = 1;         // with the size of the text
   MakeTexture make_texture;
@@ -221,7 +244,9 @@ void same_line_if_fits(const Ui& ui, const char* title, float gap);
 // Two files of one folder: the folder stands once.
 std::string title_of_recent(const std::string& files);
 
-// As `font` can draw it, in one line: a line's end is "\\n", what the font has no letter for "\\u4E2D".
+// As `font` can draw it, in one line: a line's end is "\\n", what the font has no letter for "\\u4E2D". The letters
+// that it lacks are noted for size_fonts().
+std::set<ImWchar>& missed_letters();
 std::string drawable_text(const ImFont* font, std::string_view text);
 
 // The drawable text cut to a width, "..." at its end.

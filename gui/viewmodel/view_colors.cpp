@@ -45,10 +45,18 @@ Color mixed(Color a, Color b, double share) {
 
 double luminance(Color color) { return 0.2126 * linear(color.r) + 0.7152 * linear(color.g) + 0.0722 * linear(color.b); }
 
-Color readable_on(Color fill) { return luminance(fill) > 0.18 ? Color{0, 0, 0} : Color{255, 255, 255}; }
+double contrast(Color a, Color b) {
+  const double x = luminance(a) + 0.05, y = luminance(b) + 0.05;
+  return std::max(x, y) / std::min(x, y);
+}
+
+Color readable_on(Color fill) {
+  constexpr Color kBlack{0, 0, 0}, kWhite{255, 255, 255};
+  return contrast(kBlack, fill) >= contrast(kWhite, fill) ? kBlack : kWhite;
+}
 
 Color signed_color(double t) { return along(kBuRd, (t + 1) / 2); }
-Color magnitude_color(double t) { return along(kYlOrBr, t); }
+Color magnitude_color(double t, bool is_dark) { return along(kYlOrBr, is_dark ? 1 - t : t); }
 Color value_color(double t) { return along(kCividis, t); }
 
 }  // namespace parallax

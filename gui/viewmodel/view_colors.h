@@ -17,13 +17,15 @@ struct Color {
 
 Color color_from_hex(std::string_view text);  // "#RRGGBB"
 Color mixed(Color a, Color b, double share_of_b);
-double luminance(Color color);  // relative, 0 to 1 (WCAG 2.1)
-Color readable_on(Color fill);  // black or white
+double luminance(Color color);      // relative, 0 to 1 (WCAG 2.1)
+double contrast(Color a, Color b);  // 1 to 21 (WCAG 2.1)
+Color readable_on(Color fill);      // black or white, whichever contrasts more
 
 // t from -1 to 1: Paul Tol's BuRd. https://personal.sron.nl/~pault/
 Color signed_color(double t);
-// t from 0 to 1: Tol's YlOrBr, light to dark.
-Color magnitude_color(double t);
+// t from 0 to 1: Tol's YlOrBr, from what is near the background to what contrasts with it most: light to dark, and on a
+// dark background dark to light.
+Color magnitude_color(double t, bool is_dark);
 // t from 0 to 1: cividis (Nunez, Anderton, Renslow 2018).
 Color value_color(double t);
 // The kind of an operator: "matrix", "activation", ...; "other" for those that are not known. One color for each kind,

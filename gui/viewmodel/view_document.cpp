@@ -20,7 +20,6 @@
 #include "inspector/workbench/open.h"
 
 namespace parallax {
-namespace {
 
 void set_dims(ValueRow& row, std::vector<std::string> dims) {
   row.shape = fmt::format("{}", fmt::join(dims, "x"));
@@ -34,6 +33,8 @@ void set_type(ValueRow& row, const TypeInfo& type) {
     dims.push_back(dim.is_known() ? std::to_string(dim.value) : dim.name.empty() ? "?" : dim.name);
   set_dims(row, std::move(dims));
 }
+
+namespace {
 
 // The name at the end of a path, as it stands in the model.
 std::string name_in(const std::string& path) { return unescape_name(std::string_view(path).substr(name_begin(path))); }

@@ -19,6 +19,9 @@
 
 namespace parallax {
 
+// "2x3", "Nx?"; empty for a scalar and where it is not known.
+std::string dims_text(const TypeInfo& type);
+
 // One value in execution order.
 struct ValueRow {
   std::string path;

@@ -3,6 +3,7 @@
 #include "gui/viewmodel/view_export.h"
 
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,6 +50,12 @@ class SvgWriter {
       if (box.is_open) frame(box);
     }
     for (const SceneWire& wire : scene_.wires) draw(wire);
+    for (size_t wire = 0; graph_.shows_shapes && wire < scene_.wires.size(); ++wire) {
+      const std::string shape = graph_.shape_on(wire);
+      if (shape.empty()) continue;
+      const LayoutPoint begin = scene_.wires[wire].points.front();
+      words(begin.x + 4, begin.y + 11, 9, kDim, shape);
+    }
     for (const SceneBox& box : scene_.boxes) {
       if (!box.is_open) leaf(box);
     }
@@ -119,6 +126,8 @@ class SvgWriter {
     const float badge = 6.2F * static_cast<float>(shown_badge.size());
     words(box.x + 7, box.y + 16, 13, ink, fitting(first, box.width - 18 - badge, 13));
     words(box.x + 7, box.y + 31, 11, look.is_neutral ? std::string(kDim) : ink, fitting(second, box.width - 14, 11));
+    if (!item.constants_text.empty())
+      words(box.x + 7, box.y + 45, 11, ink, fitting(item.constants_text, box.width - 14, 11));
     if (!look.badge.empty()) words(box.x + box.width - 7, box.y + 16, 11, ink, shown_badge, "end");
   }
 
@@ -188,6 +197,7 @@ class DotWriter {
     const ItemLook look = graph_.look(index);
     auto [first, second] = lines_of(item);
     if (!look.badge.empty()) first += "  " + look.badge;
+    if (!item.constants_text.empty()) second += "\n" + item.constants_text;
     text_ +=
         fmt::format("  n{} [label=\"{}{}{}\", fillcolor=\"{}\", fontcolor=\"{}\", color=\"{}\", penwidth={}{}];\n",
                     index, dot_text(first), second.empty() ? "" : "\\n", dot_text(second),
@@ -204,13 +214,25 @@ class DotWriter {
 }  // namespace
 
 std::pair<std::string, std::string> lines_of(const GraphItem& item) {
-  if (item.kind == GraphItem::Kind::node) return {item.detail, item.title};
+  if (item.kind == GraphItem::Kind::node) return {item.detail, item.module.empty() ? item.title : item.module};
   if (item.kind != GraphItem::Kind::group) return {item.title, ""};
   return {item.title, (item.detail.empty() ? "" : item.detail + ", ") +
                           fmt::format("{} node{}", item.node_count, item.node_count == 1 ? "" : "s")};
 }
 
-std::string scene_to_svg(GraphView& graph) { return SvgWriter(graph).write(); }
-std::string scene_to_dot(GraphView& graph) { return DotWriter(graph).write(); }
+namespace {
+
+template <class Writer>
+std::string on_paper(GraphView& graph) {
+  const bool was_dark = std::exchange(graph.is_dark, false);
+  std::string text = Writer(graph).write();
+  graph.is_dark = was_dark;
+  return text;
+}
+
+}  // namespace
+
+std::string scene_to_svg(GraphView& graph) { return on_paper<SvgWriter>(graph); }
+std::string scene_to_dot(GraphView& graph) { return on_paper<DotWriter>(graph); }
 
 }  // namespace parallax

@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspector/exec/path_parts.h"
+#include "inspector/exec/value_path.h"
+
 namespace parallax {
 namespace {
 
 constexpr int32_t kOpenAtOnce = 150;        // nodes: a graph of that many is readable when all is open
 constexpr float kLeastReadableZoom = 0.7F;  // the smaller text has 8 pixels
-constexpr float kFocusZoom = 0.9F;
+constexpr size_t kFirstBoxes = 3;           // nodes that the first view shows whole
+constexpr float kFocusZoom = 1;
 constexpr float kMargin = 8;         // pixels around the whole graph
 constexpr float kLeastInSight = 80;  // pixels of the graph that stay in the window
 
@@ -50,7 +54,8 @@ int32_t GraphView::only_group_in(int32_t item) const {
 
 // Few nodes: all scopes open. Many: closed, but for the way to the first divergence.
 void GraphView::open_first_view() {
-  const bool is_small = items().item(0).node_count <= kOpenAtOnce;
+  const auto is_drawn = [](const GraphItem& item) { return item.kind == GraphItem::Kind::node && !item.is_folded; };
+  const bool is_small = std::ranges::count_if(items().items(), is_drawn) <= kOpenAtOnce;
   for (size_t i = 0; is_small && i < open_.size(); ++i) {
     open_[i] = items().items()[i].kind == GraphItem::Kind::group;
   }
@@ -156,6 +161,7 @@ void GraphView::open_all(int32_t selected) {
 void GraphView::close_all(int32_t selected) { set_all_open(std::vector<bool>(open_.size()), selected); }
 
 void GraphView::reveal(int32_t item) {
+  if (items().item(item).is_folded) item = items().item(item).parent;
   for (int32_t at = items().item(item).parent; at > 0; at = items().item(at).parent) {
     if (open_[static_cast<size_t>(at)] || items().item(at).kind == GraphItem::Kind::body) continue;
     open_[static_cast<size_t>(at)] = true;
@@ -167,14 +173,28 @@ void GraphView::fit() {
   const Scene& all = scene();
   if (all.width <= 0 || all.height <= 0) return;
   const float whole = std::min(canvas_width / all.width, canvas_height / all.height);
-  const float by_width = canvas_width / all.width;
   const float readable = kLeastReadableZoom * pixel_scale;
-  camera.zoom = std::clamp(whole >= readable ? whole : std::max(by_width, readable), kLeastZoom, pixel_scale);
-  camera.x = all.width / 2 - canvas_width / camera.zoom / 2;
-  const bool is_taller = all.height * camera.zoom > canvas_height;
-  camera.y = is_taller ? -8 / camera.zoom : all.height / 2 - canvas_height / camera.zoom / 2;
+  if (whole >= readable) {
+    camera.zoom = std::clamp(whole, kLeastZoom, pixel_scale);
+    camera.x = all.width / 2 - canvas_width / camera.zoom / 2;
+    camera.y = all.height / 2 - canvas_height / camera.zoom / 2;
+  } else {
+    camera = view_of_beginning(all, first_boxes(all), {canvas_width, canvas_height, readable, pixel_scale});
+  }
   is_fitted = true;
   is_whole = false;
+}
+
+// The nodes and closed blocks drawn, by their order of execution.
+std::vector<int32_t> GraphView::first_boxes(const Scene& all) const {
+  std::vector<int32_t> boxes;
+  for (size_t i = 1; i < all.shown_as.size() && boxes.size() < kFirstBoxes; ++i) {
+    const GraphItem& item = items().items()[i];
+    if (item.kind != GraphItem::Kind::node || item.is_folded || all.shown_as[i] < 0) continue;
+    const int32_t box = all.box_of_item[static_cast<size_t>(all.shown_as[i])];
+    if (box >= 0 && std::ranges::find(boxes, box) == boxes.end()) boxes.push_back(box);
+  }
+  return boxes;
 }
 
 float GraphView::whole_zoom() {
@@ -310,6 +330,24 @@ int32_t GraphView::neighbor(int32_t item, int step) {
     }
   }
   return best;
+}
+
+std::string GraphView::shape_on(size_t index) {
+  const std::vector<SceneWire>& wires = scene().wires;
+  const SceneWire& wire = wires[index];
+  if (wire.kind != EdgeKind::led) return "";
+  for (size_t before = index;
+       before-- > 0 && wires[before].source == wire.source && wires[before].value == wire.value;) {
+    if (wires[before].kind == EdgeKind::led) return "";
+  }
+  const GraphItem& source = items().item(wire.source);
+  const ValueDef& value = source.graph->values[static_cast<size_t>(wire.value)];
+  const std::string name = escape_name(value.name);
+  for (const int32_t row : document_->rows_of_item[static_cast<size_t>(wire.source)]) {
+    const ValueRow& shown = document_->rows[static_cast<size_t>(row)];
+    if (!shown.shape.empty() && shown.path.substr(name_begin(shown.path)) == name) return shown.shape;
+  }
+  return dims_text(value.type);
 }
 
 int32_t GraphView::item_at(float world_x, float world_y) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gui/viewmodel/first_view.h"
 #include "gui/viewmodel/view_colors.h"
 #include "gui/viewmodel/view_document.h"
 #include "inspector/render/scope_layout.h"
@@ -45,10 +46,6 @@ struct LegendEntry {
   std::string text;
 };
 
-// screen = (world - origin) * zoom
-struct Camera {
-  float x = 0, y = 0, zoom = 1;
-};
 constexpr float kLeastZoom = 0.005F, kGreatestZoom = 4.0F;  // less where the whole graph needs it
 
 class GraphView {
@@ -68,6 +65,7 @@ class GraphView {
   void close_all(int32_t selected);
   void reveal(int32_t item);  // opens every group around it
 
+  bool is_dark = false;  // the background that the colors stand on
   ColorBy color_by() const { return color_by_; }
   void set_color_by(ColorBy by);
   // Only values of this iteration count, in families that have several; -1: the worst of all.
@@ -77,12 +75,17 @@ class GraphView {
   ItemLook look(int32_t item) const;
   std::vector<LegendEntry> legend() const;
 
+  bool shows_shapes = false;  // on edges
+  // "1x64x56x56" of the value on a wire, as it was run or else as the model says; empty where it is not known. One
+  // wire of each value has it: the others begin at the same point.
+  std::string shape_on(size_t wire);
+
   Camera camera;
   bool is_fitted = false;  // nobody has moved since fit(): a window of another size is fitted again
   bool is_whole = false;   // then by fit_whole()
   float canvas_width = 800, canvas_height = 600;
   float pixel_scale = 1;         // of the screen: how many pixels an ordinary one would be
-  void fit();                    // the whole graph, or its width where it is too tall to be read
+  void fit();                    // the whole graph, or its beginning where all of it is too small to be read
   void fit_whole();              // however small its letters get
   void fit_again();              // as it was fitted before, if nobody has moved since
   void center_on(int32_t item);  // only when it is not well in sight already
@@ -114,6 +117,7 @@ class GraphView {
   int32_t anchor(int32_t selected);
   float whole_zoom();  // that shows all of it
   void keep_in_sight();
+  std::vector<int32_t> first_boxes(const Scene& all) const;
 
   std::shared_ptr<const Document> document_;
   std::unique_ptr<SceneMaker> maker_;

@@ -151,10 +151,13 @@ void GraphView::summarize() {
   for (size_t i = 0; i < all.size(); ++i) by_depth[i] = static_cast<int32_t>(i);
   std::stable_sort(by_depth.begin(), by_depth.end(),
                    [&](int32_t a, int32_t b) { return items().item(a).depth > items().item(b).depth; });
+  // Its own values come first: among equals they represent an item, not those of its body or its constants.
+  for (size_t at = 0; at < all.size(); ++at) {
+    for (int32_t row : document_->rows_of_item[at]) add_row(summaries_[at], row);
+  }
   for (int32_t index : by_depth) {
     const auto at = static_cast<size_t>(index);
     ItemSummary& summary = summaries_[at];
-    for (int32_t row : document_->rows_of_item[at]) add_row(summary, row);
     if (color_by_ == ColorBy::time && at < document_->ms_of_item.size() && document_->ms_of_item[at] >= 0) {
       summary.number = std::max(summary.number, 0.0) + document_->ms_of_item[at];
     }
@@ -187,7 +190,7 @@ ItemLook GraphView::look_of_time(int32_t index) const {
   const double ms = summary(index).number;
   if (ms < 0) return look;
   look.is_neutral = ms == 0;
-  if (ms > 0) look.fill = magnitude_color(share_of(ms));
+  if (ms > 0) look.fill = magnitude_color(share_of(ms), is_dark);
   look.badge = time_text(ms);
   return look;
 }
@@ -237,14 +240,14 @@ ItemLook GraphView::look(int32_t index) const {
   if (color_by_ == ColorBy::severity) {
     for (const SeverityStep& step : kSteps) {
       if (all.number < step.from) continue;
-      look.fill = magnitude_color(step.t);
+      look.fill = magnitude_color(step.t, is_dark);
       look.is_neutral = false;
     }
     if (look.is_neutral) look.badge.clear();
     return look;
   }
   look.is_neutral = false;
-  look.fill = color_by_ == ColorBy::nan ? kNanColor : magnitude_color(share_of(all.number));
+  look.fill = color_by_ == ColorBy::nan ? kNanColor : magnitude_color(share_of(all.number), is_dark);
   return look;
 }
 
@@ -272,13 +275,14 @@ std::vector<LegendEntry> GraphView::legend() const {
   if (color_by_ == ColorBy::time) {
     if (greatest_ <= 0) return {{{}, true, false, "not measured"}};
     for (const double ms : {least_, std::sqrt(least_ * greatest_), greatest_})
-      legend.push_back({magnitude_color(share_of(ms)), false, false, time_text(ms)});
+      legend.push_back({magnitude_color(share_of(ms), is_dark), false, false, time_text(ms)});
     return legend;
   }
   if (!document_->is_pair() && color_by_ != ColorBy::nan) return legend;
   if (color_by_ == ColorBy::severity) {
     legend.push_back({{}, true, false, "to 0.1"});
-    for (const SeverityStep& step : kSteps) legend.push_back({magnitude_color(step.t), false, false, step.text});
+    for (const SeverityStep& step : kSteps)
+      legend.push_back({magnitude_color(step.t, is_dark), false, false, step.text});
     if (summary(0).explained > 0)
       legend.push_back({color_from_hex(kExplainedFill), false, false, "beyond 1, explained (passes)"});
     if (summary(0).mistrusted > 0) legend.push_back({kMistrustedColor, false, false, "mistrusted"});
@@ -288,9 +292,9 @@ std::vector<LegendEntry> GraphView::legend() const {
   } else {
     legend.push_back({{}, true, false, "0"});
     if (greatest_ > 0) {
-      legend.push_back({magnitude_color(share_of(least_)), false, false, short_number(least_)});
+      legend.push_back({magnitude_color(share_of(least_), is_dark), false, false, short_number(least_)});
       if (greatest_ > least_)
-        legend.push_back({magnitude_color(share_of(greatest_)), false, false, short_number(greatest_)});
+        legend.push_back({magnitude_color(share_of(greatest_), is_dark), false, false, short_number(greatest_)});
     }
   }
   if (summary(0).not_compared > 0) legend.push_back({kMissingColor, false, true, "not compared"});

@@ -110,6 +110,7 @@ Json graph_json(Viewer& viewer) {
           {"open", open},
           {"iteration", graph.iteration()},
           {"colour_by", colorings()[static_cast<size_t>(graph.color_by())].name},
+          {"shapes", graph.shows_shapes},
           {"zoom", graph.camera.zoom},
           {"width", scene.width},
           {"height", scene.height}};

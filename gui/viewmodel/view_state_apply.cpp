@@ -156,34 +156,28 @@ Status set_camera(Viewer& viewer, const Json& value) {
   viewer.graph.move(0, 0);  // an edge of the graph stays in sight
   return {};
 }
+Status set_shapes(Viewer& viewer, const Json& value) {
+  viewer.graph.shows_shapes = value.get<bool>();
+  return {};
+}
 
 struct KeyRow {
   std::string_view key;
   Status (*apply)(Viewer&, const Json&);
 };
-constexpr std::array<KeyRow, 23> kKeys = {{{"select", select},
-                                           {"colour_by", set_color_by},
-                                           {"search", set_search},
-                                           {"preset", set_preset},
-                                           {"tab", set_tab},
-                                           {"theme", set_theme},
-                                           {"mode", set_mode},
-                                           {"split", set_split},
-                                           {"montage", set_montage},
-                                           {"brush", set_brush},
-                                           {"list", set_list},
-                                           {"slice", set_slice},
-                                           {"element", set_element},
-                                           {"iteration", set_iteration},
-                                           {"expand", set_expand},
-                                           {"fit", set_fit},
-                                           {"zoom", set_zoom},
-                                           {"maximise_tensor", set_maximized},
-                                           {"legend", set_legend},
-                                           {"marks", set_marks},
-                                           {"opened", set_opened},
-                                           {"camera", set_camera},
-                                           {"files", [](Viewer&, const Json&) { return Status(); }}}};
+constexpr std::array<KeyRow, 24> kKeys = {
+    {{"select", select},       {"colour_by", set_color_by},
+     {"search", set_search},   {"preset", set_preset},
+     {"tab", set_tab},         {"theme", set_theme},
+     {"mode", set_mode},       {"split", set_split},
+     {"montage", set_montage}, {"brush", set_brush},
+     {"list", set_list},       {"slice", set_slice},
+     {"element", set_element}, {"iteration", set_iteration},
+     {"expand", set_expand},   {"fit", set_fit},
+     {"zoom", set_zoom},       {"maximise_tensor", set_maximized},
+     {"legend", set_legend},   {"marks", set_marks},
+     {"opened", set_opened},   {"camera", set_camera},
+     {"shapes", set_shapes},   {"files", [](Viewer&, const Json&) { return Status(); }}}};
 
 Status apply_key(Viewer& viewer, const std::string& key, const Json& value) {
   for (const KeyRow& row : kKeys) {

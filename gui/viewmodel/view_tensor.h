@@ -35,6 +35,8 @@ struct ValueRange {
   double high = 1;
 };
 
+constexpr int32_t kMostPixels = 1024;  // of a side of a heat map
+
 // Colors of a slice, one pixel an element, or a block of elements where there are more than pixels: then the pixel
 // shows the worst of its block, so that a single bad element is seen.
 struct HeatImage {
@@ -124,7 +126,7 @@ class TensorModel {
   std::string cell_text(TensorMode mode, int64_t element) const;
   ValueRange autofit(TensorMode mode) const;  // of the slice; symmetric about 0 for differences
   HeatImage image(TensorMode mode, ValueRange range, const ElementFilter& filter = {},
-                  int32_t greatest_side = 1024) const;
+                  int32_t greatest_side = kMostPixels, bool is_dark = false) const;
   SliceHistogram histogram(TensorMode mode, size_t bins = 64) const;
   bool passes(const ElementFilter& filter, TensorMode mode, int64_t element) const;
   // Elements of the slice that are out of the ordinary in this measure, worst first, at most `count`.
@@ -139,7 +141,7 @@ class TensorModel {
   std::vector<int64_t> passing(const ElementFilter& filter, TensorMode mode, size_t count, int64_t& total) const;
   std::vector<ChannelRow> channels(int axis) const;  // of the whole tensor
   int channel_axis() const;  // that is most likely to hold channels: 1 of images, else the last; -1 for a scalar
-  static Color color_of(TensorMode mode, double number, ValueRange range);
+  static Color color_of(TensorMode mode, double number, ValueRange range, bool is_dark = false);
 
  private:
   TensorModel(Tensor a, Tensor b, Limit limit);

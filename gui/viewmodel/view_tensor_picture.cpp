@@ -44,12 +44,13 @@ ValueRange TensorModel::autofit(TensorMode mode) const {
   return high > low ? ValueRange{low, high} : ValueRange{low - (is_difference(mode) ? 0 : 0.5), low + 0.5};
 }
 
-Color TensorModel::color_of(TensorMode mode, double number, ValueRange range) {
+Color TensorModel::color_of(TensorMode mode, double number, ValueRange range, bool is_dark) {
   if (std::isnan(number)) return kNanColor;
   if (std::isinf(number)) return number > 0 ? kPositiveInfColor : kNegativeInfColor;
   const double t = range.high > range.low ? (number - range.low) / (range.high - range.low) : 0;
   if (mode == TensorMode::difference) return signed_color(2 * t - 1);
-  if (is_difference(mode)) return number == 0 ? Color{0xF7, 0xF7, 0xF7} : magnitude_color(t);
+  if (is_difference(mode) && number == 0) return is_dark ? Color{0x30, 0x34, 0x3A} : Color{0xF7, 0xF7, 0xF7};
+  if (is_difference(mode)) return magnitude_color(t, is_dark);
   return value_color(t);
 }
 
@@ -62,8 +63,8 @@ bool TensorModel::passes(const ElementFilter& filter, TensorMode mode, int64_t e
   return within(number(TensorMode::a, element)) || within(number(TensorMode::b, element));
 }
 
-HeatImage TensorModel::image(TensorMode mode, ValueRange range, const ElementFilter& filter,
-                             int32_t greatest_side) const {
+HeatImage TensorModel::image(TensorMode mode, ValueRange range, const ElementFilter& filter, int32_t greatest_side,
+                             bool is_dark) const {
   HeatImage image;
   const int64_t row_count = rows(), column_count = columns();
   image.block_rows = std::max<int64_t>(1, (row_count + greatest_side - 1) / greatest_side);
@@ -79,7 +80,7 @@ HeatImage TensorModel::image(TensorMode mode, ValueRange range, const ElementFil
   std::vector<double> best(is_pooled ? count : 0, -1);
   std::vector<int64_t> chosen(is_pooled ? count : 0, -1);
   const auto color_at = [&](double value, int64_t element) {
-    const Color color = color_of(mode, value, range);
+    const Color color = color_of(mode, value, range, is_dark);
     return packed(!filter.is_set() || passes(filter, mode, element) ? color : grayed(color));
   };
   for_each([&](int64_t row, int64_t column, int64_t element) {

@@ -44,7 +44,9 @@ void Viewer::close() {
   table_rows_.clear();
   messages.clear();
   note.clear();
+  const bool shows_shapes = graph.shows_shapes;
   graph = GraphView();
+  graph.shows_shapes = shows_shapes;
   const int64_t next = std::max(tensor_.version, tensor_.range_version) + 1;  // of what windows keep
   tensor_ = TensorPane();
   tensor_.version = tensor_.range_version = next;

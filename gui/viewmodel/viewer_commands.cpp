@@ -289,11 +289,9 @@ constexpr Command kCommands[] = {
     {"view.text_larger", "View", "Larger text", "Ctrl+Alt+Equal", [](Viewer& v) { return size_text(v, 1.1F); }},
     {"view.text_smaller", "View", "Smaller text", "Ctrl+Alt+Minus", [](Viewer& v) { return size_text(v, 1 / 1.1F); }},
     {"view.text_normal", "View", "Text as large as the screen asks for", "Ctrl+Alt+0",
-     [](Viewer& v) {
-       v.text_size = 1;
-       return true;
-     }},
+     [](Viewer& v) { return size_text(v, 1 / v.text_size); }},
     {"view.legend", "View", "Legend", "K", [](Viewer& v) { return flip(v.show_legend); }},
+    {"view.shapes", "View", "Shapes on edges", "D", [](Viewer& v) { return flip(v.graph.shows_shapes); }},
     {"help.about", "Help", "About Parallax", "",
      [](Viewer& v) {
        v.note = "Parallax " + v.version + ", Apache License 2.0; samples/GUIDE.md is a guide by tasks";

@@ -85,6 +85,13 @@ std::string constant_text(const StoredTensor& stored, int64_t limit) {
   return content.empty() ? std::string(name_of(stored.tensor.dtype())) + stored.tensor.shape().to_string() : content;
 }
 
+std::string constant_node_text(const Node& node, int64_t limit) {
+  if (node.attributes.empty()) return {};
+  const Attribute& attribute = node.attributes.front();
+  const auto* stored = std::get_if<StoredTensor>(&attribute.value);
+  return stored != nullptr ? constant_text(*stored, limit) : std::visit(AttributePrinter{}, attribute.value);
+}
+
 std::string name_text(std::string_view name) {
   const bool looks_like_content = !name.empty() && std::string_view("0123456789+-.[").find(name.front()) != name.npos;
   return looks_like_content ? "\"" + escape_name(name) + "\"" : escape_name(name);

@@ -21,6 +21,9 @@ std::string qualified_op(const Node& node);
 // The content of a tensor of up to `limit` elements that is here, else its type and shape.
 std::string constant_text(const StoredTensor& stored, int64_t limit);
 
+// The content of a Constant: of a tensor as constant_text, of other attributes their value.
+std::string constant_node_text(const Node& node, int64_t limit);
+
 // The name as paths have it, in quotes where it could be taken for the content of a constant ("3").
 std::string name_text(std::string_view name);
 

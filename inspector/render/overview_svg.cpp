@@ -37,8 +37,11 @@ Worst worst_of_items(const GraphItems& items, const Comparison* comparison) {
     const auto take = [&](const ValueComparison* other) {
       if (other != nullptr && (worst[index] == nullptr || is_worse(*other, *worst[index]))) worst[index] = other;
     };
-    if (item.kind == GraphItem::Kind::node)
-      take(verdicts.find(item.scope, item.graph->nodes[static_cast<size_t>(item.node)]));
+    const auto take_node = [&](const GraphItem& node) {
+      take(verdicts.find(node.scope, node.graph->nodes[static_cast<size_t>(node.node)]));
+    };
+    if (item.kind == GraphItem::Kind::node) take_node(item);
+    for (const int32_t constant : item.constants) take_node(items.item(constant));
     for (const int32_t child : item.children) take(worst[static_cast<size_t>(child)]);
   }
   return worst;

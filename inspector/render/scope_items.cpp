@@ -16,6 +16,8 @@
 namespace parallax {
 namespace {
 
+constexpr int64_t kMostShown = 6;  // elements of a constant in a node's box
+
 uint64_t mix(uint64_t a, uint64_t b) {
   return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2))) * 0xFF51AFD7ED558CCDULL;
 }
@@ -39,6 +41,8 @@ class ItemBuilder {
     root.graph = value_infos.graph;
     items().push_back(std::move(root));
     add_graph(value_infos, 0, nullptr);
+    fold_constants();
+    merge_scopes();
     cut_long_groups();
     finish();
   }
@@ -120,7 +124,9 @@ class ItemBuilder {
     target_.nodes_.emplace(value_infos.scope + node.display_name, leaf);
     std::unordered_set<ValueId> read;
     for (const ValueId input : node.inputs) {
-      if (read.insert(input).second) add_wire(producers, input, leaf);
+      if (!read.insert(input).second) continue;
+      add_wire(producers, input, leaf);
+      add_initializer(*value_infos.graph, input, item(leaf));
     }
     for (ValueId output : node.outputs) {
       if (output != kNoValue) producers[static_cast<size_t>(output)] = leaf;
@@ -132,6 +138,110 @@ class ItemBuilder {
       item(body).node = id;
       add_graph(*child.value_infos, body, &producers);
     }
+  }
+
+  // ---- constants ----
+
+  static void add_text(GraphItem& reader, const std::string& text) {
+    if (!text.empty()) reader.constants_text += (reader.constants_text.empty() ? "" : ", ") + text;
+  }
+
+  // A small one: weights are the business of the inspector.
+  static void add_initializer(const Graph& graph, ValueId id, GraphItem& reader) {
+    if (id == kNoValue) return;
+    const ValueDef& value = graph.values[static_cast<size_t>(id)];
+    if (value.initializer_index < 0 || value.input_index >= 0) return;
+    const StoredTensor& stored = graph.initializers[static_cast<size_t>(value.initializer_index)];
+    if (stored.absence.empty()) add_text(reader, small_tensor_text(stored.tensor, kMostShown));
+  }
+
+  bool is_constant(const GraphItem& node) const {
+    if (node.kind != GraphItem::Kind::node) return false;
+    const Node& definition = node.graph->nodes[static_cast<size_t>(node.node)];
+    return qualified_op(definition) == "Constant" && definition.problem.empty();
+  }
+
+  // Constants go into their readers, unless an output of the graph is one of these.
+  void fold_constants() {
+    std::vector<bool> folds(items().size(), false);
+    for (const GraphWire& wire : target_.wires_) {
+      if (is_constant(item(wire.from))) folds[static_cast<size_t>(wire.from)] = true;
+    }
+    for (const GraphWire& wire : target_.wires_) {
+      if (item(wire.to).kind != GraphItem::Kind::node) folds[static_cast<size_t>(wire.from)] = false;
+    }
+    std::vector<GraphWire> kept;
+    for (const GraphWire& wire : target_.wires_) {
+      if (!folds[static_cast<size_t>(wire.from)]) {
+        kept.push_back(wire);
+        continue;
+      }
+      GraphItem &constant = item(wire.from), &reader = item(wire.to);
+      add_text(reader, constant_node_text(constant.graph->nodes[static_cast<size_t>(constant.node)], kMostShown));
+      if (constant.is_folded) continue;
+      constant.is_folded = true;
+      std::erase(item(constant.parent).children, wire.from);
+      constant.parent = wire.to;
+      reader.constants.push_back(wire.from);
+    }
+    target_.wires_ = std::move(kept);
+  }
+
+  // ---- scopes that add nothing ----
+
+  static std::string joined(const std::string& outer, const std::string& inner) {
+    return outer.empty() || inner.starts_with(outer + ".") ? inner : inner.empty() ? outer : outer + "." + inner;
+  }
+
+  // From the inside out: a group without members goes, one around a single node becomes its module, one around a single
+  // group becomes one with it.
+  void merge_scopes() {
+    std::vector<bool> is_gone(items().size(), false);
+    for (size_t at = items().size(); at-- > 1;) {
+      const auto index = static_cast<int32_t>(at);
+      if (item(index).kind != GraphItem::Kind::group || item(index).children.size() > 1) continue;
+      auto& siblings = item(item(index).parent).children;
+      const auto own = std::ranges::find(siblings, index);
+      is_gone[at] = true;
+      if (item(index).children.empty()) {
+        siblings.erase(own);
+        continue;
+      }
+      const int32_t only = item(index).children.front();
+      GraphItem& member = item(only);
+      if (member.kind == GraphItem::Kind::node) {
+        member.module = joined(item(index).title, member.module);
+      } else {
+        member.title = joined(item(index).title, member.title);
+      }
+      member.parent = item(index).parent;
+      *own = only;
+    }
+    remove(is_gone);
+  }
+
+  void remove(const std::vector<bool>& is_gone) {
+    std::vector<int32_t> moved(items().size(), -1);
+    std::vector<GraphItem> kept;
+    for (size_t at = 0; at < items().size(); ++at) {
+      if (is_gone[at]) continue;
+      moved[at] = static_cast<int32_t>(kept.size());
+      kept.push_back(std::move(items()[at]));
+    }
+    const auto move = [&](int32_t& index) { index = index < 0 ? index : moved[static_cast<size_t>(index)]; };
+    for (GraphItem& kept_item : kept) {
+      move(kept_item.parent);
+      for (int32_t& child : kept_item.children) move(child);
+      for (int32_t& constant : kept_item.constants) move(constant);
+    }
+    for (GraphWire& wire : target_.wires_) {
+      move(wire.from);
+      move(wire.to);
+    }
+    for (auto* known : {&target_.nodes_, &target_.inputs_}) {
+      for (auto& [name, index] : *known) move(index);
+    }
+    items() = std::move(kept);
   }
 
   // ---- long groups ----
@@ -202,6 +312,7 @@ class ItemBuilder {
     item(index).structure = 0;
     int32_t count = item(index).kind == GraphItem::Kind::node ? 1 : 0;
     for (int32_t child : std::vector<int32_t>(item(index).children)) count += count_below(child, depth + 1);
+    for (int32_t constant : std::vector<int32_t>(item(index).constants)) count += count_below(constant, depth + 1);
     structure_of(index);
     return item(index).node_count = count;
   }

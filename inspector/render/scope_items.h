@@ -22,14 +22,18 @@ struct GraphItem {
   int32_t depth = 0;
   std::vector<int32_t> children;  // in execution order; of a node: the bodies it runs
   std::string title;              // "layers.0", a node's display name, "then_branch", the name of an input
-  std::string detail;             // class of a scope, operator of a node, type of an input
-  std::string scope;              // static frames of the graph it stands in: "loop.body[*]//"
-  const Graph* graph = nullptr;   // in which it stands; of a body, the body
+  std::string module;  // of a node: the scopes it has for itself alone, "layer1.0.conv1"; empty where it has none
+  std::string detail;  // class of a scope, operator of a node, type of an input
+  std::string scope;   // static frames of the graph it stands in: "loop.body[*]//"
+  const Graph* graph = nullptr;  // in which it stands; of a body, the body
   NodeId node = kNoNode;
-  ValueId value = kNoValue;  // of inputs and outputs
-  int32_t node_count = 0;    // nodes below, itself included
-  uint64_t structure = 0;    // equal for groups of the same operators in the same order
-  int32_t like = 0;          // number of its siblings of that structure, itself included
+  ValueId value = kNoValue;        // of inputs and outputs
+  int32_t node_count = 0;          // nodes below, itself included
+  uint64_t structure = 0;          // equal for groups of the same operators in the same order
+  int32_t like = 0;                // number of its siblings of that structure, itself included
+  bool is_folded = false;          // a Constant: shown in the boxes of its readers; its parent is the first of them
+  std::vector<int32_t> constants;  // of a node: the folded Constants that it is the first to read
+  std::string constants_text;      // of a node: the constants it reads, "[1,-1,256], 0.5"; weights are left out
   bool has_children() const { return !children.empty(); }
 };
 
@@ -42,8 +46,10 @@ struct GraphWire {
 
 class GraphItems {
  public:
-  // Item 0 is the whole graph. A scope of more than `section` direct members is cut: at repeated blocks where there are
-  // any, else into equal parts. Errors: invalid_model, as of ValueTable.
+  // Item 0 is the whole graph. Constants that nodes read are folded into these. A scope in a scope that holds nothing
+  // else is one group with it ("features.0"), and a scope around a single node is no group but the node's module. A
+  // scope of more than `section` direct members is cut: at repeated blocks where there are any, else into equal parts.
+  // Errors: invalid_model, as of ValueTable.
   static Result<std::shared_ptr<const GraphItems>> build(std::shared_ptr<const Model> model, int32_t section = 200);
 
   const std::vector<GraphItem>& items() const { return items_; }

@@ -107,6 +107,8 @@ class SceneBuilder {
       if (!opened) scene_.shown_as[static_cast<size_t>(child)] = scene_.shown_as[static_cast<size_t>(index)];
       show(child, opened);
     }
+    for (int32_t constant : items_.item(index).constants)
+      scene_.shown_as[static_cast<size_t>(constant)] = scene_.shown_as[static_cast<size_t>(index)];
   }
 
   // ---- wires ----
@@ -199,10 +201,14 @@ class SceneBuilder {
     }
     const GraphItem& item = items_.item(index);
     const bool is_pill = item.kind == GraphItem::Kind::input || item.kind == GraphItem::Kind::output;
-    const size_t characters = is_pill ? item.title.size() + 1 : std::max(item.title.size(), item.detail.size() + 6);
-    const float width = kMetrics.character_width * static_cast<float>(characters) + 16;
+    const std::string& name = item.module.empty() ? item.title : item.module;
+    const size_t characters = is_pill ? item.title.size() + 1 : std::max(name.size(), item.detail.size() + 6);
+    float width = kMetrics.character_width * static_cast<float>(characters) + 16;
+    const bool has_constants = !item.constants_text.empty();
+    if (has_constants)
+      width = std::max(width, kMetrics.character_width * static_cast<float>(item.constants_text.size()));
     return {std::clamp(width, kMetrics.least_width, kMetrics.greatest_width),
-            is_pill ? kMetrics.pill_height : kMetrics.node_height};
+            is_pill ? kMetrics.pill_height : kMetrics.node_height + (has_constants ? kMetrics.constants_height : 0)};
   }
 
   // The x of a group's port, from the left side of its `box` in another group.

@@ -35,7 +35,7 @@ struct Scene {
   std::vector<SceneBox> boxes;  // groups before what is in them
   std::vector<SceneWire> wires;
   std::vector<int32_t> box_of_item;  // -1 for what is not drawn
-  std::vector<int32_t> shown_as;     // of each item: itself, or the closed group that stands for it
+  std::vector<int32_t> shown_as;  // of each item: itself, the reader of a folded Constant, or the closed group around
 };
 
 // The heights and distances that drawing and layout agree on, in pixels at zoom 1.
@@ -43,6 +43,7 @@ struct SceneMetrics {
   float title_height = 24;  // of an open group
   float padding = 12;
   float node_height = 40;
+  float constants_height = 14;  // more, of a node that shows constants
   float pill_height = 24;
   float character_width = 7.4F;  // upper bound of the mean of the font at 13 pixels
   float least_width = 84;

@@ -19,17 +19,22 @@ struct Bands {
 
 Bands stack_layers(const LayoutGraph& graph, const Layers& layers, const LayoutOptions& options) {
   Bands bands;
-  double y = 0;
+  std::vector<double> heights;
   for (const auto& vertices : layers.vertices) {
-    double height = 0;
+    double& height = heights.emplace_back(0);
     for (int32_t vertex : vertices) {
       if (layers.is_bend(vertex)) continue;
       height = std::max(height, static_cast<double>(graph.boxes[static_cast<size_t>(vertex)].height));
     }
+  }
+  double y = 0;
+  for (size_t layer = 0; layer < heights.size(); ++layer) {
     bands.top.push_back(y);
-    bands.bottom.push_back(y + height);
+    bands.bottom.push_back(y + heights[layer]);
+    const bool has_ports = heights[layer] == 0 || (layer + 1 < heights.size() && heights[layer + 1] == 0);
     // Wider layers get more room below, so that slanting lines can be told apart.
-    y += height + options.layer_gap + std::min(static_cast<double>(vertices.size()), 40.0);
+    y += heights[layer] + (has_ports ? options.port_gap : options.layer_gap) +
+         std::min(static_cast<double>(layers.vertices[layer].size()), 40.0);
   }
   return bands;
 }

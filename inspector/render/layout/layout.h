@@ -34,6 +34,7 @@ struct LayoutOptions {
   float box_gap = 24;
   float wire_gap = 12;
   float layer_gap = 34;
+  float port_gap = 16;   // next to a layer of boxes without height: the ports of a group's border
   int stub_readers = 4;  // a wire with more readers is not led to any of them
   int stub_layers = 30;  // nor is an edge that would cross more layers than this
   int order_sweeps = 12;

@@ -56,7 +56,8 @@ TEST_F(Views, AreSeenAgainWithTheSameFiles) {
   EXPECT_EQ(path_at(second_, second_.row()), path_at(first_, 3));
   EXPECT_EQ(second_.bookmarks(), std::vector<int32_t>{2});
   EXPECT_EQ(second_.graph.color_by(), ColorBy::ulp);
-  if (group_ >= 0) EXPECT_TRUE(second_.graph.is_open(group_));
+  ASSERT_GE(group_, 0);
+  EXPECT_TRUE(second_.graph.is_open(group_));
 }
 
 TEST_F(Views, OfFilesThatHaveChangedKeepBookmarksAlone) {

@@ -154,7 +154,8 @@ TEST_F(Frames, ALargeSliceIsLookedAtWhileFramesGoOn) {
   ASSERT_EQ(ui_.widgets.count("heat"), 1U);
   EXPECT_EQ(viewer_.tensor().range.high, ui_.tensor.figures.whole.high);
   EXPECT_EQ(ui_.tensor.figures.worst, viewer_.tensor().model->worst(viewer_.tensor().mode, 1000));
-  const HeatImage expected = viewer_.tensor().model->image(viewer_.tensor().mode, viewer_.tensor().range);
+  const HeatImage expected =
+      viewer_.tensor().model->image(viewer_.tensor().mode, viewer_.tensor().range, {}, kMostPixels, viewer_.is_dark);
   EXPECT_EQ(ui_.tensor.heats[2].shown.image.pixels, expected.pixels);
   ASSERT_TRUE(click("list.channels"));
   while (ui_.tensor.wait()) frames(2);

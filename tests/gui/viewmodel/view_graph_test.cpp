@@ -126,6 +126,23 @@ TEST(GraphView, TimesAreSummedInGroupsAndColorTheirNodes) {
   EXPECT_TRUE(shown.graph.look(shown.item("shift")).is_neutral);  // not measured
 }
 
+TEST(GraphView, EachValueHasItsShapeOnOneOfItsWires) {
+  Shown shown(view_test::llama_fault());
+  std::set<std::pair<int32_t, ValueId>> seen;
+  const auto& wires = shown.graph.scene().wires;
+  for (size_t i = 0; i < wires.size(); ++i) {
+    const std::string shape = shown.graph.shape_on(i);
+    if (shape.empty()) continue;
+    EXPECT_TRUE(seen.emplace(wires[i].source, wires[i].value).second);
+    const int32_t from = wires[i].source;
+    const bool is_of_the_run =
+        std::ranges::any_of(shown.document->rows_of_item[static_cast<size_t>(from)],
+                            [&](int32_t row) { return shown.document->rows[static_cast<size_t>(row)].shape == shape; });
+    EXPECT_TRUE(is_of_the_run) << shape;
+  }
+  EXPECT_GT(seen.size(), 10U);
+}
+
 TEST(GraphView, FocusAndZoomToFillThePane) {
   Shown shown(view_test::llama_fault());
   const int32_t culprits = shown.item(view_test::llama_culprit_node());
@@ -268,19 +285,34 @@ TEST(GraphView, FindsTheInnermostBoxOfAPoint) {
 
 TEST(Colors, RampsKeepTheirOrderInGray) {
   for (int i = 0; i < 40; ++i) {
-    EXPECT_GE(luminance(magnitude_color(i / 40.0)), luminance(magnitude_color((i + 1) / 40.0)));
+    EXPECT_GE(luminance(magnitude_color(i / 40.0, false)), luminance(magnitude_color((i + 1) / 40.0, false)));
+    EXPECT_LE(luminance(magnitude_color(i / 40.0, true)), luminance(magnitude_color((i + 1) / 40.0, true)));
     EXPECT_LE(luminance(value_color(i / 40.0)), luminance(value_color((i + 1) / 40.0)));
   }
   EXPECT_GT(luminance(signed_color(0)), luminance(signed_color(1)));
   EXPECT_GT(luminance(signed_color(0)), luminance(signed_color(-1)));
 }
 
+// Against the canvas, in both themes: what is worse stands out more, and the worst most of all.
+TEST(GraphView, WorseColorsContrastMoreWithTheCanvas) {
+  Shown shown(view_test::llama_fault());
+  for (const auto& [is_dark, canvas] : {std::pair{true, Color{0x16, 0x18, 0x1B}}, {false, Color{0xFF, 0xFF, 0xFF}}}) {
+    shown.graph.is_dark = is_dark;
+    double before = 0;
+    for (const LegendEntry& entry : shown.graph.legend()) {
+      if (entry.is_neutral || entry.is_hatched || entry.text == "mistrusted") continue;
+      EXPECT_GT(contrast(entry.fill, canvas), before) << entry.text << (is_dark ? " dark" : " light");
+      before = contrast(entry.fill, canvas);
+    }
+    EXPECT_GT(before, 7) << (is_dark ? "dark" : "light");
+  }
+}
+
 // WCAG 2.1 asks for 4.5 to 1 in text.
 TEST(Colors, TextIsReadableOnEveryFill) {
   for (int i = 0; i <= 100; ++i) {
-    for (const Color fill : {magnitude_color(i / 100.0), value_color(i / 100.0), signed_color(i / 50.0 - 1)}) {
-      const double a = luminance(fill), b = luminance(readable_on(fill));
-      EXPECT_GE((std::max(a, b) + 0.05) / (std::min(a, b) + 0.05), 4.0) << i;
+    for (const Color fill : {magnitude_color(i / 100.0, false), value_color(i / 100.0), signed_color(i / 50.0 - 1)}) {
+      EXPECT_GE(contrast(fill, readable_on(fill)), 4.5) << i;
     }
   }
 }

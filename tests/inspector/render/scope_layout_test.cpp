@@ -3,6 +3,7 @@
 #include "inspector/render/scope_layout.h"
 
 #include <algorithm>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -115,6 +116,66 @@ TEST(GraphItems, ValuesFromOutsideReachIntoBodies) {
   const bool feeds =
       std::ranges::any_of(items->wires(), [&](const GraphWire& w) { return w.from == norm && w.to == loop; });
   EXPECT_TRUE(feeds);
+}
+
+std::shared_ptr<const GraphItems> items_of_text(const std::string& nodes) {
+  const std::string text = "ir_version: 8 opset_import { version: 17 } graph { name: \"g\" " + nodes +
+                           "input { name: \"x\" type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } } } } } "
+                           "output { name: \"y\" type { tensor_type { elem_type: 1 } } } }";
+  return GraphItems::build(import_model(std::as_bytes(std::span<const char>(text)), "", "m.textproto").take()).take();
+}
+
+std::string constant(const std::string& name, const std::string& value) {
+  return "node { op_type: \"Constant\" name: \"" + name + "\" output: \"" + name + "\" attribute { name: \"value" +
+         value + " } } ";
+}
+
+TEST(GraphItems, ConstantsAreFoldedIntoTheirReaders) {
+  const auto items = items_of_text(constant("c", "_ints\" type: INTS ints: 4 ints: 1") +
+                                   constant("k", "\" type: TENSOR t { data_type: 1 float_data: 0.5 }") +
+                                   "node { op_type: \"Reshape\" name: \"r\" input: \"x\" input: \"c\" output: \"p\" } "
+                                   "node { op_type: \"Mul\" name: \"m\" input: \"p\" input: \"k\" output: \"q\" } "
+                                   "node { op_type: \"Add\" name: \"a\" input: \"k\" input: \"q\" output: \"y\" } ");
+  EXPECT_EQ(items->item(items->find_node("", "r")).constants_text, "[4,1]");
+  EXPECT_EQ(items->item(items->find_node("", "m")).constants_text, "0.5");
+  EXPECT_EQ(items->item(items->find_node("", "a")).constants_text, "0.5");
+  const int32_t shared = items->find_node("", "k");
+  EXPECT_TRUE(items->item(shared).is_folded);
+  EXPECT_EQ(items->item(shared).parent, items->find_node("", "m"));
+  EXPECT_EQ(items->item(0).node_count, 5);
+  const Scene scene = SceneMaker(items).make(all_open(*items));
+  EXPECT_EQ(scene.boxes.size(), 5U);  // x, three nodes, y
+  EXPECT_EQ(scene.box_of_item[static_cast<size_t>(shared)], -1);
+  EXPECT_EQ(scene.shown_as[static_cast<size_t>(shared)], items->find_node("", "m"));
+  const SceneBox &plain = box_of(scene, items->find_input("", "x")), &wide = box_of(scene, items->find_node("", "r"));
+  EXPECT_GT(wide.height, plain.height);
+}
+
+TEST(GraphItems, AConstantThatIsAnOutputOrUnreadIsDrawn) {
+  const std::string half = "\" type: TENSOR t { data_type: 1 float_data: 0.5 }";
+  const auto items = items_of_text(constant("y", half) + constant("unread", half) +
+                                   "node { op_type: \"Add\" name: \"a\" input: \"x\" input: \"y\" output: \"z\" } ");
+  EXPECT_FALSE(items->item(items->find_node("", "y")).is_folded);
+  EXPECT_FALSE(items->item(items->find_node("", "unread")).is_folded);
+}
+
+// features > 0 > block > 0 around one Conv, next to a Relu in features > 0.
+TEST(GraphItems, ScopesWithASingleMemberAreMerged) {
+  const auto items = items_of_text(
+      "node { op_type: \"Relu\" name: \"/features/0/block/0/conv/A\" input: \"x\" output: \"p\" } "
+      "node { op_type: \"Abs\" name: \"/features/0/B\" input: \"p\" output: \"q\" } "
+      "node { op_type: \"Neg\" name: \"/tail/C\" input: \"q\" output: \"y\" } ");
+  const GraphItem& first = items->item(items->find_node("", "/features/0/block/0/conv/A"));
+  EXPECT_EQ(first.module, "block.0.conv");
+  const GraphItem& around = items->item(first.parent);
+  EXPECT_EQ(around.title, "features.0");
+  EXPECT_EQ(around.parent, 0);
+  EXPECT_EQ(around.depth, 1);
+  EXPECT_EQ(around.node_count, 2);
+  EXPECT_EQ(items->item(items->find_node("", "/tail/C")).module, "tail");
+  EXPECT_EQ(items->item(items->find_node("", "/tail/C")).parent, 0);
+  SceneMaker maker(items);
+  check_scene(*items, maker.make(all_open(*items)));
 }
 
 TEST(GraphItems, LongGroupsAreCutAtRepeats) {
