@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "gui/panels/panels.h"
-#include "inspector/base/mapped_file.h"
 #include "inspector/executors/make_executor.h"
+#include "inspector/model/io/export.h"
 #include "tests/bench/scoped_transformer.h"
 
 namespace parallax::gui {
@@ -79,8 +79,8 @@ BENCHMARK(frame)->Args({38, 0})->Args({38, 1})->Args({50, 0})->Args({50, 1})->Ar
 // From the start to the triangles of the first picture: fonts, the model's file, lists, layout, all panes.
 void first_frame(benchmark::State& state) {
   const std::string path =
-      (std::filesystem::temp_directory_path() / fmt::format("parallax-first-frame-{}.textproto", ::getpid())).string();
-  if (!write_file(path, scoped_transformer_text(static_cast<int>(state.range(0)))).ok())
+      (std::filesystem::temp_directory_path() / fmt::format("parallax-first-frame-{}.onnx", ::getpid())).string();
+  if (!export_model(*scoped_transformer(static_cast<int>(state.range(0))), path).ok())
     return state.SkipWithError("the model cannot be written");
   int64_t nodes = 0;
   for (auto _ : state) {
@@ -93,7 +93,7 @@ void first_frame(benchmark::State& state) {
   std::filesystem::remove(path);
   state.counters["nodes"] = static_cast<double>(nodes);
 }
-BENCHMARK(first_frame)->Arg(37)->Arg(705)->Unit(benchmark::kMillisecond);
+BENCHMARK(first_frame)->Arg(39)->Arg(725)->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace parallax::gui
@@ -101,7 +101,7 @@ BENCHMARK(first_frame)->Arg(37)->Arg(705)->Unit(benchmark::kMillisecond);
 int main(int argc, char** argv) {
   if (argc == 4 && std::string_view(argv[1]) == "WRITE") {
     const int blocks = std::atoi(argv[2]);
-    return parallax::write_file(argv[3], parallax::scoped_transformer_text(blocks)).ok() ? 0 : 1;
+    return parallax::export_model(*parallax::scoped_transformer(blocks), argv[3]).ok() ? 0 : 1;
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
