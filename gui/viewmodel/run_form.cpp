@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "gui/viewmodel/file_chooser.h"
-#include "gui/viewmodel/view_inspector.h"
+#include "gui/viewmodel/inspect/view_inspector.h"
 #include "inspector/workbench/request_options.h"
 
 namespace parallax {

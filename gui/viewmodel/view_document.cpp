@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "gui/viewmodel/view_inspector.h"
+#include "gui/viewmodel/inspect/view_inspector.h"
 #include "inspector/dump/model_weights.h"
 #include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"

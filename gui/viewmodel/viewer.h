@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "gui/viewmodel/document_job.h"
+#include "gui/viewmodel/inspect/view_inspector.h"
 #include "gui/viewmodel/run_form.h"
 #include "gui/viewmodel/view_graph.h"
-#include "gui/viewmodel/view_inspector.h"
 #include "gui/viewmodel/view_table.h"
 #include "gui/viewmodel/view_tensor.h"
 #include "gui/viewmodel/view_texts.h"

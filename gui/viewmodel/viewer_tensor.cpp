@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "gui/viewmodel/view_border.h"
+#include "gui/viewmodel/inspect/view_border.h"
 #include "gui/viewmodel/viewer.h"
 #include "inspector/base/text.h"
 #include "inspector/dump/statistics/statistics.h"

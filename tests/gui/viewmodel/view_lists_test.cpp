@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "gui/viewmodel/view_inspector.h"
+#include "gui/viewmodel/inspect/view_inspector.h"
 #include "gui/viewmodel/view_search.h"
 #include "gui/viewmodel/view_table.h"
 #include "tests/gui/viewmodel/view_fixture.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks the values of a graph once for each border.
-#include "gui/viewmodel/view_border.h"
+#include "gui/viewmodel/inspect/view_border.h"
 
 #include <algorithm>
 

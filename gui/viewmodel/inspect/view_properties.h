@@ -2,7 +2,7 @@
 // The inspector's sections for a node, a block and the whole model: what the file says of them. Private to this folder.
 #pragma once
 
-#include "gui/viewmodel/view_inspector.h"
+#include "gui/viewmodel/inspect/view_inspector.h"
 
 namespace parallax {
 

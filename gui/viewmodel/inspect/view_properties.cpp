@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the sections of nodes, blocks and models.
-#include "gui/viewmodel/view_properties.h"
+#include "gui/viewmodel/inspect/view_properties.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "gui/viewmodel/view_border.h"
+#include "gui/viewmodel/inspect/view_border.h"
 #include "inspector/base/shown_text.h"
 #include "inspector/model/opset/op_schema.h"
 #include "inspector/model/scope_tree.h"

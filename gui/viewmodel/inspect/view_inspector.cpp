@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the inspector's sections.
-#include "gui/viewmodel/view_inspector.h"
+#include "gui/viewmodel/inspect/view_inspector.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "gui/viewmodel/view_properties.h"
+#include "gui/viewmodel/inspect/view_properties.h"
 #include "inspector/render/compact_numbers.h"
 #include "inspector/render/report_text.h"
 
