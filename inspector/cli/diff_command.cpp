@@ -172,7 +172,10 @@ class BlameCommand final : public Command {
         ->expected(1, 2);
     app.add_option("--against", against_, "a second model: same inputs, values matched one by one")
         ->type_name("B.onnx");
-    app.add_option("--with", executors_, "two executors to compare, or one with --against (default: as of run)")
+    app.add_option(
+           "--with", executors_,
+           "two executors to compare, or one with --against (default: reference and cuda, or cpu where there is no "
+           "GPU; with --against reference)")
         ->type_name("EXEC,EXEC");
     inputs_.declare(app);
     mode_.declare(app);

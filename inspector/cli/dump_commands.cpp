@@ -18,8 +18,10 @@ namespace {
 class ImportCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("ORIGIN", request_.origin,
-                   "a test_data_set folder, a folder of .npy, a .npz, .safetensors, .npy, .plx or ONNX file")
+    app.add_option(
+           "ORIGIN", request_.origin,
+           "a test_data_set folder, a folder of .npy, a .npz, .safetensors, .npy, .plx or ONNX file, or Polygraphy's "
+           ".json")
         ->required();
     app.add_option("-o", output_, "the dump to write")->required()->type_name("F.plx");
     app.add_option("--model", request_.model, "the model the tensors belong to")->type_name("M.onnx");

@@ -2,6 +2,7 @@
 // The program `parallax`: parses the command line, runs the verb, turns errors into one sentence and an exit code.
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include "inspector/base/text.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
+#include "inspector/cli/self_description.h"
 
 namespace parallax::cli {
 namespace {
@@ -26,12 +28,17 @@ namespace {
 struct Program {
   CLI::App app{"Parallax finds the first tensor at which two runs of an ONNX model diverge.", "parallax"};
   std::map<const CLI::App*, std::unique_ptr<Command>> commands;
+  bool is_manual = false;  // shown before the rest is parsed
+  std::string shell;
 };
 
 // The verbs, with the options of those among the arguments: the others cost half of the start.
 void declare(Program& program, const std::vector<std::string>& arguments) {
   program.app.require_subcommand(1);
   program.app.set_version_flag("--version", std::string("parallax ") + PARALLAX_VERSION);
+  program.app.add_option("--completion", program.shell, "print what makes a shell complete the program's arguments")
+      ->type_name("bash|zsh|fish");
+  program.app.add_flag("--manual", program.is_manual, "print the manual page");
   program.app.footer("parallax VERB --help shows a verb's options and an example.");
   for (const Verb& verb : verbs()) {
     CLI::App* app = program.app.add_subcommand(std::string(verb.name), std::string(verb.summary));
@@ -41,6 +48,26 @@ void declare(Program& program, const std::vector<std::string>& arguments) {
     command->declare(*app);
     program.commands[app] = std::move(command);
   }
+}
+
+// --completion and --manual, which need the options of all verbs; nothing where neither is asked for.
+std::optional<Result<std::string>> describe_program(const std::vector<std::string>& arguments) {
+  const bool is_manual = arguments.size() == 1 && arguments.front() == "--manual";
+  const bool is_manual_of = arguments.size() == 2 && arguments.front() == "--manual-of";
+  const bool is_completion = arguments.size() == 2 && arguments.front() == "--completion";
+  if (is_manual_of) {
+    const std::string help{std::istreambuf_iterator<char>(std::cin), {}};
+    return manual_page_of(arguments.back(), help);
+  }
+  if (!is_manual && !is_completion) return std::nullopt;
+  std::vector<DescribedVerb> described;
+  for (const Verb& verb : verbs()) {
+    CLI::App app{std::string(verb.summary), std::string(verb.name)};
+    const auto command = verb.make();
+    command->declare(app);
+    described.push_back(describe_verb(app, verb.example));
+  }
+  return is_manual ? Result<std::string>(manual_page(described)) : completion(arguments.back(), described);
 }
 
 // Without a first word, and when it looks like a verb and is none.
@@ -87,9 +114,9 @@ std::optional<std::string> empty_option(const CLI::App& verb) {
   return std::nullopt;
 }
 
-// Options that the verb (or the program) does not have, as a sentence. Where an argument is missing, too, the parser
-// tells of that alone.
-std::optional<std::string> unknown_options(const CLI::App& app) {
+// Options and further arguments that the verb (or the program) does not have, as a sentence. Where an argument is
+// missing, too, the parser tells of that alone.
+std::optional<std::string> unknown_words(const CLI::App& app) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
@@ -101,8 +128,9 @@ std::optional<std::string> unknown_options(const CLI::App& app) {
     names += (names.empty() ? "" : " ") + name;
     alike += did_you_mean(name, known);
   }
-  if (names.empty()) return std::nullopt;
-  return fmt::format("there is no option {} of {}{}", names, app.get_name(), alike);
+  if (!names.empty()) return fmt::format("there is no option {} of {}{}", names, app.get_name(), alike);
+  if (app.remaining().empty()) return std::nullopt;
+  return fmt::format("{} takes no further argument, and gets '{}'", app.get_name(), fmt::join(app.remaining(), "', '"));
 }
 
 // The help that lists what the parser missed: of the verb where there is one.
@@ -135,6 +163,11 @@ int run(std::vector<std::string> arguments) {
   declare(program, arguments);
   keep_command(arguments);
   const bool json = wants_json();
+  if (const auto text = describe_program(arguments); text.has_value()) {
+    if (!text->ok()) return report_error(text->error(), json);
+    std::cout << **text;
+    return std::cout.flush() ? 0 : report_error(io_error("cannot write to standard output"), false);
+  }
   if (const auto problem = lacks_verb(arguments)) return report_error(usage_error(*problem), json);
   if (const auto name = cut_off_option(arguments)) return report_error(refuse_empty(*name), json);
   try {
@@ -149,7 +182,7 @@ int run(std::vector<std::string> arguments) {
     const CLI::App& app = verbs_given.empty() ? program.app : *verbs_given.front();
     const bool may_be_unknown = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr ||
                                 dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-    const auto unknown = may_be_unknown ? unknown_options(app) : std::nullopt;
+    const auto unknown = may_be_unknown ? unknown_words(app) : std::nullopt;
     return report_error(usage_error(unknown.value_or(error.what()) + see_help(program.app)), json);
   }
   const CLI::App* verb = program.app.get_subcommands().front();

@@ -72,9 +72,12 @@ void CommonOptions::declare_force(CLI::App& app) {
 void CommonOptions::apply() const { set_thread_count(threads); }
 
 void InputOptions::declare(CLI::App& app) {
-  app.add_option("--inputs", source,
-                 "a test_data_set_N folder (a run compares its outputs, too), a .npz or a .safetensors file")
-      ->type_name("PATH");
+  app.add_option(
+         "--inputs", sources,
+         "a test_data_set_N folder, a .npz, .safetensors or Polygraphy's .json file; a run compares the outputs "
+         "that it holds, too; run takes several, or a folder of data sets, as samples")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
   app.add_option("--input", files, "one input from a .npy file; may be repeated")
       ->type_name("NAME=F.npy")
       ->allow_extra_args(false);
@@ -97,7 +100,7 @@ void InputOptions::declare(CLI::App& app) {
 }
 
 void InputOptions::name_files(NamedFiles& named) const {
-  named.read.push_back(source);
+  named.read.insert(named.read.end(), sources.begin(), sources.end());
   for (const auto* pairs : {&files, &stubs}) {
     for (const std::string& file : *pairs) named.read.push_back(file.substr(file.find('=') + 1));
   }

@@ -16,6 +16,8 @@
 
 namespace parallax::cli {
 
+constexpr int64_t kDefaultTop = 10;  // of --top
+
 // Checks of an option's text, which say in one sentence what is wrong with it.
 CLI::Validator whole_number(int64_t low, uint64_t high);
 CLI::Validator number_from_zero();

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `parallax run` and `parallax bench`.
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
@@ -11,6 +9,7 @@
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
 #include "inspector/render/report_text.h"
+#include "inspector/workbench/inputs/data_sources.h"
 #include "inspector/workbench/reports.h"
 #include "inspector/workbench/run.h"
 
@@ -64,22 +63,35 @@ class RunCommand final : public Command {
     PX_TRY(reports_.check_distinct());
     for (const std::string* model : {&model_, &against_}) PX_TRY(refuse_dump(*model));
     RunRequest request = PX_TRY(make_request());
+    const std::vector<Sample> samples = PX_TRY(samples_of(request.inputs, inputs_.sources, model_));
+    request.inputs = samples.front().inputs;
     PX_TRY(check_all_effects(request));
+    if (samples.size() > 1) PX_TRY(check_samples(samples.size()));
     const MemoryBudget::Scope budget(request.options.memory_limit_bytes);  // reports count, too
     ProgressBar bar("comparing");
     request.progress = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
-    request.message = [](const std::string& sentence) { log_info(sentence); };
-    const RunResult result = PX_TRY(run_models(request, executor_factory()));
-    for (const std::string& note : result.notes) log_info(note);
-    for (const std::string& file : result.written) log_info(fmt::format("wrote {}", file));
-    if (result.comparison.has_value()) {
+    std::vector<SampleRun> runs;
+    for (const Sample& sample : samples) {
+      request.inputs = sample.inputs;
+      const std::string prefix = samples.size() > 1 ? sample.name + ": " : "";
+      request.message = [&prefix](const std::string& sentence) { log_info(prefix + sentence); };
+      if (samples.size() > 1 && !dump_.empty()) request.dump_directory = fmt::format("{}/{}", dump_, sample.name);
+      auto result = run_models(request, executor_factory());
+      if (!result.ok() && samples.size() > 1) return std::move(result).error().with_context(sample.name);
+      runs.push_back({sample.name, PX_TRY(std::move(result))});
+      for (const std::string& note : runs.back().result.notes) log_info(prefix + note);
+      for (const std::string& file : runs.back().result.written) log_info(fmt::format("wrote {}", file));
+    }
+    const RunResult& worst = runs[worst_sample(runs)].result;
+    if (worst.comparison.has_value()) {
       for (const std::string& glob : idle_globs(has_two_sides(request) ? request.only : std::vector<std::string>{},
-                                                request.policy, *result.comparison))
+                                                request.policy, *worst.comparison))
         log_warning(fmt::format("'{}' matches no value", glob));
     }
-    if (has_two_sides(request)) return reports_.write(*result.comparison, &result.model_a->graph, common_.json);
-    if (!result.comparison.has_value()) PX_TRY(refuse_comparing());
-    return show_one_side(result);
+    if (!worst.comparison.has_value()) PX_TRY(refuse_comparing());
+    if (runs.size() > 1) return show_samples(runs, has_two_sides(request));
+    if (has_two_sides(request)) return reports_.write(*worst.comparison, &worst.model_a->graph, common_.json);
+    return show_one_side(worst);
   }
 
  private:
@@ -89,16 +101,47 @@ class RunCommand final : public Command {
     if (has_two_sides(request)) return {};
     if (reports_.top.has_value())
       return usage_error("--top lists the worst values of two sides, and here is one (parallax run --help)");
-    std::error_code unknown;  // what is no folder holds no outputs
-    if (!std::filesystem::is_directory(request.inputs.source, unknown)) return refuse_comparing();
+    return request.inputs.source.empty() ? refuse_comparing() : Status();  // a source may hold outputs
+  }
+
+  // Options that belong to one run.
+  Status check_samples(size_t count) const {
+    const std::pair<std::string_view, bool> single[] = {
+        {"--repeat", repeat_ > 0}, {"--baseline", !baseline_.empty()}, {"--save-baseline", !save_baseline_.empty()}};
+    for (const auto& [option, is_given] : single) {
+      if (is_given) return usage_error(fmt::format("{} takes one sample, and --inputs has {}", option, count));
+    }
     return {};
+  }
+
+  // The list of samples, then the worst one's report; files of reports are of the worst, too.
+  Result<int> show_samples(const std::vector<SampleRun>& runs, bool two_sides) const {
+    const SampleRun& worst = runs[worst_sample(runs)];
+    const bool has_verdict = worst.result.comparison.has_value();
+    if (!common_.json) {
+      print(samples_to_text(runs));
+      for (const SampleRun& run : runs) {
+        if (has_verdict && &run != &worst) continue;
+        print(fmt::format("\n{}:\n", run.name));
+        if (!two_sides) print(single_run_to_text(run.result));
+        if (has_verdict)
+          print_colored(comparison_to_text(*run.result.comparison,
+                                           {two_sides ? reports_.top.value_or(kDefaultTop) : 0, stdout_takes_color()}));
+      }
+    }
+    if (has_verdict && reports_.asks_for_files()) log_info(fmt::format("reports are of sample {}", worst.name));
+    const Status written =
+        has_verdict ? reports_.write_files(*worst.result.comparison, &worst.result.model_a->graph) : Status();
+    if (common_.json) print(samples_to_json(runs, written.ok() ? nullptr : &written.error()) + "\n");
+    if (!written.ok() && common_.json) return exit_code(written.error().code);
+    if (!written.ok()) return written.error();
+    return has_verdict ? exit_code_of(*worst.result.comparison) : 0;
   }
 
   // One side is compared with nothing but the outputs of a data set.
   Status refuse_comparing() const {
     constexpr std::string_view kWays =
-        "and here is one: give --with two executors, --against, --baseline, or --inputs with a folder that holds "
-        "outputs";
+        "and here is one: give --with two executors, --against, --baseline, or --inputs with outputs";
     if (reports_.asks_for_files()) return usage_error(fmt::format("reports say how two sides compare, {}", kWays));
     if (policy_.is_given()) return usage_error(fmt::format("tolerances judge how two sides compare, {}", kWays));
     return {};
@@ -124,7 +167,7 @@ class RunCommand final : public Command {
     request.against = against_;
     request.executors = PX_TRY(
         executors_of(executors_, !against_.empty() || repeat_ > 0 || !baseline_.empty() || !save_baseline_.empty()));
-    request.inputs = PX_TRY(inputs_.request());
+    request.inputs = PX_TRY(inputs_.without_source());
     request.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request));
     if (!capture_.empty()) request.capture = PX_TRY(parse_capture(capture_));

@@ -13,6 +13,7 @@ namespace parallax {
 namespace {
 
 constexpr std::string_view kSeparator = "//";
+constexpr std::string_view kEscapedSeparator = "%2F%2F";  // in a name; a glob may have it as it is written there
 
 bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
@@ -80,7 +81,7 @@ void append_escaped(std::string& text, std::string_view name) {
   for (size_t index = 0; index < name.size(); ++index) {
     const std::string_view rest = name.substr(index);
     if (rest.starts_with(kSeparator)) {
-      text += "%2F%2F";
+      text += kEscapedSeparator;
       ++index;
     } else if (starts_hex_escape(rest)) {
       text += "%25";
@@ -218,6 +219,9 @@ bool glob_matches(std::string_view glob, std::string_view path) {
                (glob[g] == path[p] || (glob[g] == '?' && !path.substr(p).starts_with(kSeparator)))) {
       ++g;
       ++p;
+    } else if (glob.substr(g).starts_with(kSeparator) && path.substr(p).starts_with(kEscapedSeparator)) {
+      g += kSeparator.size();
+      p += kEscapedSeparator.size();
     } else if (star != kNone && star_at < path.size() && !path.substr(star_at).starts_with(kSeparator)) {
       p = ++star_at;
       g = star;

@@ -145,6 +145,13 @@ Result<Location> find_location(std::shared_ptr<const Model> model, std::span<con
 }
 
 Result<LocatedValue> locate_value(std::shared_ptr<const Model> model, const std::string& path) {
+  // A name may hold "//" and be written without escapes: paths that lead to a value come first.
+  if (const ValueId named = model->graph.find_value(path); named != kNoValue && escape_name(path) != path) {
+    const auto as_path = parse_value_path(path);
+    const auto frames = as_path.ok() ? find_location(model, as_path->frames) : Result<Location>(as_path.error());
+    if (!frames.ok() || frames->graph().find_value(as_path->name) == kNoValue)
+      return LocatedValue{PX_TRY(find_location(model, {})), named};
+  }
   const ValuePath parsed = PX_TRY(parse_value_path(path));
   auto location = find_location(model, parsed.frames);
   if (!location.ok()) {

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -50,9 +53,7 @@ std::map<std::string, OperatorCounts> count_by_operator(const BackendTestResult&
   return counts;
 }
 
-}  // namespace
-
-std::string single_run_to_json(const RunResult& result, const Error* failure) {
+ordered_json single_run_json(const RunResult& result) {
   ordered_json json{{"parallax", PARALLAX_VERSION}, {"execution", execution_json(result.execution)}};
   json["outputs"] = ordered_json::array();
   for (const OutputSummary& output : result.outputs) json["outputs"].push_back(to_json(output));
@@ -60,6 +61,13 @@ std::string single_run_to_json(const RunResult& result, const Error* failure) {
     json["verdict"] = name_of(result.comparison->verdict);
     json["expected"] = expected_json(result.comparison->expected);
   }
+  return json;
+}
+
+}  // namespace
+
+std::string single_run_to_json(const RunResult& result, const Error* failure) {
+  ordered_json json = single_run_json(result);
   if (failure != nullptr) json["error"] = error_json(*failure);
   return json_text(json);
 }
@@ -97,6 +105,82 @@ std::string single_run_to_text(const RunResult& result) {
     text += '\n';
   }
   return text;
+}
+
+namespace {
+
+// The value of the largest severity, null where nothing was compared. Constants are the same in every sample, and so
+// tell none from another.
+const ValueComparison* worst_value(const SampleRun& run) {
+  const ValueComparison* worst = nullptr;
+  if (!run.result.comparison.has_value()) return worst;
+  const auto rank = [](const ValueComparison& value) {
+    return std::tuple(value.origin != Origin::constant, value.verdict == Verdict::diverged, value.severity);
+  };
+  for (const auto* values : {&run.result.comparison->values, &run.result.comparison->expected}) {
+    for (const ValueComparison& value : *values) {
+      if (value.verdict != Verdict::not_compared && (worst == nullptr || rank(value) > rank(*worst))) worst = &value;
+    }
+  }
+  return worst;
+}
+
+// Order of badness: verdict, then severity.
+std::pair<int, double> badness(const SampleRun& run) {
+  if (!run.result.comparison.has_value()) return {0, 0};
+  const OverallVerdict verdict = run.result.comparison->verdict;
+  const ValueComparison* worst = worst_value(run);
+  return {verdict == OverallVerdict::diverged       ? 2
+          : verdict == OverallVerdict::inconclusive ? 1
+                                                    : 0,
+          worst == nullptr ? 0 : worst->severity};
+}
+
+}  // namespace
+
+size_t worst_sample(const std::vector<SampleRun>& runs) {
+  size_t worst = 0;
+  for (size_t index = 1; index < runs.size(); ++index) {
+    if (badness(runs[index]) > badness(runs[worst])) worst = index;
+  }
+  return worst;
+}
+
+std::string samples_to_text(const std::vector<SampleRun>& runs) {
+  std::vector<const SampleRun*> order;
+  size_t width = 0;
+  for (const SampleRun& run : runs) {
+    order.push_back(&run);
+    width = std::max(width, printable(run.name).size());
+  }
+  std::ranges::stable_sort(order, std::greater(), [](const SampleRun* run) { return badness(*run); });
+  std::string text = fmt::format("{} samples, worst first\n", runs.size());
+  for (const SampleRun* run : order) {
+    const auto& comparison = run->result.comparison;
+    text += fmt::format("  {:<12}  {:<{}}", comparison.has_value() ? name_of(comparison->verdict) : "not compared",
+                        printable(run->name), width);
+    if (const ValueComparison* worst = worst_value(*run); worst != nullptr)
+      text += fmt::format("  largest severity {:.3g}, at '{}'", worst->severity, printable(worst->path));
+    text += '\n';
+  }
+  return text;
+}
+
+std::string samples_to_json(const std::vector<SampleRun>& runs, const Error* failure) {
+  const SampleRun& worst = runs[worst_sample(runs)];
+  ordered_json json{{"parallax", PARALLAX_VERSION}};
+  json["verdict"] = worst.result.comparison.has_value() ? ordered_json(name_of(worst.result.comparison->verdict))
+                                                        : ordered_json(nullptr);
+  json["worst"] = worst.name;
+  json["samples"] = ordered_json::array();
+  for (const SampleRun& run : runs) {
+    const bool has_two_sides = run.result.model_b != nullptr;
+    json["samples"].push_back(
+        {{"name", run.name},
+         {"result", has_two_sides ? comparison_json(*run.result.comparison) : single_run_json(run.result)}});
+  }
+  if (failure != nullptr) json["error"] = error_json(*failure);
+  return json_text(json);
 }
 
 std::string bench_to_json(const BenchResult& result) {

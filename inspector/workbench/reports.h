@@ -14,6 +14,18 @@ std::string single_run_to_json(const RunResult& result, const Error* failure = n
 // A value's entry of a comparison's document, for a caller that gets each.
 std::string value_to_json(const ValueComparison& value);
 std::string single_run_to_text(const RunResult& result);
+// A run of several samples (data_sources.h).
+struct SampleRun {
+  std::string name;
+  RunResult result;
+};
+// The index of the sample that is worst: by verdict, then by the largest severity; the first of equals.
+size_t worst_sample(const std::vector<SampleRun>& runs);
+// One line for each sample, the worst first.
+std::string samples_to_text(const std::vector<SampleRun>& runs);
+// Each sample's document with its name, in the order of the run; `failure` as above.
+std::string samples_to_json(const std::vector<SampleRun>& runs, const Error* failure = nullptr);
+
 std::string bench_to_json(const BenchResult& result);
 std::string bench_to_text(const BenchResult& result);
 std::string backend_tests_to_json(const BackendTestResult& result);

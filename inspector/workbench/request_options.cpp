@@ -82,14 +82,20 @@ class ScriptWords {
 }  // namespace
 
 bool InputArguments::is_given() const {
-  return !source.empty() || !files.empty() || !stubs.empty() || !shapes.empty() || !dims.empty() || !ranges.empty() ||
+  return !sources.empty() || !files.empty() || !stubs.empty() || !shapes.empty() || !dims.empty() || !ranges.empty() ||
          seed != 0;
 }
 
 Result<InputRequest> InputArguments::request() const {
+  if (sources.size() > 1) return usage_error("--inputs is given twice, and only run takes several samples: name one");
+  InputRequest request = PX_TRY(without_source());
+  if (!sources.empty()) request.source = sources.front();
+  return request;
+}
+
+Result<InputRequest> InputArguments::without_source() const {
   InputRequest request;
   std::map<std::string, std::string> file_of;
-  request.source = source;
   request.seed = seed;
   for (const std::string& text : files) {
     const size_t at = text.find('=');

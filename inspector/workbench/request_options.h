@@ -17,11 +17,11 @@ namespace parallax {
 
 // --inputs, --input, --stub, --seed, --shape, --dim, --range
 struct InputArguments {
-  std::string source;
-  std::vector<std::string> files, stubs, shapes, dims, ranges;
+  std::vector<std::string> sources, files, stubs, shapes, dims, ranges;
   uint64_t seed = 0;
   bool is_given() const;
-  Result<InputRequest> request() const;
+  Result<InputRequest> request() const;         // of a job that takes one source
+  Result<InputRequest> without_source() const;  // all but the sources
 };
 
 // --tf32, --accumulate, --rewrite, --observe-all, --fallback, --memory-limit, --keep-casts

@@ -10,6 +10,7 @@
 
 #include "inspector/diff/compare/compare.h"
 #include "inspector/diff/matching/matching.h"
+#include "inspector/dump/tensor_files/declared_type.h"
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/transform/freeze_inputs.h"
@@ -212,32 +213,6 @@ Status RunSide::run(Observer* watcher) {
   return status;
 }
 
-namespace {
-
-// Floats of one model in the type that the other declares, as where one was converted to float16 with its inputs.
-Result<Value> in_float_type(const Value& value, const ValueDef& input, const std::string& model,
-                            std::vector<std::string>& notes) {
-  const DType declared = input.type.dtype;
-  if (!value.is_tensor() || input.type.kind != TypeInfo::Kind::tensor || !is_floating(declared)) return value;
-  const Tensor& given = value.tensor();
-  if (given.dtype() == declared || !is_floating(given.dtype())) return value;
-  Tensor converted =
-      PX_TRY_CONTEXT(fmt::format("input '{}' of '{}'", input.name, model), Tensor::allocate(declared, given.shape()));
-  constexpr int64_t kBlock = 4096;
-  std::vector<double> numbers(kBlock);
-  for (int64_t begin = 0; begin < given.element_count(); begin += kBlock) {
-    const int64_t count = std::min(kBlock, given.element_count() - begin);
-    const auto block = std::span(numbers).first(static_cast<size_t>(count));
-    load_doubles(given, begin, block);
-    store_doubles(converted, begin, block);
-  }
-  notes.push_back(fmt::format("input '{}' of '{}' is {}: the {} data is converted to it", input.name, model,
-                              name_of(declared), name_of(given.dtype())));
-  return Value(std::move(converted));
-}
-
-}  // namespace
-
 Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
                                             std::vector<std::string>& notes) {
   const SignatureMatch match = match_inputs(a.graph, b.graph);
@@ -249,7 +224,8 @@ Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Va
     const ValueDef& input = b.graph.values[static_cast<size_t>(b.graph.inputs[index])];
     const int32_t in_a = match.a_of_b[index];
     if (in_a >= 0) {
-      result.push_back(PX_TRY(in_float_type(values[static_cast<size_t>(in_a)], input, b.path, notes)));
+      result.push_back(PX_TRY(in_declared_type(values[static_cast<size_t>(in_a)], input.type,
+                                               fmt::format("input '{}' of '{}'", input.name, b.path), notes)));
       if (static_cast<int32_t>(index) == match.paired_last)
         notes.push_back(
             fmt::format("input '{}' of '{}' takes the data of '{}': all others have the same names in both models",

@@ -12,6 +12,7 @@
 #include "inspector/base/text.h"
 #include "inspector/diff/tolerance/paths.h"
 #include "inspector/exec/branches.h"
+#include "inspector/exec/value_path.h"
 #include "inspector/render/compact_numbers.h"
 #include "inspector/render/report_json.h"
 #include "inspector/tensor/elements.h"
@@ -324,9 +325,11 @@ int32_t find_absence(const DumpReader& dump, const std::string& path) {
 }  // namespace
 
 Result<int32_t> find_entry(const DumpReader& dump, const std::string& path) {
-  for (size_t execution = 0; execution < std::max<size_t>(1, dump.executions().size()); ++execution) {
-    const int32_t found = dump.find(path, static_cast<int32_t>(execution));
-    if (found >= 0) return found;
+  for (const std::string& text : {path, escape_name(path)}) {  // a path, or a name without escapes
+    for (size_t execution = 0; execution < std::max<size_t>(1, dump.executions().size()); ++execution) {
+      const int32_t found = dump.find(text, static_cast<int32_t>(execution));
+      if (found >= 0) return found;
+    }
   }
   if (const int32_t absent = find_absence(dump, path); absent >= 0) return absent;
   const auto runs_in = [&](const std::string& frames) {

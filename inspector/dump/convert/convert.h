@@ -10,8 +10,9 @@
 namespace parallax {
 
 struct ImportRequest {
-  // A test_data_set folder, a folder of .npy, or a .npy, .npz, .safetensors, .plx or ONNX file. An ONNX file of
-  // captured objects (captured_objects.h) keeps their containers, unless a map gives its values other names.
+  // A test_data_set folder, a folder of .npy, or a .npy, .npz, .safetensors, .plx, ONNX file or Polygraphy's JSON. An
+  // ONNX file of captured objects (captured_objects.h) keeps their containers, unless a map gives its values other
+  // names.
   std::string origin;
   // Gives the dump its graph; empty: none. Names of torch's modules and nodes are looked up in its exporter's metadata.
   std::string model;

@@ -16,6 +16,7 @@
 #include "inspector/dump/convert/origin.h"
 #include "inspector/dump/convert/torch_names.h"
 #include "inspector/dump/dump_writer.h"
+#include "inspector/dump/tensor_files/declared_type.h"
 
 namespace parallax {
 namespace {
@@ -145,7 +146,14 @@ class Importer {
     FrameStack frames;
     for (const Frame& frame : path.frames) frames.push(frame);
     ++report_.values;
-    return writer_.observe({value_info, frames, value.named.value, nullptr, nullptr});
+    if (value_info.value == kNoValue) return writer_.observe({value_info, frames, value.named.value, nullptr, nullptr});
+    // Only bfloat16 is brought about, which numpy lacks: any other type is what the other runtime computed with.
+    const TypeInfo& declared = value_at(model_->graph, value_info.value).type;
+    const Value typed = declared.dtype != DType::bfloat16
+                            ? value.named.value
+                            : PX_TRY(in_declared_type(value.named.value, declared, fmt::format("value '{}'", path.name),
+                                                      report_.notes));
+    return writer_.observe({value_info, frames, typed, nullptr, nullptr});
   }
 
   void note_strangers() {

@@ -34,6 +34,16 @@ Result<Values> read_npz_values(const std::string& path) {
 Result<Values> read_safetensors_values(const std::string& path) {
   return with_role(PX_TRY(read_safetensors(path)), ValueInfo::Role::node_output);
 }
+Result<Values> read_polygraphy_values(const std::string& path) {
+  PolygraphyFile file = PX_TRY(read_polygraphy(path));
+  if (file.iterations.size() > 1)
+    return usage_error(fmt::format("'{}' holds {} iterations, and a dump holds the values of one: save one by itself",
+                                   path, file.iterations.size()));
+  Values values = with_role(std::move(file.iterations.front()),
+                            file.is_results ? ValueInfo::Role::node_output : ValueInfo::Role::input);
+  for (OriginValue& value : values) value.is_graph_output = file.is_results;
+  return values;
+}
 Result<Values> read_npy_value(const std::string& path) {
   Tensor tensor = PX_TRY(read_npy(path));
   return Values{
@@ -75,11 +85,12 @@ struct FileReader {
   std::string_view ending;
   Result<Values> (*read)(const std::string&);
 };
-constexpr std::array<FileReader, 8> kFileReaders = {{
+constexpr std::array<FileReader, 9> kFileReaders = {{
     {".plx", read_dump_values},
     {".npz", read_npz_values},
     {".safetensors", read_safetensors_values},
     {".npy", read_npy_value},
+    {".json", read_polygraphy_values},
     {".onnx", read_constants},
     {".textproto", read_constants},
     {".pbtxt", read_constants},
@@ -167,7 +178,7 @@ Result<std::vector<OriginValue>> read_origin(const std::string& origin, const Gr
   if (!fs::exists(origin, error)) return io_error("there is no '" + origin + "'");
   return usage_error("'" + origin +
                      "' is of no kind that can be imported: a test_data_set folder, a folder of .npy, a .npy, .npz, "
-                     ".safetensors, .plx or .onnx file");
+                     ".safetensors, .plx or .onnx file, or Polygraphy's .json");
 }
 
 std::string file_name_of(std::string_view value_name) {

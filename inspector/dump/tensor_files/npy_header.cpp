@@ -91,6 +91,9 @@ Status parse_descr(Literal& literal, NpyHeader& header) {
   const std::string code = has_order ? descr->substr(1) : *descr;
   header.is_big_endian = descr->front() == '>';
   if (code == "?") header.dtype = DType::bool_;
+  // The package ml_dtypes gives its types a byte order, which numpy's own raw bytes ('|V2') do not have; of those of
+  // two bytes there is one.
+  if (*descr == "<V2") header.dtype = DType::bfloat16;
   for (const NpyType& type : kTypes) {
     if (type.code == code) header.dtype = type.dtype;
   }
@@ -114,7 +117,9 @@ Status parse_descr(Literal& literal, NpyHeader& header) {
   if (kind == 'M' || kind == 'm') return unsupported("it is an array of dates or times: save it as int64");
   if (kind == 'V')
     return unsupported(
-        fmt::format("its type '{}' does not say what its bytes are: save bfloat16 and float8 as .safetensors", *descr));
+        fmt::format("its type '{}' does not say what its bytes are: save float8 as .safetensors, and bfloat16 so, too, "
+                    "or as its bits in uint16",
+                    *descr));
   return unsupported(
       fmt::format("its element type '{}' has no counterpart in ONNX; save it as a type that ONNX has", *descr));
 }

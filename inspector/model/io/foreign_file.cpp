@@ -43,6 +43,8 @@ constexpr FirstBytes kKinds[] = {
      "ELF"sv,
      "is a program or library (ELF), not a model"},
     {0, "%PDF"sv, "is a PDF document, not a model"},
+    {0, "\x89PNG\r\n"sv, "is a picture (PNG), not a model"},
+    {0, "\xff\xd8\xff"sv, "is a picture (JPEG), not a model"},
 };
 
 bool starts_with(std::string_view text, size_t at, std::string_view what) {

@@ -71,7 +71,7 @@ void take_models(Fields& fields, JobRequest& job, bool has_against) {
 
 void take_inputs_and_mode(Fields& fields, JobRequest& job) {
   InputArguments& inputs = job.inputs;
-  inputs.source = fields.text("inputs_source");
+  if (const std::string source = fields.text("inputs_source"); !source.empty()) inputs.sources = {source};
   inputs.files = fields.texts("input_files");
   inputs.shapes = fields.texts("shapes");
   inputs.dims = fields.texts("dims");
@@ -88,7 +88,7 @@ void take_inputs_and_mode(Fields& fields, JobRequest& job) {
   job.run.inputs = unwrap(inputs.request());
   job.run.options.seed = inputs.seed;
   unwrap(mode.apply(job.run));
-  std::vector<std::string> given = {inputs.source};
+  std::vector<std::string> given = inputs.sources;
   for (const std::string& file : inputs.files) given.push_back(file.substr(file.find('=') + 1));
   note_inputs(given);
   job.read.insert(job.read.end(), given.begin(), given.end());

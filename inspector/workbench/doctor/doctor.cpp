@@ -2,6 +2,7 @@
 // Looks at processor, memory, GPU driver, and the programs called at run time.
 #include "inspector/workbench/doctor/doctor.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -166,9 +167,11 @@ std::string doctor_to_json(const std::vector<DoctorItem>& items, const std::vect
 
 std::string doctor_to_text(const std::vector<DoctorItem>& items, const std::vector<LateLibrary>& libraries) {
   std::string text;
+  size_t width = 0;
+  for (const DoctorItem& item : items) width = std::max(width, item.topic.size());
   for (const DoctorItem& item : items) {
-    text += fmt::format("{} {:<15} {}\n", item.available ? "ok     " : "missing", item.topic, item.detail);
-    if (!item.advice.empty()) text += fmt::format("{:>24}{}\n", "-> ", item.advice);
+    text += fmt::format("{} {:<{}} {}\n", item.available ? "ok     " : "missing", item.topic, width, item.detail);
+    if (!item.advice.empty()) text += fmt::format("{:>{}}{}\n", "-> ", width + 9, item.advice);
   }
   text += "Libraries that are loaded when they are first needed, and their files:\n";
   for (const LateLibrary& library : libraries)

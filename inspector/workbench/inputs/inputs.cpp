@@ -3,21 +3,19 @@
 #include "inspector/workbench/inputs/inputs.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
-#include "inspector/base/input_files.h"
 #include "inspector/base/memory_budget.h"
+#include "inspector/dump/tensor_files/declared_type.h"
 #include "inspector/dump/tensor_files/npy.h"
+#include "inspector/workbench/inputs/data_sources.h"
 #include "inspector/workbench/inputs/generated_data.h"
 #include "inspector/workbench/inputs/input_use.h"
 
 namespace parallax {
 namespace {
-
-namespace fs = std::filesystem;
 
 using ValuesByName = std::unordered_map<std::string, Value>;
 
@@ -27,68 +25,17 @@ std::string list_names(const Graph& graph, const std::vector<ValueId>& ids) {
   return text.empty() ? "none" : text;
 }
 
-bool has_name(const Graph& graph, const std::vector<ValueId>& ids, const std::string& name) {
-  return std::any_of(ids.begin(), ids.end(), [&](ValueId id) { return value_at(graph, id).name == name; });
-}
-
 Error unknown_input(const Graph& graph, std::string_view option, const std::string& name) {
   return usage_error(fmt::format("{} names '{}', which is no input of the model (its inputs: {})", option, name,
                                  list_names(graph, graph.inputs)));
 }
 
-// "input_12.pb" -> 12 for the prefix "input_"; -1 for other names.
-int64_t file_number(const std::string& file, std::string_view prefix) {
-  if (!file.starts_with(prefix) || !file.ends_with(".pb")) return -1;
-  const std::string digits = file.substr(prefix.size(), file.size() - prefix.size() - 3);
-  if (digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos) return -1;
-  return std::stoll(digits);
-}
-
-// The files input_N.pb or output_N.pb of a test_data_set, each under the name it carries, or else the name at position
-// N.
-Result<std::vector<NamedValue>> read_data_set(const Graph& graph, const std::vector<ValueId>& ids,
-                                              const std::string& folder, std::string_view prefix) {
-  std::vector<NamedValue> values;
-  for (const auto& [number, path] : PX_TRY(data_set_files(folder, prefix))) {
-    if (number >= static_cast<int64_t>(ids.size()))
-      return usage_error(fmt::format("'{}': the model has only {} of these; numbers begin with 0", path, ids.size()));
-    const ValueDef& at_position = value_at(graph, ids[static_cast<size_t>(number)]);
-    NamedValue value = PX_TRY(read_value_file(path, at_position.type));
-    if (!has_name(graph, ids, value.name)) value.name = at_position.name;
-    values.push_back(std::move(value));
-  }
-  return values;
-}
-
-// `is_part`: as of Model.
-Result<std::vector<NamedValue>> read_source(const Graph& graph, bool is_part, const InputRequest& request,
-                                            std::vector<NamedValue>& expected) {
-  const std::string &source = request.source, &option = request.source_option;
-  std::error_code error;
-  input_files::note(source);
-  if (fs::is_directory(source, error)) {
-    auto inputs = PX_TRY(read_data_set(graph, graph.inputs, source, "input_"));
-    if (!is_part) expected = PX_TRY(read_data_set(graph, graph.outputs, source, "output_"));
-    if (inputs.empty() && expected.empty()) {
-      return usage_error(fmt::format(
-          "folder '{}' holds no input_N.pb: {} takes a test_data_set_N folder, a .npz or a .safetensors file", source,
-          option));
-    }
-    return inputs;
-  }
-  if (source.ends_with(".npz")) return read_npz(source);
-  if (source.ends_with(".safetensors")) return read_safetensors(source);
-  if (!fs::exists(source, error)) return io_error(fmt::format("{}: there is no '{}'", option, source));
-  return usage_error(
-      fmt::format("{} '{}': expected a test_data_set_N folder, a .npz or a .safetensors file", option, source));
-}
-
 Status check_request_names(const Graph& graph, const InputRequest& request) {
   for (const auto& [name, unused] : request.shapes) {
-    if (!has_name(graph, graph.inputs, name)) return unknown_input(graph, "--shape", name);
+    if (!names_one_of(graph, graph.inputs, name)) return unknown_input(graph, "--shape", name);
   }
   for (const auto& [name, unused] : request.ranges) {
-    if (!has_name(graph, graph.inputs, name)) return unknown_input(graph, "--range", name);
+    if (!names_one_of(graph, graph.inputs, name)) return unknown_input(graph, "--range", name);
   }
   DimSizes known = choose_dimensions(graph, {});
   for (ValueId id : graph.inputs) {
@@ -295,8 +242,8 @@ Status fill_inputs(const Graph& graph, const InputRequest& request, ValuesByName
     } else if (input.initializer_index >= 0 || input.sparse_initializer_index >= 0) {
       set.values.emplace_back();
     } else if (!set.expected.empty()) {
-      return usage_error(fmt::format("'{}' holds outputs, and no input_{}.pb for '{}' that they were computed from",
-                                     request.source, set.values.size(), input.name));
+      return usage_error(fmt::format("'{}' holds outputs, and no input '{}' that they were computed from",
+                                     request.source, input.name));
     } else {
       set.values.push_back(PX_TRY(generator.generate(input, id, set.notes)));
     }
@@ -330,11 +277,13 @@ Status read_single_inputs(const Graph& graph, const InputRequest& request, Value
     given[name] = std::move(value);
   };
   for (const auto& [name, file] : request.files) {
-    if (!has_name(graph, graph.inputs, name)) return unknown_input(graph, "--input", name);
-    put(name, PX_TRY(read_npy(file)));
+    if (!names_one_of(graph, graph.inputs, name)) return unknown_input(graph, "--input", name);
+    const TypeInfo& declared = value_at(graph, graph.find_value(name)).type;
+    const Value read(PX_TRY(read_npy(file)));
+    put(name, PX_TRY(in_declared_type(read, declared, fmt::format("input '{}'", name), set.notes)));
   }
   for (const auto& [name, value] : request.values) {
-    if (!has_name(graph, graph.inputs, name)) return unknown_input(graph, "the mapping of inputs", name);
+    if (!names_one_of(graph, graph.inputs, name)) return unknown_input(graph, "the mapping of inputs", name);
     put(name, value);
   }
   if (other.empty() || set.expected.empty()) return {};
@@ -345,31 +294,70 @@ Status read_single_inputs(const Graph& graph, const InputRequest& request, Value
   return {};
 }
 
-}  // namespace
-
-Result<std::map<int64_t, std::string>> data_set_files(const std::string& folder, std::string_view prefix) {
-  std::map<int64_t, std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const int64_t number = file_number(entry->path().filename().string(), prefix);
-    if (number >= 0) files[number] = entry->path().string();
+// Values under names that the model does not have are left out with a note, as where a tool stored more than a run
+// needs. Where an input is not given, such a name is most likely a misspelt one.
+Status leave_out(const Graph& graph, const InputRequest& request, const ValuesByName& given,
+                 const std::vector<std::string>& unknown, InputSet& set) {
+  if (unknown.empty()) return {};
+  for (const ValueId id : graph.inputs) {
+    const ValueDef& input = value_at(graph, id);
+    const bool has_default = input.initializer_index >= 0 || input.sparse_initializer_index >= 0;
+    const bool is_single =
+        std::ranges::any_of(request.files, [&](const auto& file) { return file.first == input.name; });
+    if (!has_default && !is_single && !given.contains(input.name) && !request.values.contains(input.name))
+      return unknown_input(graph, "'" + request.source + "'", unknown.front());
   }
-  if (error) return io_error(fmt::format("cannot read folder '{}': {}", folder, error.message()));
-  return files;
+  set.notes.push_back(fmt::format("'{}' also holds '{}', which the model has neither as input nor as output: ignored",
+                                  request.source, fmt::join(unknown, "', '")));
+  return {};
 }
+
+Status read_sources(const Model& model, const InputRequest& request, ValuesByName& given, InputSet& set) {
+  const Graph& graph = model.graph;
+  std::vector<std::string> unknown;
+  const auto expect = [&](NamedValue value) -> Status {
+    const ValueDef& output = value_at(graph, graph.find_value(value.name));
+    const std::string context = fmt::format("expected output '{}'", value.name);
+    const bool is_narrow = output.type.dtype == DType::bfloat16 || output.type.dtype == DType::float16;
+    if (is_narrow) value.value = PX_TRY(in_declared_type(value.value, output.type, context, set.notes));
+    std::erase_if(set.expected, [&](const NamedValue& other) { return other.name == value.name; });
+    if (!model.is_part) set.expected.push_back(std::move(value));
+    return {};
+  };
+  SourceValues source;
+  if (!request.source.empty()) source = PX_TRY(read_source(graph, model.is_part, request));
+  for (NamedValue& value : source.values) {
+    if (names_one_of(graph, graph.inputs, value.name)) {
+      const ValueDef& input = value_at(graph, graph.find_value(value.name));
+      given[value.name] =
+          PX_TRY(in_declared_type(value.value, input.type, fmt::format("input '{}'", value.name), set.notes));
+    } else if (names_one_of(graph, graph.outputs, value.name)) {
+      PX_TRY(expect(std::move(value)));
+    } else {
+      unknown.push_back(value.name);
+    }
+  }
+  for (NamedValue& value : source.outputs) PX_TRY(expect(std::move(value)));
+  for (const std::string& results : request.results) {
+    for (NamedValue& value : PX_TRY(read_value_file_of(results, request.sample))) {
+      if (names_one_of(graph, graph.outputs, value.name)) {
+        PX_TRY(expect(std::move(value)));
+      } else {
+        unknown.push_back(value.name);
+      }
+    }
+  }
+  return leave_out(graph, request, given, unknown, set);
+}
+
+}  // namespace
 
 Result<InputSet> make_inputs(const Model& model, const InputRequest& request) {
   const Graph& graph = model.graph;
   PX_TRY(check_request_names(graph, request));
   InputSet set;
   ValuesByName given;
-  if (!request.source.empty()) {
-    for (NamedValue& value : PX_TRY(read_source(graph, model.is_part, request, set.expected))) {
-      if (!has_name(graph, graph.inputs, value.name))
-        return unknown_input(graph, "'" + request.source + "'", value.name);
-      given[value.name] = std::move(value.value);
-    }
-  }
+  PX_TRY(read_sources(model, request, given, set));
   PX_TRY(read_single_inputs(graph, request, given, set));
   PX_TRY(fill_inputs(graph, request, given, set));
   return set;

@@ -22,8 +22,12 @@ struct OtherSizes {
 };
 
 struct InputRequest {
-  std::string source;                      // a test_data_set_N folder, a .npz or a .safetensors file; empty: generate
+  // A test_data_set_N folder, a .npz or .safetensors file, or Polygraphy's JSON; empty: generate. Values under the
+  // names of outputs are expected results.
+  std::string source;
   std::string source_option = "--inputs";  // which names `source`, for messages
+  int64_t sample = -1;                     // which iteration of Polygraphy's JSON; -1: it must have one alone
+  std::vector<std::string> results;        // further files, whose values are expected results
   std::vector<std::pair<std::string, std::string>> files;  // --input name=F.npy, taking precedence
   std::map<std::string, Value> values;  // in memory, by the input's name; precedence as of `files`, and over these
   std::vector<std::pair<std::string, std::string>> stubs;  // --stub DOMAIN::OP=F
@@ -38,14 +42,11 @@ struct InputRequest {
 
 struct InputSet {
   std::vector<Value> values;  // in the order of Graph::inputs; absent where the initializer serves
-  // Outputs of a test_data_set, by name of the graph's output; none where --input gives an input other data than the
-  // set does, which `notes` then say.
+  // Expected results, by name of the graph's output; none where --input gives an input other data than they were
+  // computed from, which `notes` then say.
   std::vector<NamedValue> expected;
   std::vector<std::string> notes;  // one line for each input that was generated: what was chosen and why
 };
-
-// The files input_N.pb (prefix "input_") or output_N.pb of a test_data_set folder, by N. Errors: io.
-Result<std::map<int64_t, std::string>> data_set_files(const std::string& folder, std::string_view prefix);
 
 // Errors: usage (a name that is no input, a file that does not fit), io, corrupt_file.
 Result<InputSet> make_inputs(const Model& model, const InputRequest& request);

@@ -13,6 +13,7 @@
 #include "inspector/dump/tensor_files/npy.h"
 #include "inspector/model/opset/opset_registry.h"
 #include "inspector/tensor/elements.h"
+#include "inspector/workbench/inputs/data_sources.h"
 
 namespace parallax {
 namespace {
@@ -20,10 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-Result<std::vector<NamedValue>> read_source(const std::string& source) {
+// Values under the names that they carry.
+Result<std::vector<NamedValue>> read_named(const std::string& source, int64_t sample) {
   std::error_code error;
-  if (source.ends_with(".npz")) return read_npz(source);
-  if (source.ends_with(".safetensors")) return read_safetensors(source);
+  if (is_value_file(source)) return read_value_file_of(source, sample);
   std::vector<NamedValue> values;
   if (!fs::is_directory(source, error)) return values;
   for (const auto& [number, path] : PX_TRY(data_set_files(source, "input_")))
@@ -102,7 +103,8 @@ Result<std::map<std::string, Value>> read_stub_file(const std::string& file) {
 Result<std::map<std::string, Value>> given_values(const InputRequest& request) {
   std::map<std::string, Value> values;
   if (!request.source.empty()) {
-    for (NamedValue& named : PX_TRY(read_source(request.source))) values[named.name] = std::move(named.value);
+    for (NamedValue& named : PX_TRY(read_named(request.source, request.sample)))
+      values[named.name] = std::move(named.value);
   }
   for (const auto& [name, file] : request.files) values[name] = Value(PX_TRY(read_npy(file)));
   for (const auto& [name, value] : request.values) values[name] = value;

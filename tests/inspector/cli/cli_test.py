@@ -300,7 +300,7 @@ class CommandLine(ProgramTest):
         for line in ("run part/model.onnx --inputs part/test_data_set_0", "test part --json"):
             ended = self.run_program(*line.split())
             self.assertNotEqual(ended.returncode, 0)
-            self.assertIn("no input_0.pb for 'x'", ended.stdout + ended.stderr)
+            self.assertIn("holds outputs, and no input 'x'", ended.stdout + ended.stderr)
 
     def test_sizes_that_contradict_each_other(self):
         self.write_model("named.textproto", node("Neg", "x", "y"), dims='dim { dim_param: "b" } dim { dim_value: 8 }')

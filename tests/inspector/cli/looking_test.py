@@ -113,6 +113,23 @@ class Looking(ProgramTest):
                 self.assertEqual(self.run_program("run", "mutant.onnx").returncode, 5)
         self.assertGreater(looked_at, 50)
 
+    def test_a_picture_is_called_one(self):
+        (self.folder / "graph.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+        ended = self.run_program("show", "graph.png")
+        self.assertIn("'graph.png' is a picture (PNG), not a model", ended.stderr)
+
+    def test_names_with_two_slashes_are_found_as_they_are_written(self):
+        name = "branch.else//er"
+        self.write_model("slashes.textproto", node("Neg", "x", name) + node("Exp", name, "y"))
+        self.passed("run", "slashes.textproto", "--with", "cpu", "--dump", "out", "--only", name)
+        escaped = name.replace("//", "%2F%2F")
+        self.assertIn(escaped, self.passed("tensor", "out/cpu.plx"))
+        self.assertEqual(self.passed("tensor", "out/cpu.plx", name), self.passed("tensor", "out/cpu.plx", escaped))
+        compared = self.passed("run", "slashes.textproto", "--with", "reference,cpu", "--only", name, "--observe-all")
+        self.assertIn("pass  2 values: 2 compared", compared)
+        self.passed("extract", "slashes.textproto", "--to", name, "-o", "slashed")
+        self.assertIn("Neg", self.passed("show", "slashed/model.onnx"))
+
     def test_what_stands_before_the_fault_runs(self):
         self.assertIn("pass  1 values", self.passed("run", PLUGIN, "--only", "boxes"))
         self.assertIn("pass  10 values", self.passed("run", PLUGIN, "--only", "*"))

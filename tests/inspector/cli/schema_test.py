@@ -39,6 +39,8 @@ single_run     5 run cnn/model.onnx --with cpu --inputs cnn/test_data_set_0 --ju
 single_run     0 run texts.textproto --with reference --dump out/texts
 single_run     0 run resnet/model.onnx --with cpu --dump out/part --capture-limit 2000
 single_run     0 run resnet/model.onnx --with cpu --dump out/stats --capture stats
+samples        1 run sets/A.onnx --against sets/B.onnx --inputs sets/set
+samples        0 run sets/A.onnx --with cpu --inputs sets/sample0.npz --inputs sets/sample1.npz
 backend_tests  0 test samples --with cpu
 backend_tests  1 test wrong --with cpu
 bench          0 bench cnn/model.onnx --with cpu --iterations 2
@@ -103,6 +105,7 @@ failure        5 run nothing.onnx --with cpu
 class Schema(ProgramTest):
     def write_models(self):
         (self.folder / "samples").symlink_to(ROOT / "samples")
+        (self.folder / "sets").symlink_to(Path(__file__).parent / "files/datasets")
         for sample in (ROOT / "samples").glob("*/test_data_set_0"):
             (self.folder / sample.parent.name).symlink_to(sample.parent)
         self.write_softmaxes()

@@ -83,6 +83,9 @@ TEST(ValuePath, RefusesWhatIsNoPath) {
 
 TEST(ValuePath, GlobsStayWithinAFrameUnlessDoubled) {
   EXPECT_TRUE(glob_matches("*", "linear_3"));
+  EXPECT_TRUE(glob_matches("branch.else//er", "branch.else%2F%2Fer"));
+  EXPECT_TRUE(glob_matches("branch*//er", "branch.else%2F%2Fer"));
+  EXPECT_FALSE(glob_matches("branch.else//er", "branch.else%2F%2Fother"));
   EXPECT_TRUE(glob_matches("linear_?", "linear_3"));
   EXPECT_FALSE(glob_matches("linear_?", "linear_13"));
   EXPECT_FALSE(glob_matches("*", "n.body[3]//add"));

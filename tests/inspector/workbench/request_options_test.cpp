@@ -12,7 +12,7 @@ namespace {
 
 TEST(InputArguments, BecomeARequest) {
   InputArguments arguments;
-  arguments.source = "data";
+  arguments.sources = {"data"};
   arguments.files = {"x=a=b.npy"};
   arguments.shapes = {"x=1x3", "scalar=", "a=b=2"};
   arguments.dims = {"batch=4"};

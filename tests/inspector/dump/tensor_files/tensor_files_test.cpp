@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "inspector/dump/tensor_files/npy.h"
+#include "inspector/tensor/elements.h"
 #include "tests/inspector/dump/support.h"
 
 namespace parallax::test {
@@ -87,6 +88,14 @@ TEST(TensorFiles, NpySwapsThePartsOfComplexNumbers) {
   EXPECT_EQ(tensor->as<std::complex<float>>()[0], std::complex<float>(1, -2));
 }
 
+TEST(TensorFiles, NpyReadsBfloat16OfMlDtypes) {
+  const auto tensor = parse_npy(bytes_of(npy("'<V2'", "False", "(2,)", std::string("\x80\x3F\x20\xC0", 4))), nullptr);
+  ASSERT_OK(tensor);
+  EXPECT_EQ(tensor->dtype(), DType::bfloat16);
+  EXPECT_EQ(element_as_double(tensor->view(), 0), 1);
+  EXPECT_EQ(element_as_double(tensor->view(), 1), -2.5);
+}
+
 TEST(TensorFiles, NpyReadsTextOfBothKinds) {
   const std::u32string wide = U"h\u00e9\U0001F600" + std::u32string(1, U'\0') + U"ab" + std::u32string(2, U'\0');
   const auto unicode = parse_npy(bytes_of(npy("'<U4'", "False", "(2,)", raw(std::as_bytes(std::span(wide))))), nullptr);
@@ -104,7 +113,7 @@ TEST(TensorFiles, NpyRefusesWithTheReason) {
                  "records");
   expect_refusal(parse_npy(bytes_of(npy("'|O'", "False", "(1,)", data)), nullptr), ErrorCode::unsupported, "objects");
   expect_refusal(parse_npy(bytes_of(npy("'<M8[s]'", "False", "(1,)", data)), nullptr), ErrorCode::unsupported, "dates");
-  expect_refusal(parse_npy(bytes_of(npy("'<V2'", "False", "(1,)", data)), nullptr), ErrorCode::unsupported,
+  expect_refusal(parse_npy(bytes_of(npy("'|V2'", "False", "(1,)", data)), nullptr), ErrorCode::unsupported,
                  "safetensors");
   expect_refusal(parse_npy(bytes_of(npy("'<f16'", "False", "(1,)", data)), nullptr), ErrorCode::unsupported, "f16");
   expect_refusal(parse_npy(bytes_of(npy("'<f4'", "False", "(17,)", data)), nullptr), ErrorCode::corrupt_file,
