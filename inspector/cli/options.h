@@ -16,8 +16,6 @@
 
 namespace parallax::cli {
 
-constexpr int64_t kDefaultTop = 10;  // of --top
-
 // Checks of an option's text, which say in one sentence what is wrong with it.
 CLI::Validator whole_number(int64_t low, uint64_t high);
 CLI::Validator number_from_zero();
@@ -48,7 +46,7 @@ struct PolicyOptions : PolicyArguments {
 void declare_rewrite(CLI::App& app, std::string& text);
 void declare_fallback(CLI::App& app, std::string& fallback);
 
-inline constexpr int64_t kDefaultTop = 10;
+inline constexpr int64_t kDefaultTop = 10;  // of --top
 
 // --csv, --junit, --html, --dot, --svg, --netron, --model-explorer and --top
 struct ReportOptions {
