@@ -27,7 +27,8 @@ namespace {
 
 constexpr const char* kHelp = R"(parallax-gui [MODEL | DUMP | A.plx B.plx [C.plx ...] | FOLDER]
 
-Shows where two executions of an ONNX model part: the graph colored by error, and every element of every value.
+Finds the first tensor at which two runs of an ONNX model diverge: the graph colored by error, and every element of
+every value.
 FOLDER holds the two dumps that `parallax run --dump FOLDER` wrote. Of more than two dumps the first is the baseline of
 all; Alt+1 to Alt+9 choose the other one. Press ? for the keys.
 

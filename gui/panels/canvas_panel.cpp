@@ -75,7 +75,7 @@ void describe_hovered(Ui& ui, int32_t item) {
     const ItemSummary& summary = graph.summary(item);
     std::string text = shown.title + (shown.detail.empty() ? "" : "\n" + shown.detail);
     if (shown.has_children())
-      text += fmt::format("\n{} nodes{}", shown.node_count,
+      text += fmt::format("\n{} node{}{}", shown.node_count, shown.node_count == 1 ? "" : "s",
                           shown.like > 1 ? fmt::format(", {} blocks like this", shown.like) : "");
     if (summary.diverged + summary.passed + summary.mistrusted + summary.not_compared > 0) {
       text +=
@@ -98,7 +98,7 @@ void draw_iterations(Ui& ui) {
   const int64_t count = viewer.document()->iterations;
   ImGui::SetCursorPos({8 * ui.scale, 4 * ui.scale});
   ImGui::AlignTextToFramePadding();
-  ImGui::TextDisabled("colors of");
+  ImGui::TextDisabled("color by iteration");
   ImGui::SameLine(0, 8 * ui.scale);
   const auto step = [&](const char* label, const char* name, const char* command) {
     if (small_button(ui, label, name)) find_command(command)->run(viewer);
@@ -113,7 +113,7 @@ void draw_iterations(Ui& ui) {
   ImGui::SameLine(0, 2 * ui.scale);
   step(">", "iteration.next", "graph.next_iteration");
   ImGui::SameLine(0, 10 * ui.scale);
-  ImGui::TextDisabled(", .  the same value in another one");
+  ImGui::TextDisabled(", / . : same tensor, previous or next iteration");
 }
 
 void draw_canvas(Ui& ui) {
@@ -234,7 +234,7 @@ void draw_welcome(Ui& ui) {
   ImGui::PushFont(ui.fonts.huge);
   ImGui::TextUnformatted("Parallax");
   ImGui::PopFont();
-  ImGui::TextDisabled("Shows where two executions of an ONNX model part.");
+  ImGui::TextDisabled("Finds the first tensor at which two runs of an ONNX model diverge.");
   ImGui::Dummy({0, 10 * ui.scale});
   const ImVec2 button{width, ImGui::GetFrameHeight() * 1.5F};
   if (ImGui::Button("Open a model, a dump or two dumps    Ctrl+O", button)) viewer.show_open = true;

@@ -35,7 +35,7 @@ void draw_palette(Ui& ui) {
     const Command* chosen =
         was_pressed(ui, "Enter") && !found.empty() ? found[static_cast<size_t>(ui.palette_at)] : nullptr;
     ImGui::BeginChild("found");
-    if (found.empty()) ImGui::TextDisabled("No command is called so. Ctrl+F searches values and nodes.");
+    if (found.empty()) ImGui::TextDisabled("No matching command. Ctrl+F searches values and nodes.");
     for (size_t i = 0; i < found.size(); ++i) {
       const Command& command = *found[i];
       if (ImGui::Selectable(fmt::format("{}: {}##{}", command.group, command.title, command.id).c_str(),
@@ -160,11 +160,11 @@ void draw_run(Ui& ui) {
     ImGui::SameLine(0, 10 * ui.scale);
     dialog_choice(ui, "run.executor_b", kExecutors, form.executor_b, 170 * ui.scale);
     field_label(ui, "");
-    dialog_check(ui, "nothing is fused or folded away", "run.observe_all", form.observe_all);
+    dialog_check(ui, "no fusion or constant folding (observe every tensor)", "run.observe_all", form.observe_all);
     ImGui::SameLine(0, 20 * ui.scale);
-    dialog_check(ui, "keep all elements", "run.keep_values", form.keep_values);
+    dialog_check(ui, "capture full tensors", "run.keep_values", form.keep_values);
     field_label(ui, "");
-    dialog_check(ui, "the reference runs what an executor lacks", "run.fallback", form.falls_back);
+    dialog_check(ui, "fall back to the reference for unsupported operators", "run.fallback", form.falls_back);
     field_pair(ui, {"seed", "run.seed", "0", &form.seed}, {"dims", "run.dims", "batch=2 sequence=16", &form.dims});
     field_pair(ui, {"shapes", "run.shapes", "image=1x3x64x64", &form.shapes},
                {"ranges", "run.ranges", "ids=0..99", &form.ranges});

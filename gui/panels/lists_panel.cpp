@@ -26,7 +26,7 @@ void draw_tabs(Ui& ui) {
   const std::array<Tab, 6> tabs = {
       {{LeftTab::runs, fmt::format("Runs {}###5", viewer.other_runs().size()), "tab.runs",
         !viewer.other_runs().empty()},
-       {LeftTab::alerts, fmt::format("Alerts {}###0", viewer.alerts().size()), "tab.alerts", is_pair},
+       {LeftTab::alerts, fmt::format("Divergences {}###0", viewer.alerts().size()), "tab.alerts", is_pair},
        {LeftTab::table, "Values###1", "tab.table", true},
        {LeftTab::causes, fmt::format("Causes {}###2", causes), "tab.causes", is_pair},
        {LeftTab::explained, fmt::format("Explained {}###4", viewer.explained().size()), "tab.explained",

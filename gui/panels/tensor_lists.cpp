@@ -105,9 +105,9 @@ void draw_worst(Ui& ui) {
   const size_t count = ui.tensor.figures.worst.size();
   const TensorMode order = pane.model->order_of_worst(pane.mode);
   const char* first = order == TensorMode::severity ? "error / limit" : order == TensorMode::ulp ? "ULP" : "rel";
-  const std::string what = both ? fmt::format("of {} elements shown {}, largest {} first", pane.model->slice_count(),
-                                              count == 1 ? "differs" : "differ", first)
-                                : fmt::format("largest of {} elements shown", pane.model->slice_count());
+  const std::string what = both ? fmt::format("of {} elements in this slice {}, largest {} first",
+                                              pane.model->slice_count(), count == 1 ? "differs" : "differ", first)
+                                : fmt::format("largest of {} elements in this slice", pane.model->slice_count());
   const std::string more = count == kMostWorst && both ? "at least " : "";
   const bool none = both && count == 0 && !pane.filter.is_set();
   headline(none ? "no element of what is shown differs"

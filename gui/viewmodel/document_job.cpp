@@ -137,7 +137,7 @@ Status check_models(const RunRequest& request) {
 // Replaces the command line's options in an error by the fields of the dialog that asks for a run.
 Error worded_for_dialog(Error error) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kWords = {
-      {{"--fallback=reference runs", "the option 'the reference runs what an executor lacks' (Ctrl+R) runs"},
+      {{"--fallback=reference runs", "the option 'fall back to the reference for unsupported operators' (Ctrl+R) runs"},
        {"--inputs: there is no", "inputs: there is no"}}};
   for (const auto& [option, words] : kWords) {
     if (const size_t at = error.message.find(option); at != std::string::npos)

@@ -43,7 +43,7 @@ Result<uint64_t> parse_seed(const std::string& text) {
 Result<RunRequest> request_of(const RunForm& form) {
   RunRequest request;
   InputArguments inputs;
-  inputs.source = form.inputs;
+  if (!form.inputs.empty()) inputs.sources = {form.inputs};
   inputs.seed = PX_TRY(parse_seed(form.seed));
   std::vector<std::string>* const lists[] = {&inputs.dims, &inputs.shapes, &inputs.ranges, &request.only};
   const auto repeated = repeated_options(form);

@@ -16,7 +16,7 @@ struct RunForm {
   std::string inputs;  // a test_data_set_N folder; empty: generated
   bool observe_all = false;
   bool keep_values = true;  // all elements; else the dumps, where they are kept, hold statistics alone
-  bool falls_back = false;  // the reference runs what an executor lacks
+  bool falls_back = false;  // to the reference, for unsupported operators
   // As the options of `parallax run` have them; empty: the option's default. Those that are repeated there are words
   // with blanks between them, "batch=2 sequence=16"; quotes keep a blank in a name.
   std::string seed, dims, shapes, ranges, only, rtol, atol;

@@ -21,20 +21,30 @@
 
 namespace parallax {
 
+namespace {
+
 void set_dims(ValueRow& row, std::vector<std::string> dims) {
   row.shape = fmt::format("{}", fmt::join(dims, "x"));
   row.dims = std::move(dims);
 }
 
-void set_type(ValueRow& row, const TypeInfo& type) {
-  row.dtype = dtype_text(type);
+std::vector<std::string> dims_of(const TypeInfo& type) {
   std::vector<std::string> dims;
   for (const Dim& dim : type.dims.value_or(std::vector<Dim>()))
     dims.push_back(dim.is_known() ? std::to_string(dim.value) : dim.name.empty() ? "?" : dim.name);
-  set_dims(row, std::move(dims));
+  return dims;
 }
 
+}  // namespace
+
+std::string dims_text(const TypeInfo& type) { return fmt::format("{}", fmt::join(dims_of(type), "x")); }
+
 namespace {
+
+void set_type(ValueRow& row, const TypeInfo& type) {
+  row.dtype = dtype_text(type);
+  set_dims(row, dims_of(type));
+}
 
 // The name at the end of a path, as it stands in the model.
 std::string name_in(const std::string& path) { return unescape_name(std::string_view(path).substr(name_begin(path))); }

@@ -104,7 +104,7 @@ std::string Viewer::explain_no_elements() const {
   if (document_->a != nullptr) return "this value was not captured";
   if (is_running()) return "elements can be looked at when the run has ended";
   if (was_cut_short_) return "the run was cut short before elements were kept";
-  if (document_->run.has_value()) return "the run did not keep elements: run it with 'keep all elements' (Ctrl+R)";
+  if (document_->run.has_value()) return "the run did not keep elements: run it with 'capture full tensors' (Ctrl+R)";
   return "no values here: run the model, or open a dump of a run";
 }
 
