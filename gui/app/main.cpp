@@ -25,10 +25,11 @@
 namespace parallax::gui {
 namespace {
 
-constexpr const char* kHelp = R"(parallax-gui [MODEL | DUMP | A.plx B.plx [C.plx ...] | FOLDER]
+constexpr const char* kHelp = R"(parallax-gui [MODEL | A.onnx B.onnx | DUMP | A.plx B.plx [C.plx ...] | FOLDER]
 
 Finds the first tensor at which two runs of an ONNX model diverge: the graph colored by error, and every element of
 every value.
+Two models are shown next to each other with what differs in their graphs, attributes and constants; nothing is executed.
 FOLDER holds the two dumps that `parallax run --dump FOLDER` wrote. Of more than two dumps the first is the baseline of
 all; Alt+1 to Alt+9 choose the other one. Press ? for the keys.
 
@@ -120,7 +121,7 @@ Result<Options> parse(const std::vector<std::string>& arguments) {
   const bool are_dumps =
       std::ranges::all_of(options.files, [](const std::string& file) { return file.ends_with(".plx"); });
   if (options.files.size() > 10 || (options.files.size() > 2 && !are_dumps))
-    return usage_error("name one model, one dump, two dumps, or a baseline and up to nine other dumps (.plx)");
+    return usage_error("name one or two models, one or two dumps, or a baseline and up to nine other dumps (.plx)");
   return options;
 }
 

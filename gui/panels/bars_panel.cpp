@@ -105,7 +105,8 @@ void draw_color_by(Ui& ui, float width) {
   if (ImGui::BeginCombo("##color", label.c_str(), ImGuiComboFlags_HeightLargest)) {
     close_on_escape(ui);
     for (const ColorByInfo& coloring : colorings()) {
-      const bool makes_sense = is_pair || !coloring.needs_comparison;
+      const bool makes_sense =
+          coloring.by == ColorBy::structure ? viewer.models() != nullptr : is_pair || !coloring.needs_comparison;
       if (ImGui::Selectable(coloring.title.data(), coloring.by == viewer.graph.color_by(),
                             makes_sense ? 0 : ImGuiSelectableFlags_Disabled))
         viewer.set_color_by(coloring.by);
@@ -201,6 +202,8 @@ void draw_status(Ui& ui) {
       ImGui::SameLine(0, 6 * ui.scale);
     }
     draw_verdict(ui, *document->comparison);
+  } else if (viewer.models() != nullptr) {
+    ImGui::TextDisabled("%s", viewer.models()->verdict_text().c_str());
   } else if (document != nullptr) {
     ImGui::TextDisabled("%s", fmt::format("{} values", document->rows.size()).c_str());
   } else {
@@ -224,7 +227,7 @@ void draw_status(Ui& ui) {
     if (small_button(ui, "Cancel", "job.cancel")) viewer.cancel_job();
   }
   if (viewer.graph.has_graph()) {
-    const std::string zoom = fmt::format("{:.0f} %   ? keys", viewer.graph.camera.zoom / ui.scale * 100);
+    const std::string zoom = fmt::format("{:.0f} %   ? keys", viewer.active_graph().camera.zoom / ui.scale * 100);
     const float at = right - ImGui::CalcTextSize(zoom.c_str()).x - 10 * ui.scale;
     if (ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x > at) return;  // no room
     ImGui::SameLine(at);

@@ -15,14 +15,16 @@ constexpr float kStraightBelow = 0.35F;  // zoom below which wires are drawn wit
 
 }  // namespace
 
-CanvasPainter::CanvasPainter(Ui& ui, ImDrawList* list, ImVec2 corner, ImVec2 size)
+CanvasPainter::CanvasPainter(Ui& ui, GraphView& graph, ImDrawList* list, ImVec2 corner, ImVec2 size)
     : ui_(ui),
-      graph_(ui.viewer->graph),
-      scene_(ui.viewer->graph.scene()),
+      graph_(graph),
+      is_b_(&graph == &ui.viewer->graph_b),
+      selected_(is_b_ ? ui.viewer->item_b() : ui.viewer->item()),
+      scene_(graph.scene()),
       list_(list),
       corner_(corner),
       size_(size),
-      zoom_(ui.viewer->graph.camera.zoom) {}
+      zoom_(graph.camera.zoom) {}
 
 ImVec2 CanvasPainter::to_screen(float x, float y) const {
   return {corner_.x + (x - graph_.camera.x) * zoom_, corner_.y + (y - graph_.camera.y) * zoom_};
@@ -35,7 +37,7 @@ bool CanvasPainter::in_sight(ImVec2 least, ImVec2 greatest) const {
 
 void CanvasPainter::name_it(const SceneBox& box, ImVec2 least, ImVec2 greatest) const {
   const float title = box.is_open ? std::min(greatest.y, least.y + 20 * ui_.scale) : greatest.y;
-  ui_.mark("item:" + graph_.items().item(box.item).title, least, {greatest.x, title});
+  ui_.mark((is_b_ ? "item_b:" : "item:") + graph_.items().item(box.item).title, least, {greatest.x, title});
 }
 
 // At the size of a font that was made: letters stand on whole pixels and stay sharp.
@@ -48,7 +50,7 @@ void CanvasPainter::words(float size, float x, float y, ImU32 color, const std::
 
 // A folded Constant is shown by its reader.
 int32_t CanvasPainter::selected_box() const {
-  const int32_t item = ui_.viewer->item();
+  const int32_t item = selected_;
   return item >= 0 && graph_.items().item(item).is_folded ? graph_.items().item(item).parent : item;
 }
 
@@ -132,7 +134,7 @@ void CanvasPainter::draw_nodes() {
 void CanvasPainter::outline(int32_t item, bool is_bad, ImVec2 least, ImVec2 greatest, float rounding) const {
   const Theme& theme = ui_.theme();
   const bool is_selected = item == selected_box();
-  if (ui_.viewer->is_hit(item)) {
+  if (ui_.viewer->is_hit(item, is_b_)) {
     const float away = 3 * ui_.scale;
     list_->AddRect({least.x - away, least.y - away}, {greatest.x + away, greatest.y + away},
                    IM_COL32(0x33, 0xBB, 0xEE, 255), rounding + away, 0, 2 * ui_.scale);

@@ -8,7 +8,8 @@ namespace parallax::gui {
 
 class CanvasPainter {
  public:
-  CanvasPainter(Ui& ui, ImDrawList* list, ImVec2 corner, ImVec2 size);
+  // `graph` is one of the viewer's.
+  CanvasPainter(Ui& ui, GraphView& graph, ImDrawList* list, ImVec2 corner, ImVec2 size);
   void draw_frames();
   void draw_wires();
   void draw_titles() const;  // of frames
@@ -38,6 +39,8 @@ class CanvasPainter {
 
   Ui& ui_;
   GraphView& graph_;
+  bool is_b_;         // of two models
+  int32_t selected_;  // item
   const Scene& scene_;
   ImDrawList* list_;
   ImVec2 corner_, size_;

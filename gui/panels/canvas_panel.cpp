@@ -15,10 +15,13 @@ namespace parallax::gui {
 namespace {
 
 // A drag with Ctrl marks a part of the graph that fills the pane when the button is let go.
-bool mark_zoom_box(Ui& ui, ImVec2 corner) {
+bool mark_zoom_box(Ui& ui, GraphView& graph, ImVec2 corner) {
   const ImGuiIO& io = ImGui::GetIO();
-  if (ImGui::IsItemActivated() && io.KeyCtrl) ui.zoom_box = io.MousePos;
-  if (ui.zoom_box.x < 0) return false;
+  if (ImGui::IsItemActivated() && io.KeyCtrl) {
+    ui.zoom_box = io.MousePos;
+    ui.zoomed_graph = &graph;
+  }
+  if (ui.zoom_box.x < 0 || ui.zoomed_graph != &graph) return false;
   const ImVec2 least{std::min(ui.zoom_box.x, io.MousePos.x), std::min(ui.zoom_box.y, io.MousePos.y)},
       greatest{std::max(ui.zoom_box.x, io.MousePos.x), std::max(ui.zoom_box.y, io.MousePos.y)};
   if (ImGui::IsItemActive()) {
@@ -28,17 +31,16 @@ bool mark_zoom_box(Ui& ui, ImVec2 corner) {
   }
   ui.zoom_box = {-1, -1};
   if (greatest.x - least.x > 8 && greatest.y - least.y > 8) {
-    ui.viewer->graph.zoom_to(least.x - corner.x, least.y - corner.y, greatest.x - corner.x, greatest.y - corner.y);
+    graph.zoom_to(least.x - corner.x, least.y - corner.y, greatest.x - corner.x, greatest.y - corner.y);
   }
   return true;
 }
 
-void move_about(Ui& ui, ImVec2 corner) {
-  GraphView& graph = ui.viewer->graph;
+void move_about(Ui& ui, GraphView& graph, ImVec2 corner) {
   const ImGuiIO& io = ImGui::GetIO();
   const bool dragged = ImGui::IsItemActive() && (ImGui::IsMouseDragging(ImGuiMouseButton_Left) ||
                                                  ImGui::IsMouseDragging(ImGuiMouseButton_Middle));
-  if (!mark_zoom_box(ui, corner) && dragged) {
+  if (!mark_zoom_box(ui, graph, corner) && dragged) {
     graph.move(-io.MouseDelta.x, -io.MouseDelta.y);
   }
   if (!ImGui::IsItemHovered() || (io.MouseWheel == 0 && io.MouseWheelH == 0)) return;
@@ -50,16 +52,14 @@ void move_about(Ui& ui, ImVec2 corner) {
   }
 }
 
-void click(Ui& ui, int32_t item) {
+void click(Ui& ui, GraphView& graph, int32_t item) {
   Viewer& viewer = *ui.viewer;
   const ImGuiIO& io = ImGui::GetIO();
   const ImVec2 moved = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0);
   const bool was_click = ImGui::IsItemDeactivated() && std::abs(moved.x) + std::abs(moved.y) < 5;
-  if (was_click && item > 0) viewer.select_item(item);
+  if (was_click && item > 0) &graph == &viewer.graph_b ? viewer.select_item_b(item) : viewer.select_item(item);
   const bool twice = ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
-  if (twice && item > 0 && viewer.graph.can_open(item)) {
-    viewer.graph.set_open(item, !viewer.graph.is_open(item), io.KeyAlt);
-  }
+  if (twice && item > 0 && graph.can_open(item)) viewer.set_open(graph, item, !graph.is_open(item), io.KeyAlt);
 }
 
 std::string value_text(const GraphView& graph, const SceneWire& wire) {
@@ -68,8 +68,7 @@ std::string value_text(const GraphView& graph, const SceneWire& wire) {
   return fmt::format("{}\n{}", value.name, to_string(value.type));
 }
 
-void describe_hovered(Ui& ui, int32_t item) {
-  const GraphView& graph = ui.viewer->graph;
+void describe_hovered(Ui& ui, GraphView& graph, int32_t item) {
   if (item > 0) {
     const GraphItem& shown = graph.items().item(item);
     const ItemSummary& summary = graph.summary(item);
@@ -86,7 +85,7 @@ void describe_hovered(Ui& ui, int32_t item) {
     if (graph.can_open(item)) text += "\ndouble click, or Enter: open or close";
     show_tooltip(text);
   } else if (ui.hovered_wire >= 0) {
-    show_tooltip(value_text(graph, ui.viewer->graph.scene().wires[static_cast<size_t>(ui.hovered_wire)]));
+    show_tooltip(value_text(graph, graph.scene().wires[static_cast<size_t>(ui.hovered_wire)]));
   }
 }
 
@@ -116,59 +115,56 @@ void draw_iterations(Ui& ui) {
   ImGui::TextDisabled(", / . : same tensor, previous or next iteration");
 }
 
-void draw_canvas(Ui& ui) {
-  Viewer& viewer = *ui.viewer;
+void draw_canvas(Ui& ui, GraphView& graph) {
   const ImVec2 corner = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(corner, {corner.x + size.x, corner.y + size.y}, ui.theme().canvas);
-  if (!viewer.graph.has_graph()) {
+  if (!graph.has_graph()) {
     ImGui::SetCursorPos({20 * ui.scale, 20 * ui.scale});
     ImGui::TextDisabled("This dump holds no graph. Its values are in the table (F4).");
     return;
   }
-  const bool resized = viewer.graph.canvas_width != size.x || viewer.graph.canvas_height != size.y;
+  const bool resized = graph.canvas_width != size.x || graph.canvas_height != size.y;
   // The middle of the canvas stays in the middle.
-  if (viewer.graph.pixel_scale != ui.scale) {
-    const bool was_fitted = viewer.graph.is_fitted;
-    viewer.graph.zoom_at(viewer.graph.canvas_width / 2, viewer.graph.canvas_height / 2,
-                         ui.scale / viewer.graph.pixel_scale);
-    viewer.graph.is_fitted = was_fitted;
-    viewer.graph.pixel_scale = ui.scale;
+  if (graph.pixel_scale != ui.scale) {
+    const bool was_fitted = graph.is_fitted;
+    graph.zoom_at(graph.canvas_width / 2, graph.canvas_height / 2, ui.scale / graph.pixel_scale);
+    graph.is_fitted = was_fitted;
+    graph.pixel_scale = ui.scale;
   }
   if (resized) {
-    viewer.graph.camera.x += (viewer.graph.canvas_width - size.x) / 2 / viewer.graph.camera.zoom;
-    viewer.graph.camera.y += (viewer.graph.canvas_height - size.y) / 2 / viewer.graph.camera.zoom;
-    viewer.graph.canvas_width = size.x;
-    viewer.graph.canvas_height = size.y;
-    viewer.graph.fit_again();
+    graph.camera.x += (graph.canvas_width - size.x) / 2 / graph.camera.zoom;
+    graph.camera.y += (graph.canvas_height - size.y) / 2 / graph.camera.zoom;
+    graph.canvas_width = size.x;
+    graph.canvas_height = size.y;
+    graph.fit_again();
   }
   ImGui::InvisibleButton("graph", size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonMiddle);
-  ui.mark("graph");
-  move_about(ui, corner);
-  const Camera& camera = viewer.graph.camera;
+  ui.mark(&graph == &ui.viewer->graph_b ? "graph_b" : "graph");
+  move_about(ui, graph, corner);
+  const Camera& camera = graph.camera;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   int32_t item = -1;
   ui.hovered_item = ui.hovered_wire = -1;
   list->PushClipRect(corner, {corner.x + size.x, corner.y + size.y}, true);
   if (ImGui::IsItemHovered()) {
-    item = viewer.graph.item_at(camera.x + (mouse.x - corner.x) / camera.zoom,
-                                camera.y + (mouse.y - corner.y) / camera.zoom);
-    const bool on_frame = item <= 0 || (viewer.graph.can_open(item) && viewer.graph.is_open(item)) ||
-                          viewer.graph.items().item(item).kind == GraphItem::Kind::body;
-    if (on_frame) ui.hovered_wire = CanvasPainter(ui, list, corner, size).wire_at(mouse);
+    item = graph.item_at(camera.x + (mouse.x - corner.x) / camera.zoom, camera.y + (mouse.y - corner.y) / camera.zoom);
+    const bool on_frame = item <= 0 || (graph.can_open(item) && graph.is_open(item)) ||
+                          graph.items().item(item).kind == GraphItem::Kind::body;
+    if (on_frame) ui.hovered_wire = CanvasPainter(ui, graph, list, corner, size).wire_at(mouse);
     ui.hovered_item = on_frame ? -1 : item;
   }
-  click(ui, item);
-  CanvasPainter painter(ui, list, corner, size);  // after the click: it may have changed the scene
-  if (ui.hovered_wire >= static_cast<int32_t>(viewer.graph.scene().wires.size())) ui.hovered_wire = -1;
+  click(ui, graph, item);
+  CanvasPainter painter(ui, graph, list, corner, size);  // after the click: it may have changed the scene
+  if (ui.hovered_wire >= static_cast<int32_t>(graph.scene().wires.size())) ui.hovered_wire = -1;
   // Frames first, wires over them, titles and nodes over the wires.
   painter.draw_frames();
   painter.draw_wires();
   painter.draw_titles();
-  if (viewer.graph.shows_shapes) painter.draw_shapes();
+  if (ui.viewer->graph.shows_shapes) painter.draw_shapes();
   painter.draw_nodes();
   list->PopClipRect();
-  if (!ImGui::IsItemActive() && ImGui::IsItemHovered()) describe_hovered(ui, item);
+  if (!ImGui::IsItemActive() && ImGui::IsItemHovered()) describe_hovered(ui, graph, item);
 }
 
 namespace {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame around all windows: fixed panes with splitters between them.
 #include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
 
 #include "gui/panels/panels.h"
 
@@ -54,6 +57,39 @@ void draw_left(Ui& ui, const Panes& panes, float height, float width) {
   ImGui::SameLine(0, 0);
 }
 
+// A graph below the name of its file.
+void draw_model(Ui& ui, const char* side, const std::string& file, GraphView& graph, ImVec2 size) {
+  const float title = ImGui::GetFrameHeight();
+  ImGui::BeginGroup();
+  ImGui::BeginChild(fmt::format("title {}", side).c_str(), {size.x, title}, false, ImGuiWindowFlags_NoScrollbar);
+  ImGui::SetCursorPos({8 * ui.scale, 0});
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextUnformatted(side);
+  ImGui::SameLine(0, 8 * ui.scale);
+  const ImFont* font = ui.fonts.base;
+  ImGui::TextDisabled("%s", cut_front(font, font->FontSize, file, size.x - 32 * ui.scale).c_str());
+  tooltip(file.c_str());
+  ImGui::EndChild();
+  ImGui::BeginChild(fmt::format("canvas {}", side).c_str(), {size.x, size.y - title}, false,
+                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  draw_canvas(ui, graph);
+  ImGui::EndChild();
+  ImGui::EndGroup();
+}
+
+void draw_two_models(Ui& ui, float width, float height) {
+  const auto& files = ui.viewer->document()->files;
+  const float bar = 5 * ui.scale, left = std::floor((width - bar) * ui.middle);
+  ImGui::BeginGroup();
+  draw_model(ui, "A", files.front(), ui.viewer->graph, {left, height});
+  ImGui::SameLine(0, 0);
+  splitter(ui, "splitter.middle", true, height, width, ui.middle, true);
+  ImGui::SameLine(0, 0);
+  draw_model(ui, "B", files.back(), ui.viewer->graph_b, {width - bar - left, height});
+  ImGui::EndGroup();
+  ui.mark("graphs");
+}
+
 void draw_center(Ui& ui, float width, float height) {
   const bool is_repeated = ui.viewer->document() != nullptr && ui.viewer->document()->iterations > 0;
   ImGui::BeginGroup();
@@ -64,19 +100,20 @@ void draw_center(Ui& ui, float width, float height) {
     ImGui::EndChild();
     height -= row_tile;
   }
-  const float ribbon = ui.viewer->document() != nullptr ? 16 * ui.scale : 0;
+  const bool is_two = ui.viewer->models() != nullptr;
+  const float ribbon = ui.viewer->document() != nullptr && !is_two ? 16 * ui.scale : 0;
   const float legend = legend_height(ui, width);
   const bool has_room = legend > 0 && height > legend * 4;  // else the graph needs it
   if (has_room) height -= legend;
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
-  ImGui::BeginChild("canvas", {width - ribbon, height}, false,
-                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
-  if (ui.viewer->document() == nullptr) {
-    draw_welcome(ui);
+  if (is_two) {
+    draw_two_models(ui, width, height);
   } else {
-    draw_canvas(ui);
+    ImGui::BeginChild("canvas", {width - ribbon, height}, false,
+                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+    ui.viewer->document() == nullptr ? draw_welcome(ui) : draw_canvas(ui, ui.viewer->graph);
+    ImGui::EndChild();
   }
-  ImGui::EndChild();
   if (ribbon > 0) {
     ImGui::SameLine(0, 0);
     ImGui::BeginChild("ribbon", {ribbon, height}, false, ImGuiWindowFlags_NoScrollbar);

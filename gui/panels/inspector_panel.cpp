@@ -28,6 +28,11 @@ ImU32 color_of(const Theme& theme, InspectorLine::Kind kind) {
 void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& line, bool is_stacked) {
   ImGui::TableNextRow();
   ImGui::TableSetColumnIndex(0);
+  if (line.is_changed) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::GetWindowDrawList()->AddRectFilled({at.x - 6 * ui.scale, at.y},
+                                              {at.x - 3 * ui.scale, at.y + ImGui::GetTextLineHeight()}, ui.theme().bad);
+  }
   if (!line.key.empty()) ImGui::TextDisabled("%s", key_text(line).c_str());
   const float indent = 10 * ui.scale;
   if (is_stacked) {
@@ -35,7 +40,7 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
   } else {
     ImGui::TableSetColumnIndex(1);
   }
-  ImGui::PushStyleColor(ImGuiCol_Text, color_of(ui.theme(), line.kind));
+  ImGui::PushStyleColor(ImGuiCol_Text, line.is_changed ? ui.theme().bad : color_of(ui.theme(), line.kind));
   if (line.kind == InspectorLine::Kind::link) {
     const ImFont* font = ui.fonts.base;
     const std::string shown = cut_text(font, font->FontSize, line.a, ImGui::GetContentRegionAvail().x);
@@ -55,7 +60,9 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
   }
   if (!line.b.empty()) {
     if (!is_stacked) ImGui::TableSetColumnIndex(2);
-    ImGui::TextUnformatted(line.b.c_str());
+    ImGui::BeginGroup();
+    wrapped_text(line.b, ImGui::GetContentRegionAvail().x);
+    ImGui::EndGroup();
   }
   if (is_stacked) ImGui::Unindent(indent);
   ImGui::PopStyleColor();
@@ -127,7 +134,8 @@ void draw_inspector(Ui& ui) {
       if (small_button(ui, "Copy the command that shows this view", "copy_view"))
         find_command("file.copy_view")->run(*ui.viewer);
     }
-    if (ui.viewer->item() != 0 && (ui.viewer->item() > 0 || ui.viewer->row() >= 0) && ui.viewer->graph.has_graph()) {
+    if (ui.viewer->active_item() != 0 && (ui.viewer->active_item() > 0 || ui.viewer->row() >= 0) &&
+        ui.viewer->graph.has_graph()) {
       if (small_button(ui, "Show the model's properties", "show_model")) ui.viewer->select_item(0);
     }
   }

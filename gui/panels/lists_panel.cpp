@@ -23,8 +23,11 @@ void draw_tabs(Ui& ui) {
     const char* name;
     bool is_there;
   };
-  const std::array<Tab, 6> tabs = {
-      {{LeftTab::runs, fmt::format("Runs {}###5", viewer.other_runs().size()), "tab.runs",
+  const TwoModels* models = viewer.models();
+  const size_t differences = models == nullptr ? 0 : models->differences.size();
+  const std::array<Tab, 7> tabs = {
+      {{LeftTab::differences, fmt::format("Differences {}###6", differences), "tab.differences", models != nullptr},
+       {LeftTab::runs, fmt::format("Runs {}###5", viewer.other_runs().size()), "tab.runs",
         !viewer.other_runs().empty()},
        {LeftTab::alerts, fmt::format("Divergences {}###0", viewer.alerts().size()), "tab.alerts", is_pair},
        {LeftTab::table, "Values###1", "tab.table", true},
@@ -368,7 +371,7 @@ void draw_lists(Ui& ui) {
   ImGui::EndGroup();
   if (ui.scrolled_tab != ui.viewer->left_tab) {
     ui.scrolled_tab = ui.viewer->left_tab;
-    ui.scrolled_row = -1;
+    ui.scrolled_row = ui.scrolled_difference = -1;
   }
   ImGui::SetCursorPosX(6 * ui.scale);
   ImGui::BeginChild("list", {ImGui::GetContentRegionAvail().x - 4 * ui.scale, ImGui::GetContentRegionAvail().y}, false);
@@ -380,6 +383,8 @@ void draw_lists(Ui& ui) {
     draw_table(ui);
   } else if (ui.viewer->left_tab == LeftTab::causes) {
     draw_causes(ui);
+  } else if (ui.viewer->left_tab == LeftTab::differences) {
+    draw_differences(ui);
   } else if (ui.viewer->left_tab == LeftTab::runs) {
     draw_runs(ui);
   } else if (ui.viewer->left_tab == LeftTab::explained) {

@@ -213,7 +213,7 @@ void draw_open(Ui& ui) {
       }
     }
     if (chooser.target == nullptr) {
-      ImGui::TextUnformatted("Open a model (.onnx), a dump (.plx), two dumps, or the folder of a run");
+      ImGui::TextUnformatted("Open one model (.onnx) or two, one dump (.plx) or two, or the folder of a run");
     } else {
       ImGui::TextUnformatted(fmt::format("Choose: {}", chooser.title).c_str());
     }

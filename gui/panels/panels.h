@@ -16,7 +16,8 @@ void draw_menu(Ui& ui);
 void draw_status(Ui& ui);
 void draw_messages(Ui& ui);
 void draw_lists(Ui& ui);                         // alerts, table, causes
-void draw_canvas(Ui& ui);                        // the graph
+void draw_differences(Ui& ui);                   // of two models
+void draw_canvas(Ui& ui, GraphView& graph);      // one of the viewer's
 void draw_iterations(Ui& ui);                    // the choice of one, where values are repeated
 void draw_ribbon(Ui& ui);                        // all values in execution order, as one strip
 void draw_legend(Ui& ui);                        // what the graph's colors mean

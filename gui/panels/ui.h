@@ -189,7 +189,7 @@ struct Ui {
   std::map<std::string, Widget, std::less<>> widgets;
 
   // Shares of the window that the splitters set.
-  float left = 0.24F, right = 0.25F, bottom = 0.38F;
+  float left = 0.24F, right = 0.25F, bottom = 0.38F, middle = 0.5F;  // middle: of the graphs of two models
 
   // State of single windows.
   std::string path_field, search_field, palette_field, export_field = "graph.svg", export_subject = "the graph",
@@ -198,6 +198,8 @@ struct Ui {
   int32_t hovered_item = -1;
   int32_t hovered_wire = -1;
   ImVec2 zoom_box{-1, -1};  // where a drag with Ctrl began on the graph
+  const GraphView* zoomed_graph = nullptr;
+  int scrolled_difference = -1;  // the list has been scrolled to it
   TensorUi tensor;
   LeftTab scrolled_tab = LeftTab::alerts;
   int32_t scrolled_row = -1;  // the table has been scrolled to it

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "gui/viewmodel/inspect/view_inspector.h"
+#include "gui/viewmodel/two_models/view_two_models.h"
 #include "inspector/dump/model_weights.h"
 #include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
@@ -257,15 +258,17 @@ int32_t Document::find_any_row(const std::string& path, int64_t iteration) const
 }
 
 Result<std::shared_ptr<const Document>> open_document(const std::vector<std::string>& files) {
-  if (files.empty() || files.size() > 2) return usage_error("open one model, one dump, or two dumps");
+  if (files.empty() || files.size() > 2) return usage_error("open a model, two models, a dump, or two dumps");
   auto document = std::make_shared<Document>();
   document->files = files;
   const bool first_is_dump = PX_TRY(is_dump_file(files.front()));
-  if (files.size() == 2 && (!first_is_dump || !PX_TRY(is_dump_file(files.back())))) {
-    return usage_error(
-        "two files must both be dumps: to compare two models, run them "
-        "(Ctrl+R with the second one as 'against', or parallax run A.onnx --against B.onnx --dump DIR)");
+  if (files.size() == 2 && first_is_dump != PX_TRY(is_dump_file(files.back()))) {
+    return usage_error(fmt::format(
+        "'{}' is a dump and '{}' is a model; two files must be two dumps or two models. Open the dump alone: it holds "
+        "the graph of its model",
+        files[first_is_dump ? 0 : 1], files[first_is_dump ? 1 : 0]));
   }
+  if (files.size() == 2 && !first_is_dump) return open_models(files.front(), files.back());
   if (!first_is_dump) {
     document->model = PX_TRY(import_model(files.front(), {.checks = ModelChecks::recorded}));
   } else {

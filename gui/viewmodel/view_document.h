@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Document: what a window shows, a model, one dump or two of them, as one list of values and one tree of graph items.
+// Document: what a window shows, one model or two, one dump or two, as one list of values and one tree of graph items.
 // It does not change once it is made; a new comparison makes a new document.
 #pragma once
 
@@ -35,6 +35,8 @@ struct ValueRow {
   int32_t entry_a = -1;           // of the dumps
   int32_t entry_b = -1;
   int32_t weight = -1;     // entry of Document::weights
+  int32_t row_b = -1;      // of two models: its counterpart among the rows of TwoModels::b
+  bool is_only_b = false;  // of two models: B alone has it
   int32_t family = 0;      // rows of one value in several iterations and steps share it
   int64_t iteration = -1;  // of the outermost loop, or the step, that the value belongs to
 };
@@ -50,6 +52,15 @@ struct RunOrigin {
 // `parallax run` with these options.
 std::string command_of(const RunOrigin& run);
 
+struct TwoModels;
+
+// The difference of an item from its counterpart in the other of two models.
+struct ItemDifference {
+  enum class Kind : uint8_t { same, changed, only_a, only_b };
+  Kind kind = Kind::same;
+  int32_t count = 0;  // differences of it and of all within
+};
+
 struct Document {
   // The files by their names, with a folder where the name says too little: "resnet50/model.onnx".
   std::string title() const;
@@ -59,9 +70,11 @@ struct Document {
   std::shared_ptr<const Model> model;
   std::shared_ptr<const GraphItems> items;  // null when no graph is known
   std::shared_ptr<const DumpReader> a, b;
-  std::shared_ptr<const DumpReader> weights;     // of a model that is shown alone; else null
-  std::shared_ptr<const Comparison> comparison;  // null before two sides have been compared
-  std::vector<std::string> remarks;              // "B.plx is unfinished: ..."
+  std::shared_ptr<const DumpReader> weights;        // of a model that is shown alone; else null
+  std::shared_ptr<const Comparison> comparison;     // null before two sides have been compared
+  std::shared_ptr<const TwoModels> models;          // where two models are shown: items, rows and weights are A's
+  std::vector<ItemDifference> differences_of_item;  // likewise, of both sides' documents; else empty
+  std::vector<std::string> remarks;                 // "B.plx is unfinished: ..."
   std::vector<ValueRow> rows;
   std::vector<std::vector<int32_t>> rows_of_item;
   std::vector<std::vector<int32_t>> rows_of_family;
@@ -86,8 +99,9 @@ struct Document {
   int32_t find_any_row(const std::string& path, int64_t iteration = -1) const;
 };
 
-// One file, a model or a dump, or two dumps; never payloads. Errors: usage (more than two files, two models), io,
-// corrupt_file, invalid_model. Two dumps open without their comparison: with_comparison() brings it.
+// One file, a model or a dump, or two of a kind; never payloads. Errors: usage (more than two files, a model and a
+// dump), io, corrupt_file, invalid_model. Two models come with their differences. Two dumps open without their
+// comparison: with_comparison() brings it.
 Result<std::shared_ptr<const Document>> open_document(const std::vector<std::string>& files);
 
 // The document with the time of each node.

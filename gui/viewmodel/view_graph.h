@@ -14,7 +14,7 @@
 
 namespace parallax {
 
-enum class ColorBy : uint8_t { severity, max_abs, rmse, cosine, ulp, nan, introduced, op, time };
+enum class ColorBy : uint8_t { severity, max_abs, rmse, cosine, ulp, nan, introduced, op, time, structure };
 struct ColorByInfo {
   ColorBy by;
   std::string_view name;  // in settings and states

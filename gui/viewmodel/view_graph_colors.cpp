@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "gui/viewmodel/two_models/view_two_models.h"
 #include "gui/viewmodel/view_graph.h"
 #include "inspector/base/shown_text.h"
 #include "inspector/render/compact_numbers.h"
@@ -16,15 +17,16 @@
 namespace parallax {
 namespace {
 
-constexpr std::array<ColorByInfo, 9> kColorings = {{{ColorBy::severity, "severity", "error / limit", true},
-                                                    {ColorBy::max_abs, "max_abs", "largest |a-b|", true},
-                                                    {ColorBy::rmse, "rmse", "RMS of a-b", true},
-                                                    {ColorBy::cosine, "cosine", "cosine distance", true},
-                                                    {ColorBy::ulp, "ulp", "largest ULP", true},
-                                                    {ColorBy::nan, "nan", "NaN and Inf", false},
-                                                    {ColorBy::introduced, "introduced", "introduced error", true},
-                                                    {ColorBy::op, "op", "operator", false},
-                                                    {ColorBy::time, "time", "time", false}}};
+constexpr std::array<ColorByInfo, 10> kColorings = {{{ColorBy::severity, "severity", "error / limit", true},
+                                                     {ColorBy::max_abs, "max_abs", "largest |a-b|", true},
+                                                     {ColorBy::rmse, "rmse", "RMS of a-b", true},
+                                                     {ColorBy::cosine, "cosine", "cosine distance", true},
+                                                     {ColorBy::ulp, "ulp", "largest ULP", true},
+                                                     {ColorBy::nan, "nan", "NaN and Inf", false},
+                                                     {ColorBy::introduced, "introduced", "introduced error", true},
+                                                     {ColorBy::op, "op", "operator", false},
+                                                     {ColorBy::time, "time", "time", false},
+                                                     {ColorBy::structure, "structure", "structure", false}}};
 
 // Severity has fixed steps, so that colors mean the same in every model.
 struct SeverityStep {
@@ -199,6 +201,8 @@ ItemLook GraphView::look(int32_t index) const {
   ItemLook look;
   const ItemSummary& all = summary(index);
   const GraphItem& item = items().item(index);
+  if (color_by_ == ColorBy::structure) look = look_of_difference(*document_, index);
+  if (!look.is_neutral) return look;
   if (item.kind == GraphItem::Kind::node && !item.graph->nodes[static_cast<size_t>(item.node)].problem.empty()) {
     look.fill = color_from_hex(kProblemFill);
     look.is_neutral = false;
@@ -272,6 +276,7 @@ std::vector<LegendEntry> GraphView::legend() const {
   std::vector<LegendEntry> legend;
   if (!has_graph()) return legend;
   if (color_by_ == ColorBy::op) return legend_of_operators();
+  if (color_by_ == ColorBy::structure) return legend_of_differences(*document_);
   if (color_by_ == ColorBy::time) {
     if (greatest_ <= 0) return {{{}, true, false, "not measured"}};
     for (const double ms : {least_, std::sqrt(least_ * greatest_), greatest_})

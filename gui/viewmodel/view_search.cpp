@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "gui/viewmodel/two_models/view_two_models.h"
 #include "inspector/base/text.h"
 #include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
@@ -115,6 +116,7 @@ bool is_weight(const Document& document, const ValueRow& row) {
   const auto holds_it = [](const DumpReader* dump, int32_t entry) {
     return dump != nullptr && entry >= 0 && dump->entries()[static_cast<size_t>(entry)].is_constant_like;
   };
+  if (row.is_only_b) return document.models->b->rows[static_cast<size_t>(row.row_b)].weight >= 0;
   return row.weight >= 0 || holds_it(document.a.get(), row.entry_a) || holds_it(document.b.get(), row.entry_b);
 }
 

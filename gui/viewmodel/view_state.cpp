@@ -9,6 +9,7 @@
 
 #include "gui/viewmodel/view_state_names.h"
 #include "inspector/render/report_json.h"
+#include "inspector/render/structure_report.h"
 
 namespace parallax {
 namespace {
@@ -91,8 +92,7 @@ Json tensor_json(const Viewer& viewer) {
   return json;
 }
 
-Json graph_json(Viewer& viewer) {
-  GraphView& graph = viewer.graph;
+Json graph_json(GraphView& graph) {
   const Scene& scene = graph.scene();
   int64_t led = 0, stubs = 0, frames = 0;
   for (const SceneWire& wire : scene.wires) (wire.kind == EdgeKind::led ? led : stubs)++;
@@ -159,6 +159,28 @@ Json lists_json(const Viewer& viewer) {
           {"causes", causes}};
 }
 
+// Two models: their verdict, B's graph, and what differs.
+void add_models(Viewer& viewer, Json& json) {
+  const TwoModels& models = *viewer.models();
+  json["verdict"] = models.structure.is_same() ? "same" : "different";
+  json["reason"] = models.verdict_text();
+  json["graph_b"] = graph_json(viewer.graph_b);
+  Json& selection = json["selection"];
+  selection["item_b"] = nullptr;
+  if (viewer.item_b() >= 0) selection["item_b"] = models.b->items->item(viewer.item_b()).title;
+  selection["difference"] = nullptr;
+  if (viewer.difference_at() >= 0) selection["difference"] = viewer.difference_at();
+  constexpr size_t kMost = 200;
+  Json differences = Json::array();
+  for (size_t i = 0; i < std::min(kMost, models.differences.size()); ++i) {
+    const ModelDifference& difference = models.differences[i];
+    differences.push_back(
+        {{"kind", name_of(difference.kind)}, {"title", difference.title}, {"sentences", difference.sentences}});
+  }
+  json["lists"]["difference_count"] = models.differences.size();
+  json["lists"]["differences"] = differences;
+}
+
 }  // namespace
 
 std::string session_to_json(const Viewer& viewer) {
@@ -206,7 +228,8 @@ std::string view_to_json(Viewer& viewer, std::span<const NamedRectangle> locatio
   json["reason"] = document->comparison == nullptr ? "" : explain_of(*document->comparison);
   json["selection"] = selection_json(viewer);
   json["lists"] = lists_json(viewer);
-  if (viewer.graph.has_graph()) json["graph"] = graph_json(viewer);
+  if (viewer.graph.has_graph()) json["graph"] = graph_json(viewer.graph);
+  if (viewer.models() != nullptr) add_models(viewer, json);
   json["inspector"] = inspector_json(viewer);
   json["tensor"] = tensor_json(viewer);
   json["bookmarks"] = viewer.bookmarks().size();

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/viewmodel/view_state_names.h"
+#include "gui/viewmodel/viewer_graph_commands.h"
 
 namespace parallax {
 namespace {
@@ -104,14 +105,16 @@ Status set_iteration(Viewer& viewer, const Json& value) {
 Status set_expand(Viewer& viewer, const Json& value) {
   constexpr std::array<std::string_view, 2> kHow = {"all", "none"};
   if (PX_TRY(index_in(kHow, value)) == 0) {
-    viewer.graph.open_all(viewer.item());
+    open_all(viewer);
   } else {
-    viewer.graph.close_all(viewer.item());
+    close_all(viewer);
   }
   return {};
 }
 Status set_fit(Viewer& viewer, const Json& value) {
-  if (value.get<bool>()) viewer.graph.fit();
+  if (!value.get<bool>()) return {};
+  viewer.graph.fit();
+  viewer.graph_b.fit();
   return {};
 }
 Status set_zoom(Viewer& viewer, const Json& value) {
@@ -137,7 +140,7 @@ Status set_marks(Viewer& viewer, const Json& value) {
 Status set_opened(Viewer& viewer, const Json& value) {
   if (!viewer.graph.has_graph()) return {};
   const GraphItems& items = viewer.graph.items();
-  viewer.graph.close_all(-1);
+  close_all(viewer);
   for (const auto& titles : value.get<std::vector<std::vector<std::string>>>()) {
     int32_t at = 0;
     for (const std::string& title : titles) {
@@ -146,7 +149,7 @@ Status set_opened(Viewer& viewer, const Json& value) {
       at = found == children.end() ? 0 : *found;
       if (at == 0) break;
     }
-    if (at != 0) viewer.graph.set_open(at, true);
+    if (at != 0) viewer.set_open(viewer.graph, at, true);
   }
   return {};
 }

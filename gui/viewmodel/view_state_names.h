@@ -10,7 +10,8 @@
 namespace parallax {
 
 constexpr std::array<std::string_view, 4> kPresets = {"all", "graph", "tensor", "table"};
-constexpr std::array<std::string_view, 6> kTabs = {"alerts", "table", "causes", "marks", "explained", "runs"};
+constexpr std::array<std::string_view, 7> kTabs = {"alerts",    "table", "causes",     "marks",
+                                                   "explained", "runs",  "differences"};
 constexpr std::array<std::string_view, 4> kTensorTabs = {"worst", "values", "channels", "around"};
 
 }  // namespace parallax

@@ -87,7 +87,7 @@ std::string table_cell(const Document& document, int32_t row, TableColumn column
     case TableColumn::op:
       return value.op;
     case TableColumn::name:
-      return value.path;
+      return value.is_only_b ? value.path + "  (only in B)" : value.path;
     case TableColumn::verdict:
       if (compared == nullptr) return "";
       return compared->verdict == Verdict::not_compared ? brief_reason(*compared)

@@ -36,7 +36,8 @@ void Viewer::close() {
   document_.reset();
   files_.clear();
   runs_.clear();
-  item_ = row_ = -1;
+  item_ = row_ = item_b_ = difference_ = -1;
+  is_b_active_ = false;
   history_.clear();
   bookmarks_.clear();
   alerts_.clear();
@@ -47,6 +48,7 @@ void Viewer::close() {
   const bool shows_shapes = graph.shows_shapes;
   graph = GraphView();
   graph.shows_shapes = shows_shapes;
+  graph_b = GraphView();
   const int64_t next = std::max(tensor_.version, tensor_.range_version) + 1;  // of what windows keep
   tensor_ = TensorPane();
   tensor_.version = tensor_.range_version = next;
@@ -84,6 +86,7 @@ void Viewer::cancel_job() {
 
 void Viewer::set_color_by(ColorBy by) {
   graph.set_color_by(by);
+  graph_b.set_color_by(by);
   if (by == ColorBy::time && document_ != nullptr && document_->ms_of_item.empty()) measure_times();
 }
 
@@ -147,24 +150,31 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   }
   if (document_->files.size() == 1 && (document_->a == nullptr || document_->run))
     run_form.model = document_->files.front();
+  if (before != nullptr && before->models != nullptr && !is_running()) run_form.against.clear();
   graph.set_document(document_);
+  graph_b.set_document(models() == nullptr ? nullptr : models()->b);
   std::vector<std::string> marked;
   for (int32_t row : bookmarks_) marked.push_back(before->rows[static_cast<size_t>(row)].path);
   set_bookmarks(marked);
   history_.clear();
   history_at_ = 0;
   item_ = same_graph ? item_ : -1;
-  row_ = -1;
+  row_ = item_b_ = difference_ = -1;
+  is_b_active_ = false;
   for (const std::string& remark : document_->remarks) {
     if (std::find(messages.begin(), messages.end(), remark) == messages.end()) messages.push_back(remark);
   }
   // Error colors say nothing of one side alone.
   const bool by_error = colorings()[static_cast<size_t>(graph.color_by())].needs_comparison;
-  if (!same_graph && !document_->is_pair() && by_error) graph.set_color_by(ColorBy::op);
-  if (document_->is_pair() && (before == nullptr || !before->is_pair()) && graph.color_by() == ColorBy::op)
+  const bool by_structure = graph.color_by() == ColorBy::structure && document_->models == nullptr;
+  if (!same_graph && !document_->is_pair() && (by_error || by_structure)) graph.set_color_by(ColorBy::op);
+  if (document_->is_pair() && (before == nullptr || !before->is_pair()) &&
+      (graph.color_by() == ColorBy::op || by_structure))
     graph.set_color_by(ColorBy::severity);
-  if (!document_->is_pair() && left_tab != LeftTab::marks) left_tab = LeftTab::table;  // there are no others
+  if (!document_->is_pair() && models() == nullptr && left_tab != LeftTab::marks)
+    left_tab = LeftTab::table;  // there are no others
   refresh_lists();
+  if (models() != nullptr && !same_graph) show_models();
   if (was_touched_ && select_path(path)) return;
   const bool newly_compared = document_->comparison != nullptr && !had_comparison;
   const bool newly_blamed = document_->comparison != nullptr && !document_->comparison->causes.empty() && !had_causes;
@@ -185,6 +195,7 @@ void Viewer::select_first() {
 void Viewer::find_first() {
   row_ = item_ = -1;
   load_tensor();
+  if (models() != nullptr) return static_cast<void>(select_difference(0));
   if (document_->comparison == nullptr) return;
   if (!alerts_.empty()) left_tab = LeftTab::alerts;
   const Comparison& comparison = *document_->comparison;
@@ -203,9 +214,10 @@ void Viewer::find_first() {
 
 void Viewer::remember() {
   if (is_walking_) return;
-  if (!history_.empty() && history_[history_at_] == std::pair(item_, row_)) return;
+  const std::array selected{item_, row_, item_b_};
+  if (!history_.empty() && history_[history_at_] == selected) return;
   history_.resize(history_.empty() ? 0 : history_at_ + 1);
-  history_.emplace_back(item_, row_);
+  history_.push_back(selected);
   history_at_ = history_.size() - 1;
 }
 
@@ -219,6 +231,7 @@ bool Viewer::select_row(int32_t row) {
     graph.reveal(item_);
     graph.center_on(item_);
   }
+  follow_in_b();
   if (is_new || !tensor_.model.has_value()) load_tensor();
   remember();
   return true;
@@ -231,6 +244,7 @@ bool Viewer::select_item(int32_t item) {
   const int32_t before = std::exchange(row_, row_to_show(item));
   if (before != row_) load_tensor();
   if (item > 0) graph.center_on(item);
+  follow_in_b();
   remember();
   return true;
 }
@@ -264,6 +278,7 @@ int Viewer::alert_at() const {
 }
 
 bool Viewer::step_alert(int step) {
+  if (models() != nullptr) return step_difference(step);
   if (alerts_.empty()) return false;
   if (step > 0) {
     for (const Alert& alert : alerts_) {
@@ -313,10 +328,10 @@ bool Viewer::go(int step) {
   if (to >= history_.size()) return false;
   history_at_ = to;
   is_walking_ = true;
-  const auto [item, row] = history_[to];
-  const bool moved = row >= 0 && (item < 0 || document_->rows[static_cast<size_t>(row)].item == item)
-                         ? select_row(row)
-                         : select_item(item);
+  const auto [item, row, item_b] = history_[to];
+  const bool moved = row >= 0 && (item < 0 || document_->rows[static_cast<size_t>(row)].item == item) ? select_row(row)
+                     : item < 0 ? select_item_b(item_b)
+                                : select_item(item);
   is_walking_ = false;
   return moved;
 }
@@ -339,62 +354,15 @@ void Viewer::toggle_bookmark() {
 }
 
 const InspectorView& Viewer::inspector() const {
-  const auto selected = std::tuple(document_.get(), tensor_loads_, item_, row_);
+  const auto selected = std::tuple(document_.get(), tensor_loads_, item_, row_, item_b_);
   if (document_ == nullptr) {
     inspector_ = {};
   } else if (selected != inspected_) {
-    inspector_ = inspect(*document_, item_, row_, tensor_.weight);
+    inspector_ = models() == nullptr ? inspect(*document_, item_, row_, tensor_.weight)
+                                     : inspect_models(*document_, item_, item_b_, row_, tensor_.weight);
   }
   inspected_ = selected;
   return inspector_;
-}
-
-// ---- lists ----
-
-void Viewer::refresh_lists() {
-  alerts_ = make_alerts(*document_);
-  explained_ = explained_rows(*document_);
-  const bool is_empty = (left_tab == LeftTab::alerts && alerts_.empty()) ||
-                        (left_tab == LeftTab::explained && explained_.empty()) ||
-                        (left_tab == LeftTab::runs && runs_.empty());
-  if (is_empty && document_->comparison != nullptr) left_tab = explained_.empty() ? LeftTab::table : LeftTab::explained;
-  set_search(search_);
-}
-
-void Viewer::set_table_order(TableOrder order) {
-  table_order_ = order;
-  if (document_ != nullptr) table_rows_ = sorted_rows(*document_, std::move(table_rows_), order);
-}
-
-bool Viewer::step_hit(int step) {
-  if (search_.empty() || table_rows_.empty()) return false;
-  const auto count = static_cast<std::ptrdiff_t>(table_rows_.size());
-  const auto at = std::find(table_rows_.begin(), table_rows_.end(), row_) - table_rows_.begin();
-  const std::ptrdiff_t next = at == count ? (step > 0 ? 0 : count - 1) : (at + step + count) % count;
-  return select_row(table_rows_[static_cast<size_t>(next)]);
-}
-
-void Viewer::set_search(std::string text) {
-  search_ = std::move(text);
-  search_problem_.clear();
-  if (document_ == nullptr) return;
-  auto query = SearchQuery::parse(search_);
-  if (!query.ok()) {
-    search_problem_ = query.error().message;
-    return;
-  }
-  std::vector<int32_t> rows = find_rows(*document_, *query);
-  hits_.assign(graph.has_graph() ? graph.items().items().size() : 0, false);
-  for (int32_t row : rows) {
-    for (int32_t at = document_->rows[static_cast<size_t>(row)].item; at >= 0; at = graph.items().item(at).parent) {
-      hits_[static_cast<size_t>(at)] = true;
-    }
-  }
-  table_rows_ = sorted_rows(*document_, std::move(rows), table_order_);
-}
-
-bool Viewer::is_hit(int32_t item) const {
-  return !search_.empty() && static_cast<size_t>(item) < hits_.size() && hits_[static_cast<size_t>(item)];
 }
 
 }  // namespace parallax

@@ -16,6 +16,7 @@
 #include "gui/viewmodel/document_job.h"
 #include "gui/viewmodel/inspect/view_inspector.h"
 #include "gui/viewmodel/run_form.h"
+#include "gui/viewmodel/two_models/view_two_models.h"
 #include "gui/viewmodel/view_graph.h"
 #include "gui/viewmodel/view_table.h"
 #include "gui/viewmodel/view_tensor.h"
@@ -25,7 +26,7 @@
 namespace parallax {
 
 enum class Preset : uint8_t { all, graph, tensor, table };
-enum class LeftTab : uint8_t { alerts, table, causes, marks, explained, runs };
+enum class LeftTab : uint8_t { alerts, table, causes, marks, explained, runs, differences };
 
 enum class TensorTab : uint8_t { worst, values, channels, around };
 
@@ -136,6 +137,20 @@ class Viewer {
   void set_bookmarks(const std::vector<std::string>& paths);  // of values; those that are gone are left out
   const InspectorView& inspector() const;
 
+  // ---- two models: B's graph next to A's. The item above is A's, and -1 where B alone has what is selected.
+  GraphView graph_b;
+  const TwoModels* models() const { return document_ == nullptr ? nullptr : document_->models.get(); }
+  int32_t item_b() const { return item_b_; }
+  bool select_item_b(int32_t item);   // and its counterpart in A
+  bool select_difference(int index);  // of TwoModels::differences; brings both sides into sight
+  int difference_at() const;          // of what is selected; -1
+  bool step_difference(int step);     // in the order of the list
+  GraphView& active_graph() { return is_b_active_ ? graph_b : graph; }  // the one in which something was selected last
+  int32_t active_item() const { return is_b_active_ ? item_b_ : item_; }
+  bool select_active(int32_t item) { return is_b_active_ ? select_item_b(item) : select_item(item); }
+  // Opens or closes a group of `shown`, one of the two, and its counterpart in the other.
+  void set_open(GraphView& shown, int32_t item, bool open, bool recursive = false);
+
   // ---- lists
   const std::vector<Alert>& alerts() const { return alerts_; }
   const std::vector<int32_t>& explained() const { return explained_; }  // rows, as of explained_rows()
@@ -144,8 +159,8 @@ class Viewer {
   const std::string& search() const { return search_; }
   void set_search(std::string text);
   const std::string& search_problem() const { return search_problem_; }
-  bool step_hit(int step);          // through what the search found, as it is listed
-  bool is_hit(int32_t item) const;  // of the search, or a group around one
+  bool step_hit(int step);                             // through what the search found, as it is listed
+  bool is_hit(int32_t item, bool in_b = false) const;  // of the search, or a group around one
 
   // ---- tensor
   TensorPane& tensor() { return tensor_; }
@@ -207,6 +222,10 @@ class Viewer {
   void remember();
   void load_tensor();
   int32_t row_to_show(int32_t item) const;
+  int32_t changed_constant(int32_t item) const;  // the row of the first; -1
+  void show_models();                            // that have just been opened
+  void follow_in_b();                            // what is selected in A
+  Result<Value> value_in_b(const ValueRow& row) const;
   std::string explain_no_elements() const;
   void refresh_lists();
   void select_first();
@@ -220,7 +239,10 @@ class Viewer {
   std::vector<OtherRun> runs_;
   int shown_run_ = 0, surveyed_run_ = -1;  // surveyed: compared in the background; -1: none
   int32_t item_ = -1, row_ = -1;
-  std::vector<std::pair<int32_t, int32_t>> history_;  // item and row
+  int32_t item_b_ = -1;
+  int difference_ = -1;  // selected from the list; its node may be drawn nowhere
+  bool is_b_active_ = false;
+  std::vector<std::array<int32_t, 3>> history_;  // item, row and item_b
   size_t history_at_ = 0;
   bool is_walking_ = false;
   bool shows_run_ = false;  // what is shown is of the last run, not of what was open before it
@@ -234,12 +256,12 @@ class Viewer {
   std::vector<int32_t> table_rows_;
   TableOrder table_order_;
   std::string search_, search_problem_;
-  std::vector<bool> hits_;
+  std::vector<bool> hits_, hits_b_;  // of items
   TensorPane tensor_;
   int64_t tensor_loads_ = 0;
   // The inspector's content, kept from frame to frame, and the selection that it is of.
   mutable InspectorView inspector_;
-  mutable std::tuple<const Document*, int64_t, int32_t, int32_t> inspected_{};
+  mutable std::tuple<const Document*, int64_t, int32_t, int32_t, int32_t> inspected_{};
   std::vector<std::unique_ptr<TemporaryPath>>
       run_folders_;  // of the last two runs: the older one's values may still be shown
 };

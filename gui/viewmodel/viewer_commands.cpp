@@ -6,48 +6,19 @@
 #include <fmt/format.h>
 
 #include "gui/viewmodel/viewer.h"
+#include "gui/viewmodel/viewer_graph_commands.h"
 
 namespace parallax {
 namespace {
 
 bool has_document(Viewer& v) { return v.document() != nullptr; }
 
-bool first_divergence(Viewer& v) { return !v.alerts().empty() && v.select_row(v.alerts().front().row); }
+bool first_divergence(Viewer& v) {
+  if (v.models() != nullptr) return v.select_difference(0);
+  return !v.alerts().empty() && v.select_row(v.alerts().front().row);
+}
 
 bool worst_value(Viewer& v) { return has_document(v) && v.select_row(worst_row(*v.document())); }
-
-bool go_producer(Viewer& v) {
-  if (!v.graph.has_graph() || v.item() < 0) return false;
-  const auto items = v.graph.producers_of(v.item());
-  return !items.empty() && v.select_item(items.front());
-}
-
-bool go_reader(Viewer& v) {
-  if (!v.graph.has_graph() || v.item() < 0) return false;
-  const auto items = v.graph.readers_of(v.item());
-  return !items.empty() && v.select_item(items.front());
-}
-
-bool go_sibling(Viewer& v, int step) {
-  return v.graph.has_graph() && v.item() >= 0 && v.select_item(v.graph.neighbor(v.item(), step));
-}
-
-bool open_block(Viewer& v) {
-  if (!v.graph.has_graph() || v.item() < 0) return false;
-  const int32_t shown = v.graph.scene().shown_as[static_cast<size_t>(v.item())];  // the closed block that hides it
-  if (shown < 0 || !v.graph.can_open(shown)) return false;
-  v.graph.set_open(shown, !v.graph.is_open(shown));
-  return true;
-}
-
-bool close_outer(Viewer& v) {
-  if (!v.graph.has_graph() || v.item() < 0) return false;
-  int32_t outer = v.graph.items().item(v.item()).parent;
-  while (outer > 0 && !v.graph.can_open(outer)) outer = v.graph.items().item(outer).parent;
-  if (outer <= 0) return v.item() > 0 && v.select_item(0);
-  v.graph.set_open(outer, false);
-  return v.select_item(outer);
-}
 
 template <Preset kPreset>
 bool set_preset(Viewer& v) {
@@ -61,17 +32,6 @@ template <TensorMode kMode>
 bool set_mode(Viewer& v) {
   v.set_tensor_mode(kMode);
   return v.tensor().model.has_value() && v.tensor().mode == kMode;
-}
-
-bool fit_graph(Viewer& v) {
-  if (!v.graph.has_graph()) return false;
-  const bool is_whole = v.graph.is_fitted && v.graph.is_whole;
-  if (is_whole && v.item() >= 0) {
-    v.graph.focus_on(v.item());
-  } else {
-    v.graph.fit_whole();
-  }
-  return true;
 }
 
 template <ColorBy kBy>
@@ -239,8 +199,10 @@ constexpr Command kCommands[] = {
     {"file.copy_view", "Edit", "Copy the command that shows this view", "Ctrl+Shift+C", copy_view},
 
     {"go.first_divergence", "Go", "First divergence", "Home", first_divergence},
-    {"go.next_divergence", "Go", "Next divergence", "N", [](Viewer& v) { return v.step_alert(1); }},
-    {"go.previous_divergence", "Go", "Previous divergence", "Shift+N", [](Viewer& v) { return v.step_alert(-1); }},
+    {"go.next_divergence", "Go", "Next divergence, or difference of two models", "N",
+     [](Viewer& v) { return v.step_alert(1); }},
+    {"go.previous_divergence", "Go", "Previous divergence, or difference of two models", "Shift+N",
+     [](Viewer& v) { return v.step_alert(-1); }},
     {"go.worst_value", "Go", "Worst value", "W", worst_value},
     {"go.worst_element", "Go", "Worst element of the value", "E",
      [](Viewer& v) {
@@ -302,26 +264,11 @@ constexpr Command kCommands[] = {
     {"graph.fit", "Graph", "Fit graph / fit selection", "Space F", fit_graph},
     {"graph.open", "Graph", "Open or close the block", "Enter", open_block},
     {"graph.up", "Graph", "Close the block around", "Backspace", close_outer},
-    {"graph.open_all", "Graph", "Open all blocks", "Ctrl+Shift+O",
-     [](Viewer& v) {
-       v.graph.open_all(v.item());
-       return v.graph.has_graph();
-     }},
-    {"graph.close_all", "Graph", "Close all blocks", "Ctrl+Shift+W",
-     [](Viewer& v) {
-       v.graph.close_all(v.item());
-       return v.graph.has_graph();
-     }},
+    {"graph.open_all", "Graph", "Open all blocks", "Ctrl+Shift+O", open_all},
+    {"graph.close_all", "Graph", "Close all blocks", "Ctrl+Shift+W", close_all},
     {"graph.zoom_in", "Graph", "Zoom in", "Equal Ctrl+Equal Ctrl+Shift+Equal",
-     [](Viewer& v) {
-       v.graph.zoom_at(v.graph.canvas_width / 2, v.graph.canvas_height / 2, 1.25F);
-       return true;
-     }},
-    {"graph.zoom_out", "Graph", "Zoom out", "Minus Ctrl+Minus",
-     [](Viewer& v) {
-       v.graph.zoom_at(v.graph.canvas_width / 2, v.graph.canvas_height / 2, 0.8F);
-       return true;
-     }},
+     [](Viewer& v) { return zoom_graph(v, 1.25F); }},
+    {"graph.zoom_out", "Graph", "Zoom out", "Minus Ctrl+Minus", [](Viewer& v) { return zoom_graph(v, 0.8F); }},
     {"graph.next_iteration", "Graph", "Colors of the next iteration", "Shift+Period",
      [](Viewer& v) { return choose_iteration(v, 1); }},
     {"graph.previous_iteration", "Graph", "Colors of the iteration before", "Shift+Comma",
@@ -343,6 +290,7 @@ constexpr Command kCommands[] = {
     {"colour.introduced", "Color by", "Introduced error", "", color_by<ColorBy::introduced>},
     {"colour.op", "Color by", "Operator", "", color_by<ColorBy::op>},
     {"colour.time", "Color by", "Time", "", color_by<ColorBy::time>},
+    {"colour.structure", "Color by", "Difference of two models", "", color_by<ColorBy::structure>},
 
     {"tensor.a", "Tensor", "A", "1", set_mode<TensorMode::a>},
     {"tensor.b", "Tensor", "B", "2", set_mode<TensorMode::b>},

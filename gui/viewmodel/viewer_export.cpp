@@ -11,6 +11,7 @@
 #include "inspector/base/input_files.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/dump/tensor_files/npy.h"
+#include "inspector/render/structure_report.h"
 
 namespace parallax {
 
@@ -79,6 +80,7 @@ Status Viewer::admit_export(const std::string& path, ExportSubject subject, bool
 
 Status Viewer::write_export(const std::string& path, ExportSubject subject) {
   if (subject == ExportSubject::view) return write_file(path, session_to_json(*this));
+  if (path.ends_with(".svg") && models() != nullptr) return write_file(path, structure_to_svg(models()->structure));
   if (path.ends_with(".svg")) return write_file(path, scene_to_svg(graph));
   if (subject == ExportSubject::graph) return write_file(path, scene_to_dot(graph));
   if (path.ends_with(".csv")) return write_file(path, slice_csv(*tensor_.model));
@@ -89,7 +91,9 @@ Status Viewer::export_to(const std::string& path, ExportSubject subject, bool re
   PX_TRY(admit_export(path, subject, replaces));
   if (path.ends_with(".png")) {
     wanted_png = path;
-    wanted_pane = subject == ExportSubject::graph ? "graph" : subject == ExportSubject::value ? "tensor" : "";
+    wanted_pane = subject == ExportSubject::graph   ? (models() == nullptr ? "graph" : "graphs")
+                  : subject == ExportSubject::value ? "tensor"
+                                                    : "";
     png_may_replace = replaces || may_replace;
     return {};
   }

@@ -20,6 +20,7 @@ enum class Need : uint8_t {
   alerts,
   difference,
   item,
+  models,
   row,
   tensor,
   both,
@@ -41,11 +42,16 @@ std::string_view obstacle_to(const Viewer& v, Need need) {
     case Need::comparison:
     case Need::alerts:
     case Need::difference:
+      if (need == Need::alerts && v.models() != nullptr)
+        return v.models()->differences.empty() ? "the two models are the same" : "";
+      if (v.models() != nullptr) return "the two models were not run; run them (Ctrl+R)";
       if (document->comparison == nullptr) return "there is one side only; open two dumps or run the model (Ctrl+R)";
       if (need == Need::difference && worst_row(*document) < 0) return "no value differs";
       return need == Need::alerts && v.alerts().empty() ? "no value diverged" : "";
     case Need::item:
-      return v.item() >= 0 ? "" : "no node is selected";
+      return v.active_item() >= 0 ? "" : "no node is selected";
+    case Need::models:
+      return v.models() != nullptr ? "" : "one model is open, or a run; open two models";
     case Need::row:
       return v.row() >= 0 ? "" : "no value is selected";
     case Need::tensor:
@@ -96,6 +102,7 @@ constexpr std::pair<std::string_view, Need> kNeeds[] = {
     {"graph.", Need::graph},
     {"colour.op", Need::graph},
     {"colour.time", Need::graph},
+    {"colour.structure", Need::models},
     {"colour.severity", Need::comparison},
     {"colour.max_abs", Need::comparison},
     {"colour.rmse", Need::comparison},

@@ -35,6 +35,7 @@ bool can_show(const TensorPane& pane, TensorMode mode) {
 
 // The value that is shown of an item: of a leaf its worst one, of what has a border its first output.
 int32_t Viewer::row_to_show(int32_t item) const {
+  if (const int32_t row = changed_constant(item); row >= 0) return row;
   const GraphItem& shown = graph.items().item(item);
   if (shown.kind == GraphItem::Kind::node && !shown.has_children()) return graph.summary(item).worst_row;
   if (item == 0) return -1;
@@ -62,14 +63,16 @@ void Viewer::load_tensor() {
   const ValueComparison* compared = document_->compared(row_);
   const auto value_a =
       row.weight >= 0 ? document_->weights->load_copy(row.weight) : value_of(document_->a.get(), row.entry_a);
-  const auto value_b = value_of(document_->b.get(), row.entry_b);
+  const auto value_b = row.row_b >= 0 ? value_in_b(row) : value_of(document_->b.get(), row.entry_b);
   if (!value_a.ok() || !value_b.ok()) {
     tensor_.problem = value_a.ok() ? value_b.error().message : value_a.error().message;
-    if (row.weight >= 0) tensor_.weight.problem = tensor_.problem;
+    if (row.weight >= 0 || row.row_b >= 0) tensor_.weight.problem = tensor_.problem;
     return;
   }
   if (row.weight >= 0 && value_a->tensor().dtype() != DType::string)
     tensor_.weight.statistics = compute_statistics(value_a->tensor());
+  if (row.row_b >= 0 && value_b->is_tensor() && value_b->tensor().dtype() != DType::string)
+    tensor_.weight.statistics_b = compute_statistics(value_b->tensor());
   const Limit limit = compared == nullptr ? Limit{} : compared->limit;
   if (is_listed_as_text(*value_a) || is_listed_as_text(*value_b)) {
     tensor_.texts = list_as_text(*value_a, *value_b, limit);

@@ -30,16 +30,6 @@ std::string_view name_of(NodeChange::Kind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-std::string_view name_of(NodeDifference::Kind kind) {
-  constexpr std::string_view kNames[] = {"changed", "only_a", "only_b"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
-const char* text_of(NodeDifference::Kind kind) {
-  constexpr const char* kTexts[] = {"changed", "only in A", "only in B"};
-  return kTexts[static_cast<size_t>(kind)];
-}
-
 std::string tensor_text(const StoredTensor& stored) {
   const std::string type = std::string(name_of(stored.tensor.dtype())) + stored.tensor.shape().to_string();
   const std::string content = stored.absence.empty() ? small_tensor_text(stored.tensor) : "not here";
@@ -51,7 +41,43 @@ std::string attribute_side(const Attribute* attribute, const std::string& defaul
   return default_text.empty() ? "left out" : default_text + " (the default)";
 }
 
-// The two sides of a change as text.
+std::string distance_text(const NodeChange& change) {
+  if (!change.metrics.has_value()) return {};
+  const Metrics& metrics = *change.metrics;
+  return fmt::format("; {} of {} elements differ, max |a-b| {:.4g}", metrics.mismatches, metrics.count,
+                     metrics.max_abs);
+}
+
+std::string path_of(const std::string& scope, const Node& node) { return scope + node.display_name; }
+
+struct Counts {
+  int64_t changed = 0, only_a = 0, only_b = 0;
+};
+
+Counts counts_of(const StructureComparison& comparison) {
+  Counts counts;
+  for (const NodeDifference& difference : comparison.nodes) {
+    counts.changed += difference.kind == NodeDifference::Kind::changed;
+    counts.only_a += difference.kind == NodeDifference::Kind::only_a;
+    counts.only_b += difference.kind == NodeDifference::Kind::only_b;
+  }
+  return counts;
+}
+
+}  // namespace
+
+std::string_view name_of(NodeDifference::Kind kind) {
+  constexpr std::string_view kNames[] = {"changed", "only_a", "only_b"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+const char* text_of(NodeDifference::Kind kind) {
+  constexpr const char* kTexts[] = {"changed", "only in A", "only in B"};
+  return kTexts[static_cast<size_t>(kind)];
+}
+
+std::pair<const char*, const char*> colors_of(NodeDifference::Kind kind) { return kColors[static_cast<size_t>(kind)]; }
+
 std::pair<std::string, std::string> sides_of(const NodeChange& change) {
   switch (change.kind) {
     case NodeChange::Kind::attribute:
@@ -63,13 +89,6 @@ std::pair<std::string, std::string> sides_of(const NodeChange& change) {
     default:
       return {change.text_a, change.text_b};
   }
-}
-
-std::string distance_text(const NodeChange& change) {
-  if (!change.metrics.has_value()) return {};
-  const Metrics& metrics = *change.metrics;
-  return fmt::format("; {} of {} elements differ, max |a-b| {:.4g}", metrics.mismatches, metrics.count,
-                     metrics.max_abs);
 }
 
 std::string change_text(const NodeChange& change) {
@@ -98,8 +117,6 @@ std::string signature_text(const SignatureDifference& difference) {
   return fmt::format("{} '{}': {} in A, {} in B", what, difference.name_a, difference.type_a, difference.type_b);
 }
 
-std::string path_of(const std::string& scope, const Node& node) { return scope + node.display_name; }
-
 std::string node_text(const NodeDifference& difference) {
   const Node& node = difference.node_a != nullptr ? *difference.node_a : *difference.node_b;
   const std::string& scope = difference.node_a != nullptr ? difference.scope_a : difference.scope_b;
@@ -109,20 +126,6 @@ std::string node_text(const NodeDifference& difference) {
   return in_b == path_of(scope, node) ? text : text + fmt::format(" (in B '{}')", in_b);
 }
 
-struct Counts {
-  int64_t changed = 0, only_a = 0, only_b = 0;
-};
-
-Counts counts_of(const StructureComparison& comparison) {
-  Counts counts;
-  for (const NodeDifference& difference : comparison.nodes) {
-    counts.changed += difference.kind == NodeDifference::Kind::changed;
-    counts.only_a += difference.kind == NodeDifference::Kind::only_a;
-    counts.only_b += difference.kind == NodeDifference::Kind::only_b;
-  }
-  return counts;
-}
-
 std::string summary_text(const StructureComparison& comparison) {
   const Counts counts = counts_of(comparison);
   return fmt::format("{} and {} nodes: {} matched ({} renamed), {} changed, {} only in A, {} only in B",
@@ -130,13 +133,15 @@ std::string summary_text(const StructureComparison& comparison) {
                      counts.only_a, counts.only_b);
 }
 
+namespace {
+
 NodeMarks marks_of(const StructureComparison& comparison, Side side) {
   NodeMarks marks;
   for (const NodeDifference& difference : comparison.nodes) {
     const Node* node = side == Side::a ? difference.node_a : difference.node_b;
     if (node == nullptr) continue;
     const std::string& scope = side == Side::a ? difference.scope_a : difference.scope_b;
-    const auto& [fill, border] = kColors[static_cast<size_t>(difference.kind)];
+    const auto& [fill, border] = colors_of(difference.kind);
     marks[scope + escape_name(node->display_name)] = {fill, border, text_of(difference.kind)};
   }
   return marks;

@@ -16,8 +16,9 @@ struct InspectorLine {
   std::string a;  // the only column, or side A
   std::string b;  // side B, where both are shown
   Kind kind = Kind::text;
-  std::string link;       // value path that a click leads to
-  std::string name = {};  // of the schema's parameter, next to a number: "X"
+  std::string link;         // value path that a click leads to
+  std::string name = {};    // of the schema's parameter, next to a number: "X"
+  bool is_changed = false;  // of two models: it differs between them
 };
 
 // The key with its name: "0 X".
@@ -38,13 +39,18 @@ struct InspectorView {
 
 // The figures of a model's weight, which no dump keeps; or a sentence why its elements are not here.
 struct WeightFigures {
-  std::optional<TensorStatistics> statistics;
+  std::optional<TensorStatistics> statistics, statistics_b;  // b: of the second model's weight
   std::string problem;
 };
 
 // The content for an item (a node, a group, an input) and one of its values; either may be -1. With neither, and for
 // item 0, it is the model's.
 InspectorView inspect(const Document& document, int32_t item, int32_t row, const WeightFigures& weight = {});
+
+// The content for two models: the items of both and the row, each of which may be -1; A's and B's text of each line in
+// two columns.
+InspectorView inspect_models(const Document& document, int32_t item_a, int32_t item_b, int32_t row,
+                             const WeightFigures& weight);
 
 // A word that the shell takes as it stands.
 std::string shell_word(const std::string& text);

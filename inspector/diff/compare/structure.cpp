@@ -158,12 +158,13 @@ class Comparer {
 
   void compare_signature() {
     const Graph &a = *a_.main().graph, &b = *b_.main().graph;
-    compare_list(true, a, a.inputs, b, b.inputs, match_inputs(a, b));
-    compare_list(false, a, a.outputs, b, b.outputs, match_outputs(a, b));
+    compare_list(true, a, a.inputs, b, b.inputs, match_inputs(a, b), result_.inputs);
+    compare_list(false, a, a.outputs, b, b.outputs, match_outputs(a, b), result_.outputs);
   }
 
   void compare_list(bool is_input, const Graph& a, const std::vector<ValueId>& in_a, const Graph& b,
-                    const std::vector<ValueId>& in_b, const SignatureMatch& match) {
+                    const std::vector<ValueId>& in_b, const SignatureMatch& match,
+                    std::vector<std::pair<std::string, std::string>>& pairs) {
     std::vector<bool> is_known(in_a.size());
     for (size_t index = 0; index < in_b.size(); ++index) {
       const ValueDef& value_b = value_at(b, in_b[index]);
@@ -174,6 +175,7 @@ class Comparer {
       }
       is_known[static_cast<size_t>(at)] = true;
       const ValueDef& value_a = value_at(a, in_a[static_cast<size_t>(at)]);
+      pairs.emplace_back(value_a.name, value_b.name);
       if (value_a.type == value_b.type) continue;
       result_.signature.push_back(
           {is_input, value_a.name, value_b.name, to_string(value_a.type), to_string(value_b.type)});
@@ -187,6 +189,7 @@ class Comparer {
   void compare_nodes(const LocatedNode& a, const LocatedNode& b) {
     ++result_.matched;
     const Node &node_a = a.node(), &node_b = b.node();
+    result_.pairs.push_back({a.location->scope, b.location->scope, &node_a, &node_b});
     if (node_a.display_name != node_b.display_name) ++result_.renamed;
     NodeDifference difference{NodeDifference::Kind::changed, a.location->scope, b.location->scope, &node_a, &node_b};
     const std::string op_a = versioned_op_name(node_a), op_b = versioned_op_name(node_b);
@@ -219,7 +222,7 @@ class Comparer {
     }
   }
 
-  void compare_inputs(const LocatedNode& a, const LocatedNode& b, std::vector<NodeChange>& changes) const {
+  void compare_inputs(const LocatedNode& a, const LocatedNode& b, std::vector<NodeChange>& changes) {
     const auto &inputs_a = a.node().inputs, &inputs_b = b.node().inputs;
     for (size_t slot = 0; slot < std::max(inputs_a.size(), inputs_b.size()); ++slot) {
       const ValueInfo* value_a = slot < inputs_a.size() ? value_of(*a.location, inputs_a[slot]) : nullptr;
@@ -229,9 +232,10 @@ class Comparer {
     }
   }
 
-  void compare_input(std::string name, const ValueInfo* a, const ValueInfo* b, std::vector<NodeChange>& changes) const {
+  void compare_input(std::string name, const ValueInfo* a, const ValueInfo* b, std::vector<NodeChange>& changes) {
     const StoredTensor *stored_a = diff::stored_tensor_of(a), *stored_b = diff::stored_tensor_of(b);
     if (stored_a != nullptr && stored_b != nullptr) {
+      result_.constants.emplace_back(a, b);
       if (have_equal_elements(*stored_a, *stored_b)) return;
       NodeChange change{NodeChange::Kind::constant, std::move(name), path_of(a), path_of(b)};
       change.tensor_a = stored_a;

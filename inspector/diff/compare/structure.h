@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "inspector/base/result.h"
@@ -50,6 +51,13 @@ struct SignatureDifference {
   std::string type_a, type_b;
 };
 
+// A node of A and its counterpart in B, changed or not; frames as of NodeDifference.
+struct NodePair {
+  std::string scope_a, scope_b;
+  const Node* node_a = nullptr;
+  const Node* node_b = nullptr;
+};
+
 struct StructureComparison {
   std::shared_ptr<const Model> a, b;
   std::shared_ptr<const ValueTable> values_a, values_b;  // keep the bodies of calls
@@ -58,6 +66,11 @@ struct StructureComparison {
   int64_t renamed = 0;                                   // of these, with other names
   std::vector<SignatureDifference> signature;
   std::vector<NodeDifference> nodes;  // in A's order of execution, then those that only B has
+  std::vector<NodePair> pairs;        // in A's order of execution
+  // Counterparts among stored tensors, equal or not: those that pairs of nodes read at the same input. One tensor may
+  // stand here several times, its first counterpart first.
+  std::vector<std::pair<const ValueInfo*, const ValueInfo*>> constants;
+  std::vector<std::pair<std::string, std::string>> inputs, outputs;  // counterparts among those of the graphs, by name
   bool is_same() const { return signature.empty() && nodes.empty(); }
 };
 
