@@ -161,7 +161,7 @@ void draw_canvas(Ui& ui, GraphView& graph) {
   painter.draw_frames();
   painter.draw_wires();
   painter.draw_titles();
-  if (ui.viewer->graph.shows_shapes) painter.draw_shapes();
+  if (graph.shows_shapes) painter.draw_shapes();
   painter.draw_nodes();
   list->PopClipRect();
   if (!ImGui::IsItemActive() && ImGui::IsItemHovered()) describe_hovered(ui, graph, item);

@@ -170,7 +170,9 @@ void draw_panes(Ui& ui, ImVec2 area) {
 
 void draw_frame(Ui& ui) {
   ui.widgets.clear();
-  ui.viewer->graph.is_dark = ui.viewer->is_dark;
+  Viewer& viewer = *ui.viewer;
+  viewer.graph.is_dark = viewer.graph_b.is_dark = viewer.is_dark;
+  viewer.graph_b.shows_shapes = viewer.graph.shows_shapes;
   apply_theme(ui.theme(), ui.scale);
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   ImGui::SetNextWindowPos({0, 0});

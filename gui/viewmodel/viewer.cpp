@@ -190,6 +190,7 @@ void Viewer::show(std::shared_ptr<const Document> document) {
 void Viewer::select_first() {
   find_first();
   if (item_ >= 0) graph.focus_on(item_);
+  if (item_b_ > 0) graph_b.focus_on(item_b_);
 }
 
 void Viewer::find_first() {

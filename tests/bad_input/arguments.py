@@ -62,7 +62,6 @@ run m.onnx extra.onnx
 run m.onnx --json=maybe
 diff
 diff a.plx
-diff a.plx b.plx c.plx
 diff a.plx b.plx --top -2
 diff a.plx b.plx --top many
 diff a.plx b.plx --rtol x --atol y

@@ -14,11 +14,20 @@
 namespace parallax {
 namespace {
 
-using Kind = ItemDifference::Kind;
+using ItemKind = ItemDifference::Kind;
 
-Kind kind_of(NodeDifference::Kind kind) {
-  constexpr Kind kKinds[] = {Kind::changed, Kind::only_a, Kind::only_b};
+ItemKind item_kind_of(NodeDifference::Kind kind) {
+  constexpr ItemKind kKinds[] = {ItemKind::changed, ItemKind::only_a, ItemKind::only_b};
   return kKinds[static_cast<size_t>(kind)];
+}
+
+// The item of an input or output of the main graph; -1 where it is not drawn.
+int32_t end_of_graph(const Document& document, bool is_input, const std::string& name) {
+  const auto kind = is_input ? GraphItem::Kind::input : GraphItem::Kind::output;
+  const auto& items = document.items->items();
+  const auto found = std::ranges::find_if(
+      items, [&](const GraphItem& item) { return item.kind == kind && item.scope.empty() && item.title == name; });
+  return found == items.end() ? -1 : static_cast<int32_t>(found - items.begin());
 }
 
 class PairMaker {
@@ -34,9 +43,9 @@ class PairMaker {
       join(a_.items->find_node(nodes.scope_a, nodes.node_a->display_name),
            b_.items->find_node(nodes.scope_b, nodes.node_b->display_name));
     }
-    for (const auto* names : {&pair_.structure.inputs, &pair_.structure.outputs}) {
-      for (const auto& [name_a, name_b] : *names)
-        join(a_.items->find_input("", name_a), b_.items->find_input("", name_b));
+    for (const bool is_input : {true, false}) {
+      for (const auto& [name_a, name_b] : is_input ? pair_.structure.inputs : pair_.structure.outputs)
+        join(end_of_graph(a_, is_input, name_a), end_of_graph(b_, is_input, name_b));
     }
     join_groups();
     list_differences();
@@ -68,14 +77,14 @@ class PairMaker {
   // The difference of each item, and of each group those within.
   static std::vector<ItemDifference> item_differences(const Document& document, const std::vector<int32_t>& indices,
                                                       const std::vector<int32_t>& counterparts, const TwoModels& pair,
-                                                      Kind only) {
+                                                      ItemKind only) {
     const auto& items = document.items->items();
     std::vector<ItemDifference> result(items.size());
     std::vector<bool> has_counterpart(items.size());
     for (size_t i = 0; i < items.size(); ++i) {
       const bool is_pair = items[i].kind == GraphItem::Kind::node && counterparts[i] >= 0;
       if (indices[i] >= 0) {
-        result[i].kind = kind_of(pair.differences[static_cast<size_t>(indices[i])].kind);
+        result[i].kind = item_kind_of(pair.differences[static_cast<size_t>(indices[i])].kind);
         for (int32_t at = static_cast<int32_t>(i); at >= 0; at = document.items->item(at).parent)
           ++result[static_cast<size_t>(at)].count;
       }
@@ -83,8 +92,8 @@ class PairMaker {
         has_counterpart[static_cast<size_t>(at)] = true;
     }
     for (size_t i = 0; i < items.size(); ++i) {
-      if (result[i].count == 0 || result[i].kind != Kind::same) continue;
-      result[i].kind = has_counterpart[i] ? Kind::changed : only;
+      if (result[i].count == 0 || result[i].kind != ItemKind::same) continue;
+      result[i].kind = has_counterpart[i] ? ItemKind::changed : only;
     }
     return result;
   }
@@ -118,9 +127,6 @@ class PairMaker {
 
   void list_differences() {
     for (const SignatureDifference& difference : pair_.structure.signature) {
-      const auto find = [](const Document& document, const std::string& name) {
-        return name.empty() ? -1 : document.items->find_input("", name);
-      };
       const NodeDifference::Kind kind = difference.name_a.empty()   ? NodeDifference::Kind::only_b
                                         : difference.name_b.empty() ? NodeDifference::Kind::only_a
                                                                     : NodeDifference::Kind::changed;
@@ -129,8 +135,8 @@ class PairMaker {
            fmt::format("{} '{}'", difference.is_input ? "input" : "output", name),
            {signature_text(difference)},
            nullptr,
-           find(a_, difference.name_a),
-           find(b_, difference.name_b)});
+           end_of_graph(a_, difference.is_input, difference.name_a),
+           end_of_graph(b_, difference.is_input, difference.name_b)});
     }
     for (const NodeDifference& difference : pair_.structure.nodes) {
       ModelDifference entry{difference.kind, node_text(difference), {}, &difference};
@@ -191,9 +197,9 @@ Result<std::shared_ptr<const Document>> open_models(const std::string& a, const 
   PairMaker maker(*result, *other, *pair);
   maker.make();
   result->differences_of_item =
-      PairMaker::item_differences(*result, pair->difference_of_a, pair->b_of_a, *pair, Kind::only_a);
+      PairMaker::item_differences(*result, pair->difference_of_a, pair->b_of_a, *pair, ItemKind::only_a);
   other->differences_of_item =
-      PairMaker::item_differences(*other, pair->difference_of_b, pair->a_of_b, *pair, Kind::only_b);
+      PairMaker::item_differences(*other, pair->difference_of_b, pair->a_of_b, *pair, ItemKind::only_b);
   maker.join_rows(*result);
   result->files = {a, b};
   pair->b = std::move(other);
@@ -207,14 +213,14 @@ ItemLook look_of_difference(const Document& document, int32_t item) {
   ItemLook look;
   if (document.differences_of_item.empty()) return look;
   const ItemDifference& difference = document.differences_of_item[static_cast<size_t>(item)];
-  if (difference.kind == Kind::same) return look;
+  if (difference.kind == ItemKind::same) return look;
   const auto kind = static_cast<NodeDifference::Kind>(static_cast<int>(difference.kind) - 1);
   look.fill = color_from_hex(colors_of(kind).first);
   look.is_neutral = false;
   look.is_bad = true;
   const bool is_group = document.items->item(item).has_children();
   look.badge =
-      is_group && difference.kind == Kind::changed ? fmt::format("{} differ", difference.count) : text_of(kind);
+      is_group && difference.kind == ItemKind::changed ? fmt::format("{} differ", difference.count) : text_of(kind);
   return look;
 }
 

@@ -6,6 +6,22 @@
 
 namespace parallax {
 
+namespace {
+
+// Brings the counterpart of a neighbor into sight in the other graph, where one graph alone has the item.
+void show_neighborhood(GraphView& graph, int32_t item, const std::vector<int32_t>& counterparts, GraphView& other) {
+  std::vector<int32_t> neighbors = graph.producers_of(item);
+  for (const int32_t reader : graph.readers_of(item)) neighbors.push_back(reader);
+  for (const int32_t neighbor : neighbors) {
+    const int32_t counterpart = counterparts[static_cast<size_t>(neighbor)];
+    if (counterpart <= 0) continue;
+    other.reveal(counterpart);
+    return other.center_on(counterpart);
+  }
+}
+
+}  // namespace
+
 void Viewer::show_models() {
   graph.set_color_by(ColorBy::structure);
   graph_b.set_color_by(ColorBy::structure);
@@ -31,6 +47,7 @@ void Viewer::follow_in_b() {
     is_b_active_ = item_ < 0;
     if (item_ < 0 && item_b_ >= 0) item_ = models()->a_of_b[static_cast<size_t>(item_b_)];
   }
+  if (item_b_ < 0 && item_ > 0) show_neighborhood(graph, item_, models()->b_of_a, graph_b);
   if (item_b_ <= 0) return;
   graph_b.reveal(item_b_);
   graph_b.center_on(item_b_);
@@ -55,6 +72,7 @@ bool Viewer::select_item_b(int32_t item) {
   row_ = own == document_->rows.end() ? -1 : static_cast<int32_t>(own - document_->rows.begin());
   load_tensor();
   graph_b.center_on(item);
+  show_neighborhood(graph_b, item, models()->a_of_b, graph);
   remember();
   return true;
 }

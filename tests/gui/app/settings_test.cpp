@@ -34,13 +34,13 @@ class Views : public testing::Test {
   Views() : settings_(view_test::scratch("kept views/gui.conf")) {
     fs::remove_all(fs::path(settings_).parent_path());
     open_fault(first_);
+    first_.graph.close_all(-1);
+    group_ = first_closed(first_.graph);
+    first_.graph.set_open(group_, true);
     first_.select_row(2);
     first_.toggle_bookmark();
     first_.select_row(3);
     first_.set_color_by(ColorBy::ulp);
-    first_.graph.close_all(-1);
-    group_ = first_closed(first_.graph);
-    first_.graph.set_open(group_, true);
     EXPECT_TRUE(save_session(settings_, first_).ok());
     open_fault(second_);
   }
