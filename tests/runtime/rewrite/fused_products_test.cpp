@@ -52,10 +52,11 @@ TEST(FusedProducts, ResidualGoesIntoTheProductBeforeItsNorm) {
   EXPECT_TRUE(is_left(*model_of(graph_input("r", {5, 4, 3}) + graph_output("p", {5, 4, 3})))) << "p is an output";
   EXPECT_TRUE(is_left(*model_of(graph_input("r", {5, 4, 3}) + graph_input("w", {2, 3})))) << "no constant matrix";
 
-  const auto biased = model_text::model_of(
-      graph_node("MatMul", {"x", "w"}, "p") + graph_node("Add", {"p", "b"}, "q") + graph_node("Add", {"q", "r"}, "s") +
-      layer_norm("s", "y") + weight_of("w", {4, 4}, std::vector<double>(16, 0.5)) + weight_of("b", {4}, {1, 2, 3, 4}) +
-      graph_input("x", {2, 4}) + graph_input("r", {2, 4}) + graph_output("y", {2, 4}));
+  const auto biased =
+      model_text::model_of(graph_node("MatMul", {"x", "w"}, "product") + graph_node("Add", {"product", "b"}, "biased") +
+                           graph_node("Add", {"biased", "r"}, "sum") + layer_norm("sum", "y") +
+                           weight_of("w", {4, 4}, std::vector<double>(16, 0.5)) + weight_of("b", {4}, {1, 2, 3, 4}) +
+                           graph_input("x", {2, 4}) + graph_input("r", {2, 4}) + graph_output("y", {2, 4}));
   ASSERT_NE(biased, nullptr);
   EXPECT_EQ(operators_of(rewritten(*biased, {"layer-norm", "matmul-bias", "matmul-add", "skip-norm"})),
             (Ops{"Linear", "LayerNormalization"}));
