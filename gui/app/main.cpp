@@ -164,7 +164,7 @@ class ViewKeeper {
 // Pictures and scripts: what fails ends the program, for nobody is there to dismiss a message.
 Status run_unattended(const Options& options, RenderTarget& target, Ui& ui) {
   settle(target, ui);
-  if (!files_to_open(options).empty() && ui.viewer->document() == nullptr) {
+  if (!options.files.empty() && ui.viewer->document() == nullptr) {
     return ui.viewer->last_error.value_or(Error{ErrorCode::io, "nothing could be opened", {}, {}});
   }
   if (!options.state.empty()) {
@@ -232,11 +232,12 @@ void report_end(int /*signal*/, const SignalCleanup& left) {
 }
 
 Result<int> run(const std::vector<std::string>& arguments) {
-  const Options options = PX_TRY(parse(arguments));
+  Options options = PX_TRY(parse(arguments));
   if (options.help || options.version) {
     std::fputs(options.help ? kHelp : "parallax-gui " PARALLAX_VERSION "\n", stdout);
     return 0;
   }
+  options.files = files_to_open(options);
   const input_files::Scope scope(options.force);
   PX_TRY(admit_files(options));
   Viewer viewer(make_executor);
@@ -256,7 +257,7 @@ Result<int> run(const std::vector<std::string>& arguments) {
     window = made.get();
     target = std::move(made);
   }
-  if (const auto files = files_to_open(options); !files.empty()) viewer.open(files);
+  if (!options.files.empty()) viewer.open(options.files);
   PX_TRY(unattended ? run_unattended(options, *target, ui) : run_attended(options, ui, *window));
   if (unattended && !options.state_out.empty()) PX_TRY(write_file(options.state_out, view_to_json(viewer)));
   return 0;

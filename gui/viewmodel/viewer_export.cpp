@@ -11,10 +11,10 @@
 #include "inspector/base/input_files.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/dump/tensor_files/npy.h"
+#include "inspector/render/markup.h"
 #include "inspector/render/structure_report.h"
 
 namespace parallax {
-
 namespace {
 
 bool has_ending_of(ExportSubject subject, std::string_view path) {
@@ -22,16 +22,12 @@ bool has_ending_of(ExportSubject subject, std::string_view path) {
   return std::ranges::any_of(info_of(subject).endings, fits) || (subject == ExportSubject::graph && fits(".gv"));
 }
 
-std::string text_of(std::string_view cell) {
-  return cell.find(',') == std::string_view::npos ? std::string(cell) : fmt::format("\"{}\"", cell);
-}
-
 // A line for each element of the slice.
 std::string slice_csv(const TensorModel& model) {
   std::string text = model.has_b() ? "index,a,b,a-b,relative,ulp,severity\n" : "index,value\n";
   for (int64_t i = 0; i < model.slice_count(); ++i) {
     const ElementView element = model.describe(model.element_in_slice(i));
-    text += text_of(element.index) + "," + element.a;
+    text += csv_field(element.index) + "," + element.a;
     if (model.has_b())
       text += fmt::format(",{},{},{},{},{}", element.b, element.difference, element.relative, element.ulp,
                           element.severity);

@@ -50,18 +50,16 @@ std::string verdict_line(const Comparison& comparison, const Colors& colors) {
   return reason.empty() ? text : text + fmt::format("  {}\n", printable(reason));
 }
 
+bool is_import(const ComparedExecution& execution) { return execution.name == "import"; }  // has no device, no time
+
 // "A = cpu (AMD EPYC): m.onnx; 0.1 ms to prepare, 33.5 ms to run (with capture), peak memory 104 KiB".
 std::string execution_lines(const Comparison& comparison) {
   std::string text;
   for (const ComparedExecution& execution : comparison.executions) {
-    const bool is_import = execution.name == "import";  // tensors of another runtime have no device and no time
-    text += fmt::format("  {} = {}", execution.side == Side::a ? "A" : "B",
-                        is_import ? "imported tensors" : printable(execution.name));
-    if (!execution.device.empty() && !is_import) text += fmt::format(" ({})", printable(execution.device));
-    if (!execution.model.empty()) text += ": " + printable(execution.model);
+    text += fmt::format("  {} = {}", execution.side == Side::a ? "A" : "B", printable(execution_text(execution)));
     std::string costs;
     if (execution.costs.has_value()) costs = fmt::format("{:.1f} ms to prepare", execution.costs->prepare_ms);
-    if (execution.wall_ms > 0 && !is_import)
+    if (execution.wall_ms > 0 && !is_import(execution))
       costs += fmt::format("{}{:.1f} ms to run (with capture)", costs.empty() ? "" : ", ", execution.wall_ms);
     if (execution.costs.has_value())
       costs += fmt::format(", peak memory {}", bytes_rounded_up(execution.costs->peak_bytes));
@@ -120,12 +118,7 @@ std::string cause_lines(const Comparison& comparison) {
   std::string text;
   for (size_t index = 0; index < std::min(kListed, comparison.causes.size()); ++index) {
     const Cause& cause = comparison.causes[index];
-    std::string location =
-        cause.node.empty() ? fmt::format("value '{}'", cause.path) : fmt::format("{} '{}'", cause.op, cause.node);
-    if (cause.is_renamed_in_b()) location += fmt::format(" (in B '{}')", cause.node_b);
-    text +=
-        fmt::format("cause {}: {}, side {}, introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank,
-                    printable(location), name_of(cause.side), cause.introduced, cause.inherited, printable(cause.why));
+    text += fmt::format("cause {}: {}\n", cause.rank, printable(cause_text(cause)));
     if (cause.has_source()) text += fmt::format("  from {}\n", source_text(cause));
   }
   if (comparison.causes.size() > kListed)
@@ -343,6 +336,20 @@ std::string missed_expectation(const Comparison& comparison) {
   const auto more = std::ranges::count(expected, Verdict::diverged, &ValueComparison::verdict) - 1;
   if (more > 0) text += fmt::format("; {} more {} not, either", more, more == 1 ? "is" : "are");
   return text;
+}
+
+std::string execution_text(const ComparedExecution& execution) {
+  std::string text = is_import(execution) ? "imported tensors" : execution.name;
+  if (!execution.device.empty() && !is_import(execution)) text += fmt::format(" ({})", execution.device);
+  return execution.model.empty() ? text : text + ": " + execution.model;
+}
+
+std::string cause_text(const Cause& cause) {
+  std::string location =
+      cause.node.empty() ? fmt::format("value '{}'", cause.path) : fmt::format("{} '{}'", cause.op, cause.node);
+  if (cause.is_renamed_in_b()) location += fmt::format(" (in B '{}')", cause.node_b);
+  return fmt::format("{}, side {}, introduced {:.3g} (inherited {:.3g}): {}", location, name_of(cause.side),
+                     cause.introduced, cause.inherited, cause.why);
 }
 
 std::string origin_of_divergence(const Comparison& comparison) {

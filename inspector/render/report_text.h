@@ -22,6 +22,12 @@ std::string comparison_to_text(const Comparison& comparison, const TextReportOpt
 // made, or "not made by a node".
 std::string origin_of_divergence(const Comparison& comparison);
 
+// "cpu (AMD EPYC): m.onnx" of a side; of an import, which has no device, "imported tensors: m.onnx".
+std::string execution_text(const ComparedExecution& execution);
+
+// "Mul 'scale' (in B 'scale_1'), side B, introduced 3.2 (inherited 0.1): it multiplies by 2".
+std::string cause_text(const Cause& cause);
+
 // Why the verdict is what it is, where no value of two sides says so: what makes it inconclusive, or the expected
 // output that was not met. Empty otherwise.
 std::string reason_of(const Comparison& comparison);

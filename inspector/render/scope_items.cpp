@@ -96,6 +96,7 @@ class ItemBuilder {
       const ValueDef& value = graph.values[static_cast<size_t>(output)];
       const int32_t leaf = add(GraphItem::Kind::output, parent, value.name, to_string(value.type), value_infos);
       item(leaf).value = output;
+      target_.outputs_.emplace(value_infos.scope + value.name, leaf);
       add_wire(producers, output, leaf);
     }
   }
@@ -238,7 +239,7 @@ class ItemBuilder {
       move(wire.from);
       move(wire.to);
     }
-    for (auto* known : {&target_.nodes_, &target_.inputs_}) {
+    for (auto* known : {&target_.nodes_, &target_.inputs_, &target_.outputs_}) {
       for (auto& [name, index] : *known) move(index);
     }
     items() = std::move(kept);
@@ -329,14 +330,23 @@ Result<std::shared_ptr<const GraphItems>> GraphItems::build(std::shared_ptr<cons
   return std::shared_ptr<const GraphItems>(std::move(result));
 }
 
-int32_t GraphItems::find_node(std::string_view scope, std::string_view node) const {
-  const auto found = nodes_.find(std::string(scope) + std::string(node));
-  return found == nodes_.end() ? -1 : found->second;
+namespace {
+
+int32_t find_in(const std::unordered_map<std::string, int32_t>& known, std::string_view scope, std::string_view name) {
+  const auto found = known.find(std::string(scope) + std::string(name));
+  return found == known.end() ? -1 : found->second;
 }
 
+}  // namespace
+
+int32_t GraphItems::find_node(std::string_view scope, std::string_view node) const {
+  return find_in(nodes_, scope, node);
+}
 int32_t GraphItems::find_input(std::string_view scope, std::string_view value) const {
-  const auto found = inputs_.find(std::string(scope) + std::string(value));
-  return found == inputs_.end() ? -1 : found->second;
+  return find_in(inputs_, scope, value);
+}
+int32_t GraphItems::find_output(std::string_view scope, std::string_view value) const {
+  return find_in(outputs_, scope, value);
 }
 
 bool GraphItems::is_inside(int32_t index, int32_t group) const {

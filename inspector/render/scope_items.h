@@ -57,10 +57,11 @@ class GraphItems {
   const std::vector<GraphWire>& wires() const { return wires_; }
   const Model& model() const { return *model_; }
 
-  // The item of a node, by static scope and display name; of an input (or output) by static scope and value name. -1
+  // The item of a node, by static scope and display name; of an input or an output by static scope and value name. -1
   // when there is none.
   int32_t find_node(std::string_view scope, std::string_view node) const;
   int32_t find_input(std::string_view scope, std::string_view value) const;
+  int32_t find_output(std::string_view scope, std::string_view value) const;
 
   bool is_inside(int32_t item, int32_t group) const;
 
@@ -74,6 +75,7 @@ class GraphItems {
   std::vector<GraphWire> wires_;
   std::unordered_map<std::string, int32_t> nodes_;   // scope + name
   std::unordered_map<std::string, int32_t> inputs_;  // likewise
+  std::unordered_map<std::string, int32_t> outputs_;
 };
 
 // "loop.body[*]//" of "loop.body[3]//x": the static frames of a value path. Frames of steps and graphs are left out.

@@ -23,11 +23,7 @@ ItemKind item_kind_of(NodeDifference::Kind kind) {
 
 // The item of an input or output of the main graph; -1 where it is not drawn.
 int32_t end_of_graph(const Document& document, bool is_input, const std::string& name) {
-  const auto kind = is_input ? GraphItem::Kind::input : GraphItem::Kind::output;
-  const auto& items = document.items->items();
-  const auto found = std::ranges::find_if(
-      items, [&](const GraphItem& item) { return item.kind == kind && item.scope.empty() && item.title == name; });
-  return found == items.end() ? -1 : static_cast<int32_t>(found - items.begin());
+  return is_input ? document.items->find_input("", name) : document.items->find_output("", name);
 }
 
 class PairMaker {

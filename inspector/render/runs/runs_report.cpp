@@ -58,15 +58,9 @@ std::vector<std::string> short_names(const ComparedRuns& compared) {
   return names;
 }
 
-std::string describe(const ComparedExecution& execution) {
-  std::string text = execution.name == "import" ? "imported tensors" : execution.name;
-  if (!execution.device.empty() && execution.name != "import") text += fmt::format(" ({})", execution.device);
-  return execution.model.empty() ? text : text + ": " + execution.model;
-}
-
 std::string program_of(const Comparison& comparison, Side side) {
   for (const ComparedExecution& execution : comparison.executions) {
-    if (execution.side == side) return describe(execution);
+    if (execution.side == side) return execution_text(execution);
   }
   return {};
 }
@@ -94,10 +88,7 @@ std::string runs_line(const ComparedRuns& compared) {
 
 std::string first_cause(const Comparison& comparison) {
   if (comparison.causes.empty()) return {};
-  const Cause& cause = comparison.causes.front();
-  const std::string node = cause.node.empty() ? cause.path : cause.node;
-  std::string text = fmt::format("{} '{}', side {}, introduced {:.3g} (inherited {:.3g}): {}", cause.op, node,
-                                 name_of(cause.side), cause.introduced, cause.inherited, cause.why);
+  std::string text = cause_text(comparison.causes.front());
   if (comparison.causes.size() > 1) text += fmt::format("; {} more", comparison.causes.size() - 1);
   return text;
 }
