@@ -251,7 +251,7 @@ class Children(ProgramTest):
     def is_alive(self, child):
         try:
             return Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # the second: it ended between the open and the read
             return False
 
     def test_a_check(self):
