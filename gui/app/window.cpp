@@ -249,6 +249,18 @@ class GlfwWindow final : public Window {
   std::vector<Hash128> drawn_;  // what the picture on the screen was made of
 };
 
+// As many words as on an ordinary screen, where the screen has room for them.
+void grow(GLFWwindow* window, const RenderTargetOptions& options, float scale) {
+  GLFWmonitor* monitor = glfwGetPrimaryMonitor();
+  if (monitor == nullptr || scale <= 1) return;
+  int x = 0, y = 0, width = 0, height = 0;
+  glfwGetMonitorWorkarea(monitor, &x, &y, &width, &height);
+  const auto grown = [&](int length, int room) {
+    return std::max(length, std::min(static_cast<int>(static_cast<float>(length) * scale), room * 9 / 10));
+  };
+  glfwSetWindowSize(window, grown(options.width, width), grown(options.height, height));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Window>> make_window(const RenderTargetOptions& options, Ui& ui) {
@@ -274,6 +286,7 @@ Result<std::unique_ptr<Window>> make_window(const RenderTargetOptions& options, 
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;
   ui.scale = ui.screen_scale = options.scale > 0 ? options.scale : std::max(1.0F, scale_x);
+  if (!options.has_size) grow(window, options, ui.scale);
   ui.fonts = bake_fonts(ui.scale);
   ui.make_texture = [window](ImTextureID old, int width, int height, const uint32_t* pixels) {
     events_of(window).is_damaged = true;
