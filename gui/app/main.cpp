@@ -37,7 +37,7 @@ all; Alt+1 to Alt+9 choose the other one. Press ? for the keys.
   --state S.json      how it is to look (see gui/README.md); or the JSON itself
   --script F          do what a script says and end; needs no display
   --state-out F.json  write what is shown and end; with --window whenever the window has come to rest
-  --size WxH          of window or picture (1280x720)
+  --size WxH          of window or picture (1280x720; a window by default times the scale)
   --scale X           size of text and lines (1; what the screen asks for in a window)
   --fps N             draw a window at most N times a second, over a slow connection; keys and clicks are kept
   --window            open a window for --script, --shot and --state-out, too
@@ -55,7 +55,8 @@ struct Options {
 Status parse_size(const std::string& text, RenderTargetOptions& target) {
   const bool is_size = std::sscanf(text.c_str(), "%dx%d", &target.width, &target.height) == 2;
   const auto fits = [](int length) { return length >= 64 && length <= 8192; };
-  if (is_size && fits(target.width) && fits(target.height)) return {};
+  target.has_size = is_size && fits(target.width) && fits(target.height);
+  if (target.has_size) return {};
   return usage_error("--size needs WIDTHxHEIGHT, each from 64 to 8192");
 }
 

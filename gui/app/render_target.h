@@ -38,6 +38,7 @@ struct RenderTargetOptions {
   int width = 1280, height = 720;
   float scale = 0;                     // 0: as the screen asks for
   float most_pictures_per_second = 0;  // of a window; 0: as many as the screen shows
+  bool has_size = false;               // somebody wants just this width and height; else a window grows with its text
 };
 
 // Without a display: EGL without a surface. Errors: unsupported, saying what is missing; out_of_memory.

@@ -21,6 +21,7 @@
 #include "gui/app/picture_export.h"
 #include "gui/app/render_target.h"
 #include "gui/panels/panels.h"
+#include "inspector/base/hash.h"
 
 namespace parallax::gui {
 namespace {
@@ -34,6 +35,7 @@ struct Events {
   std::deque<InputEvent> input;
   std::vector<std::string> dropped;
   int frames_left = kFramesAfterEvent;
+  bool is_damaged = true;  // the screen has lost the picture, or a texture of it is another one
   int pressed_key = GLFW_KEY_UNKNOWN, modifiers = 0;  // of the last press, for the character that follows it
 };
 
@@ -96,7 +98,10 @@ void set_callbacks(GLFWwindow* window) {
     if (is_inside == GLFW_FALSE) enqueue(w, {.kind = InputEvent::Kind::move, .at = {-FLT_MAX, -FLT_MAX}});
   });
   glfwSetWindowSizeCallback(window, [](GLFWwindow* w, int, int) { note_event(w); });
-  glfwSetWindowRefreshCallback(window, [](GLFWwindow* w) { note_event(w); });
+  glfwSetWindowRefreshCallback(window, [](GLFWwindow* w) {
+    note_event(w);
+    events_of(w).is_damaged = true;
+  });
   glfwSetDropCallback(window, [](GLFWwindow* w, int count, const char** paths) {
     note_event(w);
     for (int i = 0; i < count; ++i) events_of(w).dropped.emplace_back(paths[i]);
@@ -121,31 +126,30 @@ class GlfwWindow final : public Window {
 
   void resize(int width, int height) override { glfwSetWindowSize(window_, width, height); }
 
-  // Events that a frame cannot take together have frames of their own, which are not drawn: a slow screen holds up no
-  // text.
+  // Events that a frame cannot take together have frames of their own, which are not drawn, and where pictures are slow
+  // (software OpenGL, a remote screen) so have those in which ImGui settles: a slow screen holds up no text, and a key
+  // shows its effect with the first picture.
   void frame(Ui& ui, const ScriptedMouse& mouse) override {
-    constexpr double kLongestWithoutPicture = 0.25;
+    constexpr double kLongestWithoutPicture = 0.25, kSlowPicture = 0.05;
     const double begun = glfwGetTime();
     std::ranges::move(events_.input, std::back_inserter(ui.input));
     events_.input.clear();
     if (size_fonts(ui)) {
+      events_.is_damaged = true;
       ImGui_ImplOpenGL3_DestroyFontsTexture();
       ImGui_ImplOpenGL3_CreateFontsTexture();
     }
     ImGui_ImplOpenGL3_NewFrame();  // makes the texture of the fonts
+    const auto must_go_on = [&] {
+      return !ui.input.empty() || (picture_seconds_ > kSlowPicture && --events_.frames_left > 0);
+    };
     do {
       build_frame(ui, mouse);
-    } while (!ui.input.empty() && glfwGetTime() - begun < kLongestWithoutPicture);
+    } while (must_go_on() && glfwGetTime() - begun < kLongestWithoutPicture);
     const Document* document = ui.viewer->document();
     const std::string title = document == nullptr ? "Parallax" : document->title() + " - Parallax";
     if (std::exchange(title_, title) != title) glfwSetWindowTitle(window_, title.c_str());
-    glfwGetFramebufferSize(window_, &width_, &height_);
-    glViewport(0, 0, width_, height_);
-    glClear(GL_COLOR_BUFFER_BIT);
-    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
-    glfwSwapBuffers(window_);
-    if (const double left = least_seconds_ - (glfwGetTime() - begun); left > 0)
-      std::this_thread::sleep_for(std::chrono::duration<double>(left));
+    if (is_new_picture()) draw_picture(begun);
     glfwPollEvents();
     seconds_between_polls_ = glfwGetTime() - begun;
   }
@@ -192,6 +196,36 @@ class GlfwWindow final : public Window {
       glfwSetClipboardString(window_, std::exchange(ui.viewer->clipboard, {}).c_str());
   }
 
+  // A picture that would be the one on the screen is not drawn again.
+  bool is_new_picture() {
+    int width = 0, height = 0;
+    glfwGetFramebufferSize(window_, &width, &height);
+    std::vector<Hash128> lists;
+    const ImDrawData& data = *ImGui::GetDrawData();
+    for (int i = 0; i < data.CmdListsCount; ++i) {
+      const ImDrawList& list = *data.CmdLists[i];
+      lists.push_back(hash128(list.CmdBuffer.Data, static_cast<size_t>(list.CmdBuffer.size_in_bytes())));
+      lists.push_back(hash128(list.VtxBuffer.Data, static_cast<size_t>(list.VtxBuffer.size_in_bytes())));
+      lists.push_back(hash128(list.IdxBuffer.Data, static_cast<size_t>(list.IdxBuffer.size_in_bytes())));
+    }
+    const bool is_same_size = width == width_ && height == height_;
+    const bool is_same = std::exchange(drawn_, lists) == lists && is_same_size;
+    width_ = width;
+    height_ = height;
+    return std::exchange(events_.is_damaged, false) || !is_same;
+  }
+
+  void draw_picture(double frame_begun) {
+    const double begun = glfwGetTime();
+    glViewport(0, 0, width_, height_);
+    glClear(GL_COLOR_BUFFER_BIT);
+    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    glfwSwapBuffers(window_);
+    if (const double left = least_seconds_ - (glfwGetTime() - frame_begun); left > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double>(left));
+    picture_seconds_ = glfwGetTime() - begun;
+  }
+
   static bool is_busy(const Ui& ui) { return ui.viewer->is_busy() || ui.tensor.is_computing(); }
 
   void wait(const Ui& ui) {
@@ -211,8 +245,21 @@ class GlfwWindow final : public Window {
   std::string title_;
   int width_ = 0, height_ = 0;
   double least_seconds_;  // of a picture
-  double seconds_between_polls_ = 0;
+  double seconds_between_polls_ = 0, picture_seconds_ = 0;
+  std::vector<Hash128> drawn_;  // what the picture on the screen was made of
 };
+
+// As many words as on an ordinary screen, where the screen has room for them.
+void grow(GLFWwindow* window, const RenderTargetOptions& options, float scale) {
+  GLFWmonitor* monitor = glfwGetPrimaryMonitor();
+  if (monitor == nullptr || scale <= 1) return;
+  int x = 0, y = 0, width = 0, height = 0;
+  glfwGetMonitorWorkarea(monitor, &x, &y, &width, &height);
+  const auto grown = [&](int length, int room) {
+    return std::max(length, std::min(static_cast<int>(static_cast<float>(length) * scale), room * 9 / 10));
+  };
+  glfwSetWindowSize(window, grown(options.width, width), grown(options.height, height));
+}
 
 }  // namespace
 
@@ -239,8 +286,12 @@ Result<std::unique_ptr<Window>> make_window(const RenderTargetOptions& options, 
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;
   ui.scale = ui.screen_scale = options.scale > 0 ? options.scale : std::max(1.0F, scale_x);
+  if (!options.has_size) grow(window, options, ui.scale);
   ui.fonts = bake_fonts(ui.scale);
-  ui.make_texture = make_gl_texture;
+  ui.make_texture = [window](ImTextureID old, int width, int height, const uint32_t* pixels) {
+    events_of(window).is_damaged = true;
+    return make_gl_texture(old, width, height, pixels);
+  };
   auto target = std::make_unique<GlfwWindow>(window, options.most_pictures_per_second);
   ImGui_ImplOpenGL3_Init("#version 330");
   return std::unique_ptr<Window>(std::move(target));

@@ -24,6 +24,11 @@ ImU32 color_of(const Theme& theme, InspectorLine::Kind kind) {
   }
 }
 
+void mark_link(Ui& ui, const InspectorSection& section, const InspectorLine& line) {
+  ui.mark("link:" + section.title + ":" + line.key);
+  copy_menu(ui, ("copy" + section.title + line.key).c_str(), {{"Copy the name", [&] { return line.link; }}});
+}
+
 // Stacked, in a narrow pane: what a line says stands below its key.
 void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& line, bool is_stacked) {
   ImGui::TableNextRow();
@@ -41,13 +46,22 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
     ImGui::TableSetColumnIndex(1);
   }
   ImGui::PushStyleColor(ImGuiCol_Text, line.is_changed ? ui.theme().bad : color_of(ui.theme(), line.kind));
-  if (line.kind == InspectorLine::Kind::link) {
+  if (line.kind == InspectorLine::Kind::link && !line.b.empty()) {  // wrapped as B's is, to be compared with it
+    const ImVec2 at = ImGui::GetCursorPos();
+    const float width = ImGui::GetContentRegionAvail().x;
+    ImGui::BeginGroup();
+    wrapped_text(line.a, width);
+    ImGui::EndGroup();
+    const float height = ImGui::GetItemRectSize().y;
+    ImGui::SetCursorPos(at);
+    if (ImGui::Selectable(("##" + line.link).c_str(), false, 0, {width, height})) ui.viewer->select_path(line.link);
+    mark_link(ui, section, line);
+  } else if (line.kind == InspectorLine::Kind::link) {
     const ImFont* font = ui.fonts.base;
     const std::string shown = cut_text(font, font->FontSize, line.a, ImGui::GetContentRegionAvail().x);
     if (ImGui::Selectable(fmt::format("{}##{}", shown, line.link).c_str())) ui.viewer->select_path(line.link);
-    ui.mark("link:" + section.title + ":" + line.key);
+    mark_link(ui, section, line);
     tooltip(line.a.c_str());
-    copy_menu(ui, ("copy" + section.title + line.key).c_str(), {{"Copy the name", [&] { return line.link; }}});
   } else {
     ImGui::BeginGroup();
     wrapped_text(line.a, ImGui::GetContentRegionAvail().x);
@@ -58,14 +72,18 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
         {{"Copy the value", [&] { return line.b.empty() ? line.a : line.a + "\t" + line.b; }},
          {"Copy the line", [&] { return key_text(line) + "\t" + line.a + (line.b.empty() ? "" : "\t" + line.b); }}});
   }
+  ImGui::PopStyleColor();
   if (!line.b.empty()) {
+    const bool is_link = line.kind == InspectorLine::Kind::link;  // B's cannot be clicked
+    const ImU32 color = is_link ? ui.theme().text : color_of(ui.theme(), line.kind);
+    ImGui::PushStyleColor(ImGuiCol_Text, line.is_changed ? ui.theme().bad : color);
     if (!is_stacked) ImGui::TableSetColumnIndex(2);
     ImGui::BeginGroup();
     wrapped_text(line.b, ImGui::GetContentRegionAvail().x);
     ImGui::EndGroup();
+    ImGui::PopStyleColor();
   }
   if (is_stacked) ImGui::Unindent(indent);
-  ImGui::PopStyleColor();
 }
 
 // Sections of words share one column, which grows with longer keys within bounds; numbers and texts need less.

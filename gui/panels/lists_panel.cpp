@@ -324,10 +324,11 @@ void draw_runs(Ui& ui) {
     const std::string key = fmt::format("Alt+{}", i + 1);
     const float room = width - ImGui::CalcTextSize(key.c_str()).x - 16 * ui.scale;
     ImGui::PushID(index);
-    const std::string title = fmt::format("{}  {}", i + 1, cut_front(font, font->FontSize, runs[i].file, room));
+    const std::string shown = cut_front(font, font->FontSize, runs[i].file, room);
+    const std::string title = fmt::format("{}  {}", i + 1, shown);
     if (ImGui::Selectable(title.c_str(), index == viewer.shown_run())) viewer.choose_run(index);
     ui.mark(fmt::format("run:{}", i + 1));
-    tooltip(runs[i].file.c_str());
+    if (shown != runs[i].file) tooltip(runs[i].file.c_str());
     ImGui::SameLine(width - ImGui::CalcTextSize(key.c_str()).x);
     ImGui::TextDisabled("%s", key.c_str());
     if (compared == nullptr) {

@@ -94,10 +94,13 @@ std::string filter_text(const TensorPane& pane) {
   return text;
 }
 
-void headline(const std::string& text) {
-  ImGui::TextDisabled("%s", text.c_str());
+void headline(const Ui& ui, const std::string& text) {
+  const ImFont* font = ui.fonts.small;
+  ImGui::TextDisabled("%s", cut_text(font, font->FontSize, text, ImGui::GetContentRegionAvail().x).c_str());
   tooltip(text.c_str());
 }
+
+const char* scope_of(const TensorPane& pane) { return pane.counts_whole() ? "" : " in this slice"; }
 
 void draw_worst(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
@@ -105,13 +108,14 @@ void draw_worst(Ui& ui) {
   const size_t count = ui.tensor.figures.worst.size();
   const TensorMode order = pane.model->order_of_worst(pane.mode);
   const char* first = order == TensorMode::severity ? "error / limit" : order == TensorMode::ulp ? "ULP" : "rel";
-  const std::string what = both ? fmt::format("of {} elements in this slice {}, largest {} first",
-                                              pane.model->slice_count(), count == 1 ? "differs" : "differ", first)
-                                : fmt::format("largest of {} elements in this slice", pane.model->slice_count());
+  const int64_t all = pane.counted().slice_count();
+  const std::string what = both ? fmt::format("of {} elements{} {}, largest {} first", all, scope_of(pane),
+                                              count == 1 ? "differs" : "differ", first)
+                                : fmt::format("largest of {} elements{}", all, scope_of(pane));
   const std::string more = count == kMostWorst && both ? "at least " : "";
   const bool none = both && count == 0 && !pane.filter.is_set();
-  headline(none ? "no element of what is shown differs"
-                : fmt::format("{}{} {}{}", more, count, what, filter_text(pane)));
+  headline(ui, none ? "no element of what is shown differs"
+                    : fmt::format("{}{} {}{}", more, count, what, filter_text(pane)));
   draw_table(ui, "worst", static_cast<int64_t>(count),
              [&](int i) { return ui.tensor.figures.worst[static_cast<size_t>(i)]; });
 }
@@ -119,14 +123,15 @@ void draw_worst(Ui& ui) {
 void draw_values(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
   const bool is_filtered = pane.filter.is_set();
-  const int64_t all = is_filtered ? static_cast<int64_t>(ui.tensor.figures.passing.size()) : pane.model->slice_count();
+  const TensorModel counted = pane.counted();
+  const int64_t all = is_filtered ? static_cast<int64_t>(ui.tensor.figures.passing.size()) : counted.slice_count();
   const auto pages = static_cast<int>(std::max<int64_t>(1, (all + kPage - 1) / kPage));
   ui.tensor.page = std::clamp(ui.tensor.page, 0, pages - 1);
   std::string text = is_filtered ? fmt::format("{} of {} elements{}", ui.tensor.figures.passing_total,
-                                               pane.model->slice_count(), filter_text(pane))
-                                 : fmt::format("all {} elements, in order", all);
+                                               counted.slice_count(), filter_text(pane))
+                                 : fmt::format("all {} elements{}, in order", all, scope_of(pane));
   if (is_filtered && ui.tensor.figures.passing_total > all) text += fmt::format("; the first {} are listed", all);
-  headline(text);
+  headline(ui, text);
   if (pages > 1) {
     int64_t page = ui.tensor.page;
     const std::string label = fmt::format("elements {} to {}", page * kPage, std::min(all, (page + 1) * kPage) - 1);
@@ -136,7 +141,7 @@ void draw_values(Ui& ui) {
   const int64_t begin = ui.tensor.page * kPage;
   draw_table(ui, "values", std::min(kPage, all - begin), [&](int i) {
     return is_filtered ? ui.tensor.figures.passing[static_cast<size_t>(begin + i)]
-                       : pane.model->element_in_slice(begin + i);
+                       : counted.element_in_slice(begin + i);
   });
 }
 
@@ -206,7 +211,7 @@ void draw_channels(Ui& ui) {
   TensorPane& pane = ui.viewer->tensor();
   const TensorModel& model = *pane.model;
   const auto rank = static_cast<int>(model.shape().rank());
-  if (rank == 0) return headline("a scalar has no channels");
+  if (rank == 0) return headline(ui, "a scalar has no channels");
   const int axis = pane.channel_axis >= 0 && pane.channel_axis < rank ? pane.channel_axis : model.channel_axis();
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   const auto title = [&](int i) {
@@ -236,10 +241,10 @@ void draw_channels(Ui& ui) {
 // Nine by nine elements, in color and in numbers.
 void draw_around(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
-  if (pane.element < 0) return headline("pick an element, or press E for the worst");
+  if (pane.element < 0) return headline(ui, "pick an element, or press E for the worst");
   const auto [row, column] = pane.model->location_of(pane.element);
-  headline(fmt::format("around {}: {}", pane.model->describe(pane.element).index,
-                       tensor_modes()[static_cast<size_t>(pane.mode)].title));
+  headline(ui, fmt::format("around {}: {}", pane.model->describe(pane.element).index,
+                           tensor_modes()[static_cast<size_t>(pane.mode)].title));
   constexpr int64_t kReach = 4;
   const ImVec2 room = ImGui::GetContentRegionAvail(), at = ImGui::GetCursorScreenPos();
   const ImVec2 cell{std::floor(std::min(room.x / 9, 72 * ui.scale)), std::floor(std::min(room.y / 9, 30 * ui.scale))};

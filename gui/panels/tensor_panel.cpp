@@ -32,6 +32,9 @@ void draw_modes(Ui& ui) {
   if (small_button(ui, "tiles", "montage", pane.is_montage)) viewer.set_montage(!pane.is_montage);
   tooltip("All slices along the next axis as tiles (9)");
   ImGui::SameLine(0, 3 * ui.scale);
+  if (small_button(ui, "whole", "whole", pane.counts_whole())) find_command("tensor.whole")->run(viewer);
+  tooltip("Histogram and lists of all slices, not of the one in the picture (Shift+H)");
+  ImGui::SameLine(0, 3 * ui.scale);
 }
 
 void axis_combo(Ui& ui, const char* name, int axis, bool is_row) {
@@ -106,17 +109,20 @@ void ask_for_figures(Ui& ui) {
   if (tensor.version == pane.version) return;
   tensor.version = pane.version;
   if (tensor.is_fitted) tensor.zoom = 0;
-  const auto make = [model = *pane.model, mode = pane.mode, filter = pane.filter](const CancelToken& stop) mutable {
-    model.stop_when(stop);
+  const TensorModel counted = pane.counted();
+  const auto make = [shown = *pane.model, counted = counted, mode = pane.mode,
+                     filter = pane.filter](const CancelToken& stop) mutable {
+    shown.stop_when(stop);
+    counted.stop_when(stop);
     SliceFigures figures;
-    figures.whole = model.autofit(mode);
-    figures.histogram = model.histogram(mode);
-    figures.worst = model.worst(mode, kMostWorst, filter);
+    figures.whole = shown.autofit(mode);
+    figures.histogram = counted.histogram(mode);
+    figures.worst = counted.worst(mode, kMostWorst, filter);
     constexpr size_t kMostPassing = 1'000'000;
-    if (filter.is_set()) figures.passing = model.passing(filter, mode, kMostPassing, figures.passing_total);
+    if (filter.is_set()) figures.passing = counted.passing(filter, mode, kMostPassing, figures.passing_total);
     return figures;
   };
-  tensor.figures_work.start(make, pane.model->is_short(pane.mode), ui.viewer->wake);
+  tensor.figures_work.start(make, counted.is_short(pane.mode), ui.viewer->wake);
 }
 
 // True where the figures are those of the shown slice.
@@ -140,9 +146,8 @@ void draw_parts(Ui& ui) {
   const ImVec2 area{ImGui::GetContentRegionAvail().x - 8 * ui.scale, ImGui::GetContentRegionAvail().y - 6 * ui.scale};
   if (!has_figures(ui)) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const TensorModel& model = *ui.viewer->tensor().model;
     return busy_mark(ui, at, {at.x + area.x, at.y + area.y},
-                     fmt::format("looking at {} elements", model.slice_count()));
+                     fmt::format("looking at {} elements", ui.viewer->tensor().counted().slice_count()));
   }
   const float gap = 8 * ui.scale;
   const float side = std::clamp(area.x * 0.235F, (area.x < 620 * ui.scale ? 150 : 190) * ui.scale, 300 * ui.scale),

@@ -133,6 +133,13 @@ TensorModel::TensorModel(Tensor a, Tensor b, Limit limit) : a_(std::move(a)), b_
   for (size_t axis = a_.shape().rank(); axis-- > 1;) strides_[axis - 1] = strides_[axis] * a_.shape()[axis];
 }
 
+TensorModel TensorModel::as_one_slice() const {
+  const Shape all{a_.element_count()};
+  TensorModel whole(a_.reshaped(all), b_.defined() ? b_.reshaped(all) : Tensor(), limit_);
+  whole.stop_ = stop_;
+  return whole;
+}
+
 std::string TensorModel::type_text() const {
   std::string text(name_of(a_.dtype()));
   if (b_.defined() && b_.dtype() != a_.dtype()) text += fmt::format(" | {}", name_of(b_.dtype()));

@@ -54,7 +54,7 @@ struct ElementView {
 
 // Which elements count: the others are grayed in pictures and left out of lists.
 struct ElementFilter {
-  bool specials_only = false;       // NaN and infinities
+  bool specials_only = false;       // NaN and infinities, of either side where A or B is shown
   std::optional<ValueRange> brush;  // of A or B where these are shown, else of the measure
   bool is_set() const { return specials_only || brush.has_value(); }
 };
@@ -116,6 +116,8 @@ class TensorModel {
   std::vector<int64_t> multi_index(int64_t element) const;
   int64_t element_of(std::span<const int64_t> multi_index) const;  // -1 when it is none
 
+  // A copy whose slice holds all elements, in order: figures of it are of the whole value, and elements are the same.
+  TensorModel as_one_slice() const;
   // True where the figures of the whole slice in this measure take so little time that a frame can wait for them.
   bool is_short(TensorMode mode) const;
   // Copies that compute in other threads end early, with results of no use.

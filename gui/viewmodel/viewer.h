@@ -50,9 +50,14 @@ struct TensorPane {
   int channel_axis = -1;  // of the figures by channel; -1: the one before the axes shown
   bool hex = false;
   bool linear_counts = false;  // of the histogram
-  int64_t element = -1;        // picked
-  int64_t version = 0;         // counts changes of which elements are shown, and as what
-  int64_t range_version = 0;   // of the range their colors span
+  // Histogram and lists are of the whole value, not of the slice; as long as nobody has chosen, of a model's weight
+  // only: next to it nothing else is there to be compared with.
+  std::optional<bool> chosen_whole;
+  bool counts_whole() const { return chosen_whole.value_or(weight.statistics.has_value()); }
+  TensorModel counted() const { return counts_whole() ? model->as_one_slice() : *model; }  // where there is a model
+  int64_t element = -1;                                                                    // picked
+  int64_t version = 0;        // counts changes of which elements are shown, and as what
+  int64_t range_version = 0;  // of the range their colors span
 };
 
 bool can_show(const TensorPane& pane, TensorMode mode);

@@ -315,6 +315,12 @@ constexpr Command kCommands[] = {
      [](Viewer& v) { return v.tensor().model.has_value() && flip(v.show_goto); }},
     {"tensor.linear_counts", "Tensor", "Counts of the histogram linear or logarithmic", "H",
      [](Viewer& v) { return flip(v.tensor().linear_counts); }},
+    {"tensor.whole", "Tensor", "Histogram and lists of all slices", "Shift+H",
+     [](Viewer& v) {
+       ++v.tensor().version;
+       v.tensor().chosen_whole = !v.tensor().counts_whole();
+       return v.tensor().model.has_value();
+     }},
     {"tensor.clear_brush", "Tensor", "All values again", "C",
      [](Viewer& v) {
        const bool was_set = v.tensor().filter.brush.has_value();

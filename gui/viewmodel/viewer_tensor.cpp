@@ -188,10 +188,10 @@ void Viewer::worst_element() {
   const ValueComparison* compared = document_->compared(row_);
   if (compared != nullptr && compared->metrics.has_value() && !compared->metrics->worst_index.empty()) {
     select_element(tensor_.model->element_of(compared->metrics->worst_index));
-  } else if (!tensor_.model->is_short(tensor_.mode)) {
+  } else if (const TensorModel counted = tensor_.counted(); !counted.is_short(tensor_.mode)) {
     tensor_.wants_worst = true;
     return;
-  } else if (const auto worst = tensor_.model->worst(tensor_.mode, 1); !worst.empty()) {
+  } else if (const auto worst = counted.worst(tensor_.mode, 1); !worst.empty()) {
     select_element(worst.front());
   }
   refresh_range();

@@ -200,12 +200,34 @@ TEST(Program, RunsInAWindowUnderXvfb) {
   EXPECT_NE((*read_file(out)).find(view_test::llama_culprit_node()), std::string::npos);
 }
 
+TEST(Program, AWindowGrowsWithItsTextAsFarAsTheScreenHasRoom) {
+  if (std::system("command -v xvfb-run >/dev/null 2>&1") != 0) GTEST_SKIP() << "no xvfb-run here";
+  const std::string shot = view_test::scratch("grown.png"), path = view_test::scratch("grown.script");
+  ASSERT_TRUE(write_file(path, "shot " + shot + "\n").ok());
+  const auto size_on = [&](const std::string& screen, const std::string& options) {
+    const Answer answer = run("--window --force " + options + " --script '" + path + "'",
+                              "LIBGL_ALWAYS_SOFTWARE=1 xvfb-run -a -s '-screen 0 " + screen + "x24'");
+    EXPECT_EQ(answer.exit_code, 0) << answer.text;
+    const auto picture = read_png(shot);
+    return picture.ok() ? std::pair(picture->width, picture->height) : std::pair(0, 0);
+  };
+  EXPECT_EQ(size_on("3840x2160", "--scale 2"), std::pair(2560, 1440));
+  EXPECT_EQ(size_on("1600x1000", "--scale 2"), std::pair(1440, 900));
+  EXPECT_EQ(size_on("3840x2160", "--scale 2 --size 1280x720"), std::pair(1280, 720));
+}
+
+// The first of the named programs that is not here; empty where all are.
+std::string missing_tool(std::initializer_list<std::string> tools) {
+  for (const std::string& tool : tools) {
+    if (std::system(("command -v " + tool + " >/dev/null").c_str()) != 0) return tool;
+  }
+  return "";
+}
+
 // Real keys and a real mouse: what a person does, seen from outside.
 TEST(Program, IsDrivenByKeysAndMouseThroughTheXServer) {
-  const bool has_tools =
-      std::system("for tool in xvfb-run xdotool setxkbmap python3; do command -v $tool || exit 1; done >/dev/null") ==
-      0;
-  if (!has_tools) GTEST_SKIP() << "no xvfb-run, xdotool, setxkbmap or python3 here";
+  const std::string missing = missing_tool({"xvfb-run", "xdotool", "setxkbmap", "python3"});
+  if (!missing.empty()) GTEST_SKIP() << "no " << missing << " here";
   const std::string command = "xvfb-run -a -s '-screen 0 1280x720x24' python3 '" PX_SOURCE_DIR
                               "/tests/gui/app/drive_window.py' '" PX_GUI_PROGRAM "' " +
                               files_of(view_test::llama_fault()) + " '" + view_test::llama_culprit_node() + "' '" +
@@ -214,6 +236,35 @@ TEST(Program, IsDrivenByKeysAndMouseThroughTheXServer) {
   EXPECT_EQ(answer.exit_code, 0) << answer.text;
   EXPECT_NE(answer.text.find("states seen"), std::string::npos) << answer.text;
 }
+
+struct WalkThrough {
+  std::string name, size, scale, tasks;
+};
+
+class WalkThroughs : public testing::TestWithParam<WalkThrough> {};
+
+// The tasks that people come for, each as walk_through.py describes it, on a small screen and on a large one.
+TEST_P(WalkThroughs, AreDoneByKeysAndMouse) {
+  const std::string missing = missing_tool({"xvfb-run", "xdotool", "xsel", "python3"});
+  if (!missing.empty()) GTEST_SKIP() << "no " << missing << " here";
+  const auto& [name, size, scale, tasks] = GetParam();
+  const Answer answer = run_command("xvfb-run -a -s '-screen 0 " + size +
+                                    "x24' python3 '" PX_SOURCE_DIR "/tests/gui/app/walk_through.py' '" PX_GUI_PROGRAM
+                                    "' '" PX_PROGRAM "' '" PX_SOURCE_DIR "/samples' " +
+                                    size + " " + scale + " " + tasks + " 2>&1");
+  EXPECT_EQ(answer.exit_code, 0) << answer.text;
+  EXPECT_NE(answer.text.find("states seen"), std::string::npos) << answer.text;
+}
+
+constexpr const char* kDumps = "find_fault compare_three_runs copy_rows open_a_folder";
+constexpr const char* kValues = "look_at_a_weight compare_models look_at_nan step_through_a_loop";
+
+INSTANTIATE_TEST_SUITE_P(Program, WalkThroughs,
+                         testing::Values(WalkThrough{"DumpsOnASmallScreen", "1280x720", "1", kDumps},
+                                         WalkThrough{"ValuesOnASmallScreen", "1280x720", "1", kValues},
+                                         WalkThrough{"DumpsOnALargeScreen", "3840x2160", "2", kDumps},
+                                         WalkThrough{"ValuesOnALargeScreen", "3840x2160", "2", kValues}),
+                         [](const auto& walk) { return walk.param.name; });
 
 }  // namespace
 }  // namespace parallax::gui

@@ -231,6 +231,29 @@ TEST(TensorModel, TheTwoLargestAxesAreShownWhereTheLastHoldOneElement) {
   EXPECT_EQ(model_of(counted(Shape{1, 1, 1})).slice_text(), "0,:,:");
 }
 
+TEST(TensorModel, AsOneSliceFiguresAreOfAllElements) {
+  TensorModel model = model_of(counted(Shape{2, 3, 4, 5}));
+  model.show(119);
+  const TensorModel whole = model.as_one_slice();
+  EXPECT_EQ(model.slice_count(), 20);
+  EXPECT_EQ(whole.slice_count(), 120);
+  EXPECT_EQ(whole.element_in_slice(119), 119);
+  EXPECT_EQ(model.histogram(TensorMode::a).low, 100);
+  EXPECT_EQ(whole.histogram(TensorMode::a).low, 0);
+  EXPECT_EQ(whole.histogram(TensorMode::a).high, 119);
+}
+
+TEST(TensorModel, SpecialsAreThoseOfEitherSideWhereOneIsShown) {
+  const TensorModel model = model_of(floats(Shape{4}, {1, kNan, 3, 4}), floats(Shape{4}, {1, 2, kInf, 4}));
+  ElementFilter filter;
+  filter.specials_only = true;
+  for (const TensorMode mode : {TensorMode::a, TensorMode::b, TensorMode::absolute}) {
+    EXPECT_EQ(model.worst(mode, 4, filter).size(), 2U);
+    EXPECT_TRUE(model.passes(filter, mode, 1) && model.passes(filter, mode, 2));
+    EXPECT_FALSE(model.passes(filter, mode, 0) || model.passes(filter, mode, 3));
+  }
+}
+
 TEST(TensorModel, HistogramsCountEveryElementOnce) {
   const TensorModel model =
       model_of(floats(Shape{2, 3}, {0, 1, 2, 3, kNan, kInf}), floats(Shape{2, 3}, {0, 0, 0, 0, 0, 4}));
