@@ -15,13 +15,15 @@
 #include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
+#include "inspector/model/blocked_operators.h"
 
 namespace parallax::diff {
 namespace {
 
 bool has_bodies(const Node& node) {
   constexpr std::array kWithBodies = {"If", "Loop", "Scan", "SequenceMap"};
-  return node.function != nullptr || std::ranges::find(kWithBodies, node.op_type) != kWithBodies.end();
+  if (node.function != nullptr) return node.domain != kBlockedDomain;
+  return std::ranges::find(kWithBodies, node.op_type) != kWithBodies.end();
 }
 
 }  // namespace
@@ -147,8 +149,11 @@ void NoiseModel::describe(const ValueInfo& value_info, Added& value) {
   if (value_info.role == ValueInfo::Role::node_output && value_info.node_index >= 0) {
     const Node& node = graph.nodes[static_cast<size_t>(graph.order[static_cast<size_t>(value_info.node_index)])];
     describe_node(graph, node, value);
-    add_body_outputs(node, static_cast<size_t>(value_info.output_index), value);
-    if (!has_bodies(node)) add_unseen(value, graph, node, 0);
+    if (has_bodies(node)) {
+      add_body_outputs(node, static_cast<size_t>(value_info.output_index), value);
+    } else {
+      add_unseen(value, graph, node, 0);
+    }
   } else if (value_info.role == ValueInfo::Role::input && !value.prefix.empty()) {
     value.kind = Kind::passed_on;
     add_what_enters(graph, value);
