@@ -73,6 +73,7 @@ class StreamComparer::Impl {
 
   Observer& observer(bool is_a) { return is_a ? observer_a_ : observer_b_; }
   Comparison finish();
+  void count_foreign_kernels() { judge_.count_foreign_kernels(); }
 
  private:
   class SideObserver final : public Observer {
@@ -396,6 +397,7 @@ StreamComparer::~StreamComparer() = default;
 
 Observer& StreamComparer::side_a() { return impl_->observer(true); }
 Observer& StreamComparer::side_b() { return impl_->observer(false); }
+void StreamComparer::count_foreign_kernels() { impl_->count_foreign_kernels(); }
 Comparison StreamComparer::finish() { return impl_->finish(); }
 
 }  // namespace parallax

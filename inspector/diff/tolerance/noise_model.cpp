@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "inspector/diff/tolerance/noise_foreign.h"
 #include "inspector/diff/tolerance/noise_inputs.h"
 #include "inspector/diff/tolerance/noise_table.h"
 #include "inspector/diff/tolerance/noise_unseen.h"
@@ -123,6 +124,8 @@ void NoiseModel::describe_node(const Graph& graph, const Node& node, Added& valu
   value.kind = has_bodies(node) ? Kind::passed_on : Kind::computed;
   value.row = &noise_row_of(node.op_type, node.domain);
   value.is_convolution = node.op_type == "Conv" || node.op_type == "ConvTranspose";
+  value.interpolates = interpolates(node);
+  value.int8_block = int8_block_of(node);
   add_inputs(value.prefix, graph, node, value);
   if (const auto product = dynamic_product_of(graph, node); product.has_value()) {
     const auto source = [&](ValueId id) { return Source{value.prefix, escape_name(value_at(graph, id).name), "", 0}; };
@@ -228,6 +231,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
     return state;
   }
   state.error = error_of(*value.row, inputs, state, epsilon);
+  if (counts_foreign_kernels_) add_foreign_kernels(value, inputs, state);
   const bool is_narrowed = counts_casts_ && value.row->own_rounding == 0 && epsilon > epsilon_of(inputs.held);
   if (has_unseen_history) state.error = std::max(state.error, unknown_history);
   state.is_estimated = value.is_estimated;
@@ -316,7 +320,8 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
                        squared(own * std::max(output.magnitude.rms, inputs.rms_max)));
     case ErrorPropagation::absolute: {
       const double terms = std::max(inputs.number, inputs.count_max / std::max(1.0, output.magnitude.count));
-      const double summing = thresholds::kSummingShare * wide_epsilon * std::sqrt(terms);
+      const double random = thresholds::kSummingShare * std::sqrt(terms);
+      const double summing = wide_epsilon * std::max(random, thresholds::kOneByOneShare * inputs.number);
       // A mask of -1e9 that is added to scores rounds none of those that it leaves.
       const bool is_masked =
           inputs.rms_max > thresholds::kMaskRatio * std::max(output.magnitude.rms, thresholds::kSmallestMaskedRms);
