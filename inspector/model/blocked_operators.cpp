@@ -128,7 +128,7 @@ class FunctionBody {
     return node("Constant", {}, {ints_attribute("value_ints", std::move(values))});
   }
   ValueId number(float value) { return node("Constant", {}, {float_attribute("value_float", value)}); }
-  // Of `shape`, 0 and -1 are as Reshape has them.
+  // 0 and -1 in `shape` are as Reshape has them.
   ValueId reshape(ValueId x, std::vector<int64_t> shape) { return node("Reshape", {x, ints(std::move(shape))}); }
   ValueId transpose(ValueId x, std::vector<int64_t> perm) {
     return node("Transpose", {x}, {ints_attribute("perm", std::move(perm))});

@@ -286,13 +286,9 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
     std::unique_lock lock(mutex_);
     compared_.wait(lock, [&] { return *comparing_.begin() == location; });
   }
-  if (links_.is_closed() && differences_.are_of_two_types()) {
-    judge_.count_casts();
-    judge_b_.count_casts();
-  }
-  if (links_.is_closed() && differences_.is_one_quantized()) {
-    judge_.count_quantization();
-    judge_b_.count_quantization();
+  for (diff::Judge* judge : {&judge_, &judge_b_}) {
+    if (links_.is_closed() && differences_.are_of_two_types()) judge->count_casts();
+    if (links_.is_closed() && differences_.is_one_quantized()) judge->count_quantization();
   }
   if (in_a.has_open_type) judge_.rounds_as(in_a.number, in_b.dtype);
   if (in_b.has_open_type) judge_b_.rounds_as(in_b.number, in_a.dtype);

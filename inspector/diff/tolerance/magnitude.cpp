@@ -20,7 +20,7 @@ struct Sampled {
 };
 
 Sampled sampled_magnitudes(const TensorView& view) {
-  constexpr int64_t kRuns = 64, kRunLength = 16;
+  constexpr int64_t kRuns = 64, kRunLength = thresholds::kSampledRun;
   const bool is_pair = is_complex(view.dtype);
   const double masked = is_pair ? std::numeric_limits<double>::max() : 0x1p-16 * float_limits(view.dtype).max_finite;
   const double limit =

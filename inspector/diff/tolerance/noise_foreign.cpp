@@ -34,8 +34,7 @@ void NoiseModel::add_foreign_kernels(const Added& value, const Inputs& inputs, S
   if (value.int8_block > 0) {
     // A block's step follows from its largest element. One that is longer than those sampled has a larger one: of
     // independent numbers a little, of a few outliers by the square root.
-    constexpr double kSampledBlock = 16;
-    const double longer = std::sqrt(std::max(1.0, value.int8_block / kSampledBlock));
+    const double longer = std::sqrt(std::max(1.0, value.int8_block / thresholds::kSampledRun));
     const double peak = std::min(first.peak_rms > 0 ? longer * first.peak_rms : std::numeric_limits<double>::infinity(),
                                  std::sqrt(value.int8_block) * first.rms);
     const double step = peak / std::numeric_limits<int8_t>::max();

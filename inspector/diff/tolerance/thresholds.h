@@ -39,6 +39,8 @@ inline constexpr double kSummingShare = 1.0 / 8;
 // operands round the same way at each step, up to a sixteenth of it (measured for 64 to 25,000 equal operands: 0.075),
 // and 16 deviations are allowed.
 inline constexpr double kOneByOneShare = 1.0 / 128;
+// Neighbors of which the largest is looked at, to know the steps that blocks of them are quantized with.
+inline constexpr int64_t kSampledRun = 16;
 // The rounding of coordinates in float32, in epsilons of the axis's length: the quotient of the lengths, the product
 // with an index and the sum with an offset round once each, by a quarter of a unit on average. Another runtime's
 // kernels compute them so; ours in double.
