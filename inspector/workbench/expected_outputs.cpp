@@ -11,6 +11,7 @@
 
 #include "inspector/diff/compare/apply_diagnosis.h"
 #include "inspector/diff/compare/stream_compare.h"
+#include "inspector/diff/tolerance/noise_foreign.h"
 #include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
@@ -104,6 +105,7 @@ std::optional<Comparison> run_next_to(const std::string& other, const RunRequest
   auto again = prepare_side(request, std::string(side.executor->name()), side.model, side.inputs, make_executor);
   if (!first.ok() || !again.ok()) return std::nullopt;
   StreamComparer comparer({}, std::move(options));
+  comparer.count_foreign_kernels();  // the expected outputs are another program's
   if (!run_side_by_side(*first, *again, comparer, {}).ok()) return std::nullopt;
   return comparer.finish();
 }
@@ -135,11 +137,13 @@ void widen(LimitsByPath& limits, const LimitsByPath& others) {
   }
 }
 
-// True where any node computes in half precision: programs differ in where they round to it.
-bool computes_in_half(const Graph& graph) {
-  return std::ranges::any_of(graph.values, [](const ValueDef& value) {
+// True where any node computes in half precision, since programs differ in where they round to it, or may be computed
+// with less precision by another program.
+bool may_differ_elsewhere(const Graph& graph) {
+  const bool computes_in_half = std::ranges::any_of(graph.values, [](const ValueDef& value) {
     return value.producer != kNoNode && (value.type.dtype == DType::float16 || value.type.dtype == DType::bfloat16);
   });
+  return computes_in_half || std::ranges::any_of(graph.nodes, diff::may_differ_in_foreign_kernels);
 }
 
 // Diverged by limits of the table, in numbers.
@@ -226,7 +230,8 @@ void look_into_expected(const RunRequest& request, const std::vector<NamedValue>
     if (!is_any_left(comparison)) break;
     const std::optional<Comparison> measured = measure_rounding(request, *side, make_executor);
     if (measured.has_value() && sides.size() == 1) widen(carried, output_limits(*measured));
-    if (computes_in_half(side->model->graph)) widen(carried, limits_of_outputs_alone(request, *side, make_executor));
+    if (may_differ_elsewhere(side->model->graph))
+      widen(carried, limits_of_outputs_alone(request, *side, make_executor));
     add_expected(request.policy, expected, sides, carried, comparison);
     apply(diagnosis, comparison);
     accept_reordered(*side, measured.has_value() ? &*measured : nullptr);

@@ -230,16 +230,16 @@ class DumpComparer {
         options_(options),
         links_(options.match_by_name ? links_between(a_, b_) : diff::PathLinks{}),
         widen_(carries_double(a) || carries_double(b) || links_.is_closed()) {
+    if (diff::is_imported(a) || diff::is_imported(b)) {
+      for (Judge* judge : {&judge_, &judge_b_}) judge->count_foreign_kernels();
+    }
     if (!links_.is_closed()) return;
     a_.each_value_info([&](const ValueInfo& value_info) { differences_.add(true, value_info); });
     b_.each_value_info([&](const ValueInfo& value_info) { differences_.add(false, value_info); });
-    if (differences_.is_one_quantized()) {
-      judge_.count_quantization();
-      judge_b_.count_quantization();
+    for (Judge* judge : {&judge_, &judge_b_}) {
+      if (differences_.is_one_quantized()) judge->count_quantization();
+      if (differences_.are_of_two_types()) judge->count_casts();
     }
-    if (!differences_.are_of_two_types()) return;
-    judge_.count_casts();
-    judge_b_.count_casts();
   }
 
   Result<std::vector<ValueComparison>> run() {

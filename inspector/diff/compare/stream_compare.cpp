@@ -73,6 +73,7 @@ class StreamComparer::Impl {
 
   Observer& observer(bool is_a) { return is_a ? observer_a_ : observer_b_; }
   Comparison finish();
+  void count_foreign_kernels() { judge_.count_foreign_kernels(); }
 
  private:
   class SideObserver final : public Observer {
@@ -285,13 +286,9 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
     std::unique_lock lock(mutex_);
     compared_.wait(lock, [&] { return *comparing_.begin() == location; });
   }
-  if (links_.is_closed() && differences_.are_of_two_types()) {
-    judge_.count_casts();
-    judge_b_.count_casts();
-  }
-  if (links_.is_closed() && differences_.is_one_quantized()) {
-    judge_.count_quantization();
-    judge_b_.count_quantization();
+  for (diff::Judge* judge : {&judge_, &judge_b_}) {
+    if (links_.is_closed() && differences_.are_of_two_types()) judge->count_casts();
+    if (links_.is_closed() && differences_.is_one_quantized()) judge->count_quantization();
   }
   if (in_a.has_open_type) judge_.rounds_as(in_a.number, in_b.dtype);
   if (in_b.has_open_type) judge_b_.rounds_as(in_b.number, in_a.dtype);
@@ -396,6 +393,7 @@ StreamComparer::~StreamComparer() = default;
 
 Observer& StreamComparer::side_a() { return impl_->observer(true); }
 Observer& StreamComparer::side_b() { return impl_->observer(false); }
+void StreamComparer::count_foreign_kernels() { impl_->count_foreign_kernels(); }
 Comparison StreamComparer::finish() { return impl_->finish(); }
 
 }  // namespace parallax

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/localize/explanation.h"
+#include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/model/opset/op_schema.h"
 #include "inspector/tensor/elements.h"
 
@@ -30,6 +31,8 @@ const Tensor* tensor_at(const ExplanationEvidence& evidence, size_t input) {
 }
 
 std::optional<std::string> swapped(const ExplanationEvidence& evidence) {
+  // The pairs of a node that reads hundreds of values are too many.
+  if (evidence.inputs().size() > thresholds::kMostSwappedOperands) return std::nullopt;
   for (size_t first = 0; first < evidence.inputs().size(); ++first) {
     for (size_t second = first + 1; second < evidence.inputs().size(); ++second) {
       const Tensor* a = tensor_at(evidence, first);

@@ -12,6 +12,7 @@
 #include "inspector/diff/tolerance/judge.h"
 #include "inspector/diff/tolerance/noise_model.h"
 #include "inspector/diff/tolerance/thresholds.h"
+#include "inspector/diff/tolerance/value_origin.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
 #include "inspector/tensor/elements.h"
@@ -151,10 +152,11 @@ void allow_backward_error(const CapturedSide& side, const NodeInstance& instance
 
 bool has_body(const Node& node) { return node.function != nullptr || !bodies_of(node).empty(); }
 
-Limit own_rounding_limit(const NodeInstance& instance, const std::vector<ValueId>& reads,
+Limit own_rounding_limit(const CapturedSide& side, const NodeInstance& instance, const std::vector<ValueId>& reads,
                          const std::vector<FoundValue>& inputs, ValueId output, const Value& captured) {
   const Graph& graph = *instance.location->graph;
   NoiseModel noise;
+  if (is_imported(side.dump())) noise.count_foreign_kernels();
   ValueInfo exact;  // data by its making: without error
   exact.role = ValueInfo::Role::initializer;
   exact.graph = &graph;
@@ -238,8 +240,8 @@ Result<NodeJudgement> judge_node(const CapturedSide& side, const NodeInstance& i
   judgement.group = PX_TRY(NodeGroup::around(side, instance, judgement.computed));
   for (size_t index = 0; index < captured.size(); ++index) {
     if (captured[index].is_absent()) continue;
-    Limit limit = own_rounding_limit(instance, judgement.computed.reads, judgement.computed.inputs, node.outputs[index],
-                                     captured[index]);
+    Limit limit = own_rounding_limit(side, instance, judgement.computed.reads, judgement.computed.inputs,
+                                     node.outputs[index], captured[index]);
     if (index < carried.size() && carried[index].has_value()) {
       limit = {std::max(limit.rtol, carried[index]->rtol), std::max(limit.atol, carried[index]->atol), limit.from};
     }

@@ -15,7 +15,7 @@ namespace parallax::diff {
 
 // The limit of one node's own rounding on an output: the table's bound with exact inputs. `inputs` as
 // NodeReplay::reads; those that were recomputed count as known to some rounding only.
-Limit own_rounding_limit(const NodeInstance& instance, const std::vector<ValueId>& reads,
+Limit own_rounding_limit(const CapturedSide& side, const NodeInstance& instance, const std::vector<ValueId>& reads,
                          const std::vector<FoundValue>& inputs, ValueId output, const Value& captured);
 
 // The oracle's value in the type (and so to the rounding) of the captured one.

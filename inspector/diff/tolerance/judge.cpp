@@ -93,6 +93,11 @@ void Judge::count_quantization() {
   noise_.count_quantization();
 }
 
+void Judge::count_foreign_kernels() {
+  const std::lock_guard lock(mutex_);
+  noise_.count_foreign_kernels();
+}
+
 void Judge::rounds_as(int64_t number, DType dtype) {
   const std::lock_guard lock(mutex_);
   noise_.rounds_as(number, dtype);

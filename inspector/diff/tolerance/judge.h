@@ -51,6 +51,8 @@ class Judge {
   void count_casts();
   // As NoiseModel::count_quantization.
   void count_quantization();
+  // As NoiseModel::count_foreign_kernels.
+  void count_foreign_kernels();
   // A value that is carried in double, of an undeclared type, rounds in the type in which the other side computes: this
   // one.
   void rounds_as(int64_t number, DType dtype);

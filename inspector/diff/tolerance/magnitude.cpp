@@ -14,15 +14,20 @@ namespace parallax::diff {
 namespace {
 
 // Magnitudes of up to 1024 elements, in runs spread over the tensor; without zeros, special values and numbers next to
-// the end of the type's range, which are masks.
-std::vector<double> sampled_magnitudes(const TensorView& view) {
-  constexpr int64_t kRuns = 64, kRunLength = 16;
+// the end of the type's range, which are masks. `peaks`: the largest of each run.
+struct Sampled {
+  std::vector<double> magnitudes, peaks;
+};
+
+Sampled sampled_magnitudes(const TensorView& view) {
+  constexpr int64_t kRuns = 64, kRunLength = thresholds::kSampledRun;
   const bool is_pair = is_complex(view.dtype);
   const double masked = is_pair ? std::numeric_limits<double>::max() : 0x1p-16 * float_limits(view.dtype).max_finite;
   const double limit =
       view.dtype == DType::float16 ? 32768 : masked;  // a half's range is too short to give up 16 bits of it
   const int64_t count = view.element_count();
-  std::vector<double> magnitudes;
+  Sampled sampled;
+  std::vector<double>& magnitudes = sampled.magnitudes;
   const auto add = [&](int64_t index) {
     const double magnitude =
         is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
@@ -31,28 +36,35 @@ std::vector<double> sampled_magnitudes(const TensorView& view) {
   const int64_t runs = std::min(kRuns, (count + kRunLength - 1) / kRunLength);
   for (int64_t run = 0; run < runs; ++run) {
     const int64_t begin = run * (count / runs), end = std::min(begin + kRunLength, count);
+    const size_t first = magnitudes.size();
     for (int64_t index = begin; index < end; ++index) add(index);
+    const auto in_run = magnitudes.begin() + static_cast<std::ptrdiff_t>(first);
+    if (in_run != magnitudes.end()) sampled.peaks.push_back(*std::max_element(in_run, magnitudes.end()));
   }
   for (int64_t index = 0; magnitudes.empty() && index < count; ++index) add(index);  // sparse: the first speaks for all
-  return magnitudes;
+  return sampled;
 }
 
-// Magnitude of a tensor's ordinary elements. Masks hold numbers like -10000 that are no magnitude of anything: what
+// Sizes of a tensor's ordinary elements. Masks hold numbers like -10000 that are no magnitude of anything: what
 // exceeds a low quantile of the others 16384 times, and is large by itself, is left out. (Where a mask was applied, a
 // Softmax gives nearly nothing compared with its ordinary elements.)
-double ordinary_rms(const TensorView& view) {
-  std::vector<double> magnitudes = sampled_magnitudes(view);
-  if (magnitudes.empty()) return 0;
+void measure_ordinary(const TensorView& view, Magnitude& magnitude) {
+  auto [magnitudes, peaks] = sampled_magnitudes(view);
+  if (magnitudes.empty()) return;
   const auto low = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 16);
   std::nth_element(magnitudes.begin(), low, magnitudes.end());
   const double outlier = std::max(thresholds::kMaskRatio * *low, thresholds::kSmallestMask);
-  double sum = 0, ordinary = 0;
-  for (const double magnitude : magnitudes) {
-    if (magnitude > outlier) continue;
-    sum += (magnitude / outlier) * (magnitude / outlier);  // scaled: squares of large numbers overflow
-    ++ordinary;
-  }
-  return outlier * std::sqrt(sum / ordinary);
+  const auto rms_of = [outlier](const std::vector<double>& sizes) {
+    double sum = 0, ordinary = 0;
+    for (const double size : sizes) {
+      if (size > outlier) continue;
+      sum += (size / outlier) * (size / outlier);  // scaled: squares of large numbers overflow
+      ++ordinary;
+    }
+    return ordinary > 0 ? outlier * std::sqrt(sum / ordinary) : 0;
+  };
+  magnitude.rms = rms_of(magnitudes);
+  magnitude.peak_rms = rms_of(peaks);
 }
 
 // Type and outer dimensions.
@@ -62,6 +74,7 @@ Magnitude typed_magnitude(const TypeInfo& type) {
   if (!type.dims.has_value() || type.dims->empty()) return magnitude;
   magnitude.first_dim = static_cast<double>(type.dims->front().value);
   magnitude.last_dim = static_cast<double>(type.dims->back().value);
+  for (const Dim& dim : *type.dims) magnitude.dims.push_back(dim.value);
   return magnitude;
 }
 
@@ -71,11 +84,12 @@ Magnitude magnitude_of(const TensorView& view) {
   Magnitude magnitude;
   magnitude.dtype = view.dtype;
   if (!is_counted(view.dtype)) return magnitude;
-  magnitude.rms = ordinary_rms(view);
+  measure_ordinary(view, magnitude);
   magnitude.count = static_cast<double>(view.element_count());
   if (view.shape.rank() > 0) {
     magnitude.first_dim = static_cast<double>(view.shape[0]);
     magnitude.last_dim = static_cast<double>(view.shape[view.shape.rank() - 1]);
+    for (size_t axis = 0; axis < view.shape.rank(); ++axis) magnitude.dims.push_back(view.shape[axis]);
   }
   return magnitude;
 }
@@ -90,7 +104,7 @@ Magnitude magnitude_of(const TypeInfo& type, const TensorStatistics& statistics)
 Magnitude magnitude_of_sample(const TypeInfo& type, const TensorView& sample, DType declared) {
   Magnitude magnitude = unseen_magnitude(type);
   magnitude.dtype = is_floating(sample.dtype) ? declared : sample.dtype;
-  if (is_counted(sample.dtype)) magnitude.rms = ordinary_rms(sample);
+  if (is_counted(sample.dtype)) measure_ordinary(sample, magnitude);
   return magnitude;
 }
 

@@ -2,6 +2,9 @@
 // Magnitude: what the noise model looks at in a tensor: its type, and how large its ordinary elements are.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "inspector/dump/statistics/statistics.h"
 #include "inspector/tensor/tensor.h"
 #include "inspector/tensor/type_info.h"
@@ -12,9 +15,11 @@ struct Magnitude {
   DType dtype = DType::undefined;  // the type whose rounding counts
   bool is_unrounded = false;       // held in double, without that rounding
   double rms = 0;                  // of ordinary elements
+  double peak_rms = 0;             // of the largest of each 16 neighbors; 0 where the elements were not seen
   double count = 0;
   double first_dim = 1;
   double last_dim = 1;
+  std::vector<int64_t> dims;  // empty where these are not known
 };
 Magnitude magnitude_of(const TensorView& view);
 Magnitude magnitude_of(const TypeInfo& type, const TensorStatistics& statistics);

@@ -38,6 +38,7 @@ struct NoiseModel::Inputs {
   double terms = 1;             // products in a sum, where the first two inputs tell
   double count_max = 0;
   double number = 0;  // of inputs
+  const Magnitude* first = nullptr;
   double held_step = 0, step_share = 0;
   DType coarsest = DType::undefined;
   DType held = DType::undefined;  // the type they are in, of several the one with the shortest mantissa
@@ -72,7 +73,10 @@ struct NoiseModel::Inputs {
     coarsest = coarser(coarsest, state.coarsest);
     held = coarser(held, real_part(state.magnitude.dtype));
     if (position < 2) rms_product *= state.magnitude.rms;
-    if (position == 0) terms = state.magnitude.last_dim;
+    if (position == 0) {
+      terms = state.magnitude.last_dim;
+      first = &state.magnitude;
+    }
   }
 
   // About as large as a result is that was never seen.

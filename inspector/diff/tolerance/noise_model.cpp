@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "inspector/diff/tolerance/noise_foreign.h"
 #include "inspector/diff/tolerance/noise_inputs.h"
 #include "inspector/diff/tolerance/noise_table.h"
 #include "inspector/diff/tolerance/noise_unseen.h"
@@ -15,13 +16,15 @@
 #include "inspector/diff/tolerance/quantization.h"
 #include "inspector/diff/tolerance/thresholds.h"
 #include "inspector/exec/value_path.h"
+#include "inspector/model/blocked_operators.h"
 
 namespace parallax::diff {
 namespace {
 
 bool has_bodies(const Node& node) {
   constexpr std::array kWithBodies = {"If", "Loop", "Scan", "SequenceMap"};
-  return node.function != nullptr || std::ranges::find(kWithBodies, node.op_type) != kWithBodies.end();
+  if (node.function != nullptr) return node.domain != kBlockedDomain;
+  return std::ranges::find(kWithBodies, node.op_type) != kWithBodies.end();
 }
 
 }  // namespace
@@ -121,6 +124,8 @@ void NoiseModel::describe_node(const Graph& graph, const Node& node, Added& valu
   value.kind = has_bodies(node) ? Kind::passed_on : Kind::computed;
   value.row = &noise_row_of(node.op_type, node.domain);
   value.is_convolution = node.op_type == "Conv" || node.op_type == "ConvTranspose";
+  value.interpolates = interpolates(node);
+  value.int8_block = int8_block_of(node);
   add_inputs(value.prefix, graph, node, value);
   if (const auto product = dynamic_product_of(graph, node); product.has_value()) {
     const auto source = [&](ValueId id) { return Source{value.prefix, escape_name(value_at(graph, id).name), "", 0}; };
@@ -147,8 +152,11 @@ void NoiseModel::describe(const ValueInfo& value_info, Added& value) {
   if (value_info.role == ValueInfo::Role::node_output && value_info.node_index >= 0) {
     const Node& node = graph.nodes[static_cast<size_t>(graph.order[static_cast<size_t>(value_info.node_index)])];
     describe_node(graph, node, value);
-    add_body_outputs(node, static_cast<size_t>(value_info.output_index), value);
-    if (!has_bodies(node)) add_unseen(value, graph, node, 0);
+    if (has_bodies(node)) {
+      add_body_outputs(node, static_cast<size_t>(value_info.output_index), value);
+    } else {
+      add_unseen(value, graph, node, 0);
+    }
   } else if (value_info.role == ValueInfo::Role::input && !value.prefix.empty()) {
     value.kind = Kind::passed_on;
     add_what_enters(graph, value);
@@ -223,6 +231,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
     return state;
   }
   state.error = error_of(*value.row, inputs, state, epsilon);
+  if (counts_foreign_kernels_) add_foreign_kernels(value, inputs, state);
   const bool is_narrowed = counts_casts_ && value.row->own_rounding == 0 && epsilon > epsilon_of(inputs.held);
   if (has_unseen_history) state.error = std::max(state.error, unknown_history);
   state.is_estimated = value.is_estimated;
@@ -311,7 +320,8 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
                        squared(own * std::max(output.magnitude.rms, inputs.rms_max)));
     case ErrorPropagation::absolute: {
       const double terms = std::max(inputs.number, inputs.count_max / std::max(1.0, output.magnitude.count));
-      const double summing = thresholds::kSummingShare * wide_epsilon * std::sqrt(terms);
+      const double random = thresholds::kSummingShare * std::sqrt(terms);
+      const double summing = wide_epsilon * std::max(random, thresholds::kOneByOneShare * inputs.number);
       // A mask of -1e9 that is added to scores rounds none of those that it leaves.
       const bool is_masked =
           inputs.rms_max > thresholds::kMaskRatio * std::max(output.magnitude.rms, thresholds::kSmallestMaskedRms);

@@ -35,6 +35,10 @@ class NoiseModel {
   // And the steps of quantized values are a rounding: of two models only one quantizes.
   void count_quantization() { counts_quantization_ = true; }
 
+  // And what kernels of another runtime may do, and ours do not: round activations to int8 where a product's
+  // accuracy_level is 4, and compute the coordinates of Resize in float32.
+  void count_foreign_kernels() { counts_foreign_kernels_ = true; }
+
   // Data of the main graph that earlier runs have made, such as a decoder's caches: how much it may differ (standard
   // deviation, absolute).
   void expect_error(const std::string& path, double error) { expected_[path] = error; }
@@ -85,6 +89,8 @@ class NoiseModel {
     bool is_convolution = false;
     bool is_estimated = false;  // never seen: its size follows from what it is made of
     bool is_product = false;    // of its first two inputs, element by element
+    bool interpolates = false;  // between neighbors by coordinates
+    double int8_block = 0;      // elements of the activations that share a scale where they are rounded to int8
     std::vector<Source> sources;
     // For the output of a DequantizeLinear: the float that was quantized, and the quantization step, where these are
     // known.
@@ -118,6 +124,7 @@ class NoiseModel {
   State state_of(const Added& value) const;
   Inputs inputs_of(const Added& value) const;
   std::optional<State> state_of_dynamic(const Added& value) const;
+  void add_foreign_kernels(const Added& value, const Inputs& inputs, State& state) const;
   double most_of_quantization(const State& state) const;
   State state_of_quantized(State state, const Added& value, const Inputs& inputs) const;
   double error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const;
@@ -129,6 +136,7 @@ class NoiseModel {
   int64_t next_number_ = 0;
   bool counts_casts_ = false;
   bool counts_quantization_ = false;
+  bool counts_foreign_kernels_ = false;
   std::unordered_map<std::string, State> states_;  // by path
   std::unordered_map<std::string, State>
       in_bodies_;  // by static path: the largest relative error of any iteration so far

@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "inspector/diff/tolerance/thresholds.h"
+#include "inspector/model/blocked_operators.h"
 
 namespace parallax::diff {
 namespace {
@@ -90,6 +91,8 @@ constexpr NoiseRow kRows[] = {
     {"ReduceSum", ErrorPropagation::absolute, thresholds::kMeanEpsilons},
     {"ReduceSumSquare", ErrorPropagation::relative, thresholds::kRoomyEpsilons},
     {"Relu", ErrorPropagation::copy, thresholds::kRoundedOnce},
+    {"ReorderInput", ErrorPropagation::copy, thresholds::kRoundedOnce},
+    {"ReorderOutput", ErrorPropagation::copy, thresholds::kRoundedOnce},
     {"Reshape", ErrorPropagation::copy, thresholds::kRoundedOnce},
     {"Resize", ErrorPropagation::absolute, thresholds::kFunctionEpsilons},
     {"RotaryEmbedding", ErrorPropagation::absolute, thresholds::kFunctionEpsilons},
@@ -119,6 +122,7 @@ constexpr NoiseRow kRows[] = {
     {"Transpose", ErrorPropagation::copy, thresholds::kRoundedOnce},
     {"Trilu", ErrorPropagation::copy, thresholds::kRoundedOnce},
     {"Unsqueeze", ErrorPropagation::copy, thresholds::kRoundedOnce},
+    {"Upsample", ErrorPropagation::absolute, thresholds::kFunctionEpsilons},
     {"Where", ErrorPropagation::copy, thresholds::kRoundedOnce},
 };
 
@@ -139,7 +143,8 @@ constexpr NoiseMargin kNarrow = {DType::undefined, 3, 2, 3};  // 8 bits and fewe
 }  // namespace
 
 const NoiseRow& noise_row_of(std::string_view op, std::string_view domain) {
-  if (!domain.empty() && domain != "ai.onnx" && domain != "com.microsoft") return kUnknown;
+  const bool is_known = domain.empty() || domain == "ai.onnx" || domain == "com.microsoft";
+  if (!is_known && domain != kBlockedDomain) return kUnknown;  // calls of functions, each like its operator
   const auto* row =
       std::find_if(std::begin(kRows), std::end(kRows), [op](const NoiseRow& candidate) { return candidate.op == op; });
   return row == std::end(kRows) ? kUnknown : *row;

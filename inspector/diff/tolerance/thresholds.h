@@ -35,6 +35,16 @@ inline constexpr double kUnknownError = 2;
 // The rounding of a sum, in epsilons: this share of the square root of the number of terms, since blocked sums round
 // less often than a plain loop (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2).
 inline constexpr double kSummingShare = 1.0 / 8;
+// And where a node adds more operands than some hundreds one after the other: this share of their number, since equal
+// operands round the same way at each step, up to a sixteenth of it (measured for 64 to 25,000 equal operands: 0.075),
+// and 16 deviations are allowed.
+inline constexpr double kOneByOneShare = 1.0 / 128;
+// Neighbors of which the largest is looked at, to know the steps that blocks of them are quantized with.
+inline constexpr int64_t kSampledRun = 16;
+// The rounding of coordinates in float32, in epsilons of the axis's length: the quotient of the lengths, the product
+// with an index and the sum with an offset round once each, by a quarter of a unit on average. Another runtime's
+// kernels compute them so; ours in double.
+inline constexpr double kCoordinateEpsilons = 0.5;
 // The difference to an expected output of a quantized model in relation to that of two executors: near ties flip other
 // elements in each pair of programs.
 inline constexpr double kMeasuredRoom = 2;
@@ -192,6 +202,8 @@ inline constexpr double kExactTrace = 1e-8;
 
 // For explanations of one node.
 inline constexpr double kExplanationMs = 400;
+// Operands of a node that are tried in pairs, exchanged: 496 pairs.
+inline constexpr size_t kMostSwappedOperands = 32;
 // For all other nodes of its group.
 inline constexpr double kGroupExplanationMs = 1600;
 // Causes that get an explanation, the best ranked.

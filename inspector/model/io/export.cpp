@@ -9,6 +9,7 @@
 #include "inspector/base/input_files.h"
 #include "inspector/base/output_file.h"
 #include "inspector/base/output_group.h"
+#include "inspector/model/blocked_operators.h"
 #include "inspector/model/entries.h"
 #include "inspector/model/io/export_graph.h"
 #include "inspector/model/io/external_writer.h"
@@ -39,7 +40,9 @@ Status put_model(const Model& model, PayloadSink* sink, proto::ModelProto& out) 
   if (!model.doc.empty()) out.set_doc_string(model.doc);
   put_entries(model.metadata, *out.mutable_metadata_props());
   PX_TRY(put_graph(model.graph, sink, *out.mutable_graph()));
-  for (const auto& function : model.functions) PX_TRY(put_function(*function, sink, *out.add_functions()));
+  for (const auto& function : model.functions) {
+    if (function->domain != kBlockedDomain) PX_TRY(put_function(*function, sink, *out.add_functions()));
+  }
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "inspector/model/blocked_operators.h"
 #include "inspector/model/entries.h"
 #include "inspector/model/io/type_proto.h"
 #include "inspector/model/onnx.pb.h"
@@ -89,7 +90,7 @@ Status put_node(const Graph& graph, const Node& node, PayloadSink* sink, proto::
   if (!node.name.empty()) out.set_name(node.name);
   if (!node.op_type.empty()) out.set_op_type(node.op_type);
   if (!node.domain.empty()) out.set_domain(node.domain);
-  if (!node.overload.empty()) out.set_overload(node.overload);
+  if (!node.overload.empty() && node.domain != kBlockedDomain) out.set_overload(node.overload);
   if (!node.doc.empty()) out.set_doc_string(node.doc);
   put_entries(node.metadata, *out.mutable_metadata_props());
   for (const Attribute& attribute : node.attributes) PX_TRY(put_attribute(attribute, sink, *out.add_attribute()));

@@ -10,6 +10,7 @@
 
 #include "inspector/base/hash.h"
 #include "inspector/base/memory_budget.h"
+#include "inspector/model/blocked_operators.h"
 #include "inspector/model/entries.h"
 #include "inspector/model/io/check_report.h"
 #include "inspector/model/io/export.h"
@@ -99,6 +100,7 @@ Result<std::shared_ptr<Model>> read_model(proto::ModelProto& message, const std:
   }
   message.clear_functions();
   model->unparsed = rest_of(message);
+  define_blocked_operators(*model);
   resolve_operators(*model);
   PX_TRY(check_calls(*model));
   return model;
