@@ -10,6 +10,7 @@
 #include "gui/app/png_file.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/base/text.h"
+#include "inspector/exec/executor_names.h"
 
 namespace parallax::gui {
 namespace {
@@ -60,7 +61,7 @@ class ScriptRunner {
     if (parts.empty()) return usage_error("run needs a model");
     form.model = parts[0];
     if (parts.size() > 1) {
-      const auto names = split(parts[1], ',');
+      const auto names = split_executors(parts[1]);
       form.executor_a = names.front();
       form.executor_b = names.back();
     }

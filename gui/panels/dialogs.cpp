@@ -10,6 +10,7 @@
 #include "gui/panels/dialog_parts.h"
 #include "gui/panels/panels.h"
 #include "inspector/base/text.h"
+#include "inspector/exec/executor_names.h"
 
 namespace parallax::gui {
 namespace {
@@ -132,7 +133,17 @@ void field_pair(Ui& ui, const Field& first, const Field& second) {
   dialog_field(ui, second.name, second.hint, *second.text);
 }
 
-constexpr std::array<const char*, 4> kExecutors = {"reference", "reference:double", "cpu", "cuda"};
+// Those that are programs of their own begin with the fifth; a field then takes the rest of the name.
+constexpr std::array<const char*, 9> kExecutors = {"reference", "reference:double", "cpu",
+                                                   "cuda",      "onnxruntime",      "torch:FILE.pt2",
+                                                   "openvino",  "tensorrt",         "cmd:COMMAND"};
+
+// The name of an executor that is a program of its own, as it may be typed.
+void draw_program(Ui& ui, const char* label, const char* name, std::string& executor) {
+  if (!is_foreign_executor(executor)) return;
+  field_label(ui, label);
+  dialog_field(ui, name, "onnxruntime:PROVIDER, torch:FILE.pt2, openvino:DEVICE, tensorrt, cmd:COMMAND", executor);
+}
 
 void draw_run(Ui& ui) {
   Viewer& viewer = *ui.viewer;
@@ -159,6 +170,8 @@ void draw_run(Ui& ui) {
     ImGui::TextDisabled("B runs on");
     ImGui::SameLine(0, 10 * ui.scale);
     dialog_choice(ui, "run.executor_b", kExecutors, form.executor_b, 170 * ui.scale);
+    draw_program(ui, "program of A", "run.program_a", form.executor_a);
+    draw_program(ui, "program of B", "run.program_b", form.executor_b);
     field_label(ui, "");
     dialog_check(ui, "no fusion or constant folding (observe every tensor)", "run.observe_all", form.observe_all);
     ImGui::SameLine(0, 20 * ui.scale);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/viewmodel/view_state_names.h"
+#include "inspector/exec/executor_names.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/structure_report.h"
 
@@ -263,7 +264,8 @@ std::string view_command(Viewer& viewer) {
   std::vector<std::string> files = document->files;
   if (document->run.has_value()) {  // its dumps are not kept: they are made again
     const auto& executors = document->run->executors;
-    files = {fmt::format("out/A-{}.plx", executors.front()), fmt::format("out/B-{}.plx", executors.back())};
+    files = {fmt::format("out/A-{}.plx", file_name_of(executors.front())),
+             fmt::format("out/B-{}.plx", file_name_of(executors.back()))};
     command = command_of(*document->run) + " --dump out; " + command;
   }
   for (const std::string& file : files) command += " " + shell_word(file);

@@ -67,5 +67,10 @@ std::unique_ptr<Command> make_rewrite_command();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_audit_command();
 std::unique_ptr<Command> make_merge_decoders_command();
+std::unique_ptr<Command> make_sweep_command();
+
+// Becomes `python3 -m parallax.sweep` with these words, so that a signal reaches it. Errors: usage, where there is no
+// Python, or it has no such package; io.
+Result<int> run_sweep(std::span<const std::string> words);
 
 }  // namespace parallax::cli

@@ -41,6 +41,8 @@ constexpr Verb kVerbs[] = {
      "parallax merge-decoders samples/decoder/first_step.textproto samples/decoder/model.textproto -o merged.onnx "
      "--verify",
      make_merge_decoders_command},
+    {"sweep", "a model on several runtimes and settings, as a table (the Python package's)",
+     "parallax sweep samples/cnn/model.onnx", make_sweep_command},
     {"import", "import tensors (.npy, .npz, .safetensors, .pb, .onnx) into a dump",
      "parallax import samples/cnn/test_data_set_0 -o data.plx --model samples/cnn/model.onnx", make_import_command},
     {"export", "export a dump's tensors to .npz, .safetensors, .onnx, .npy or test data",

@@ -168,6 +168,12 @@ int run(std::vector<std::string> arguments) {
     std::cout << **text;
     return std::cout.flush() ? 0 : report_error(io_error("cannot write to standard output"), false);
   }
+  // The options are those of another program, which the parser does not know.
+  const bool is_sweep = arguments.size() > 1 && arguments.front() == "sweep";
+  if (is_sweep && arguments[1] != "-h" && arguments[1] != "--help") {
+    const auto swept = run_sweep(std::span(arguments).subspan(1));
+    return swept.ok() ? *swept : report_error(swept.error(), json);
+  }
   if (const auto problem = lacks_verb(arguments)) return report_error(usage_error(*problem), json);
   if (const auto name = cut_off_option(arguments)) return report_error(refuse_empty(*name), json);
   try {

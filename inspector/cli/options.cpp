@@ -123,6 +123,9 @@ void ModeOptions::declare(CLI::App& app) {
   app.add_option("--memory-limit", memory_limit,
                  "maximum memory for inputs, weights and intermediate tensors, of all sides together")
       ->type_name("BYTES");
+  app.add_option("--time-limit", time_limit,
+                 "of an executor that is a program of its own: seconds that one request may take")
+      ->type_name("SECONDS");
   app.add_flag("--keep-casts", keep_casts,
                "in reference:double, execute Cast to narrower types as written (by default they are skipped)");
 }
@@ -227,9 +230,7 @@ bool ReportOptions::asks_for_files() const {
   return std::ranges::any_of(files_of(*this), [](const NamedFile& file) { return !file.second->empty(); });
 }
 
-ExecutorFactory executor_factory() {
-  return [](const std::string& name) { return make_executor(name); };
-}
+ExecutorFactory executor_factory() { return executor_source(); }
 
 int exit_code_of(const Comparison& comparison) { return comparison.verdict == OverallVerdict::pass ? 0 : 1; }
 

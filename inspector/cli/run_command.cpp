@@ -24,8 +24,9 @@ class RunCommand final : public Command {
         ->type_name("B.onnx");
     app.add_option(
            "--with", executors_,
-           "one executor, or two to compare: reference, reference:double, cpu, cuda (default: reference and cuda, or "
-           "cpu where there is no GPU; with --against reference)")
+           "one executor, or two to compare: reference, reference:double, cpu, cuda, onnxruntime, torch:FILE.pt2, "
+           "openvino, tensorrt, cmd:COMMAND (default: reference and cuda, or cpu where there is no GPU; with --against "
+           "reference)")
         ->type_name("EXEC[,EXEC]");
     app.add_option("--capture", capture_,
                    "how much is kept of each value (default: all with two sides or --dump, else none)")

@@ -104,8 +104,8 @@ std::string manual_page(std::span<const DescribedVerb> verbs) {
       ".SH DESCRIPTION\nResults go to standard output, messages and progress to standard error. An executor "
       "(\\fIEXEC\\fR) is one of ";
   std::string names;
-  for (const ExecutorAvailability& executor : list_executors())
-    names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", roff(executor.name));
+  for (const std::string& executor : executor_names())
+    names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", roff(executor));
   page += names + ".\n.SH VERBS\n";
   for (const DescribedVerb& verb : verbs) {
     page += fmt::format(".SS {}\n{}\n.PP\n{}\n", roff(verb.name), roff(verb.summary), synopsis_of(verb));
@@ -156,7 +156,7 @@ std::string manual_page_of(std::string_view program, std::string_view help) {
 ValueChoices choices_of(std::string_view value) {
   ValueChoices choices;
   if (value.find("EXEC") != std::string_view::npos) {
-    for (const ExecutorAvailability& executor : list_executors()) choices.words.push_back(executor.name);
+    choices.words = executor_names();
     choices.is_list = value.find(',') != std::string_view::npos;
     return choices;
   }

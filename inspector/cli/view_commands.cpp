@@ -125,8 +125,8 @@ class DoctorCommand final : public Command {
 
   Result<int> execute() override {
     std::vector<DoctorItem> items = examine_machine();
-    for (const ExecutorAvailability& executor : list_executors()) {
-      items.push_back({"executor " + executor.name, executor.available, executor.detail, ""});
+    for (const ExecutorAvailability& executor : examine_executors()) {
+      items.push_back({"executor " + executor.name, executor.available, executor.detail, executor.advice});
     }
     const std::vector<LateLibrary> libraries = examine_late_libraries();
     print(common_.json ? doctor_to_json(items, libraries) + "\n" : doctor_to_text(items, libraries));

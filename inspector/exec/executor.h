@@ -44,6 +44,7 @@ struct RunOptions {
   bool observe_all = false;        // nothing is fused, folded or aliased away
   uint64_t seed = 0;               // of random operators without a seed attribute
   int64_t memory_limit_bytes = 0;  // 0: none. Weights included
+  double time_limit_s = 0;         // of one request to an executor that is a program of its own; 0: none
   // Value path -> value put in place of what was computed, before any reader sees it and before it is observed.
   std::map<std::string, Value> overrides;
   std::shared_ptr<Executor> fallback;  // runs nodes this executor has no kernel for; null: such a node is `unsupported`

@@ -51,7 +51,7 @@ struct Absence {
 
 // Who runs what: begins a run, stored in dumps.
 struct RunInfo {
-  std::string executor;  // "reference", "reference:double", "cpu", "cuda"
+  std::string executor;  // "reference", "reference:double", "cpu", "cuda", "onnxruntime", "cmd:./runner"
   std::string device;    // "AMD EPYC ...", "NVIDIA H200"
   std::map<std::string, std::string>
       settings;                        // every choice that can change a result: threads, tf32, rewrite, seed, ...

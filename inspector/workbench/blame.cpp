@@ -20,6 +20,7 @@
 #include "inspector/diff/diagnose/find_causes.h"
 #include "inspector/diff/matching/unmatch.h"
 #include "inspector/dump/dump_reader.h"
+#include "inspector/exec/executor_names.h"
 #include "inspector/model/io/import.h"
 #include "inspector/workbench/dump_size.h"
 #include "inspector/workbench/measured_noise.h"
@@ -288,10 +289,12 @@ std::shared_ptr<const Model> model_of(const DumpReader& dump) {
   return is_same ? model.take() : nullptr;
 }
 
-// The executor that a dump names, where it is at hand and would run with the very settings.
+// The executor that a dump names, where it is at hand and would run with the very settings. A program of somebody's own
+// is not started because a file names it.
 std::shared_ptr<Executor> executor_of(const DumpReader& dump, const ExecutorFactory& make_executor) {
   if (dump.executions().empty()) return nullptr;
   const DumpExecution& execution = dump.executions().front();
+  if (is_foreign_executor(execution.executor)) return nullptr;
   auto executor = make_executor(execution.executor);
   return executor.ok() && (*executor)->settings({}) == execution.settings ? executor.take() : nullptr;
 }

@@ -15,6 +15,7 @@
 
 #include "inspector/base/memory_budget.h"
 #include "inspector/base/shown_text.h"
+#include "inspector/exec/reported_times.h"
 #include "inspector/model/value_names.h"
 #include "inspector/render/report_json.h"
 #include "inspector/workbench/node_cost.h"
@@ -421,12 +422,15 @@ Result<ProfileResult> profile_model(const RunRequest& request, int64_t iteration
     times.begin_timed_run();
     const auto begin = Clock::now();
     PX_TRY(side.session->run(side.inputs, times));
-    result.total_ms += std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    const double elapsed_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    result.total_ms += reported_run_ms(*side.session).value_or(elapsed_ms);
   }
   result.total_ms /= static_cast<double>(iterations);
   result.nodes = merged(times.nodes(), costs, iterations);
   result.ops = by_operator(result.nodes);
   result.trace = trace_of(times, result.nodes);
+  if (result.nodes.empty() && !model->graph.nodes.empty())
+    result.notes.push_back(fmt::format("{} does not tell the times of its nodes", result.executor));
   return result;
 }
 

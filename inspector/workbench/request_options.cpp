@@ -14,6 +14,7 @@
 
 #include "inspector/base/shell.h"
 #include "inspector/base/text.h"
+#include "inspector/exec/executor_names.h"
 #include "inspector/exec/rewrite_choice.h"
 #include "inspector/workbench/open.h"
 
@@ -135,9 +136,9 @@ Result<InputRequest> InputArguments::without_source() const {
 
 bool ModeArguments::is_given() const {
   const ModeArguments defaults;
-  return std::tie(tf32, accumulate, rewrite, fallback, memory_limit, observe_all, keep_casts) !=
+  return std::tie(tf32, accumulate, rewrite, fallback, memory_limit, time_limit, observe_all, keep_casts) !=
          std::tie(defaults.tf32, defaults.accumulate, defaults.rewrite, defaults.fallback, defaults.memory_limit,
-                  defaults.observe_all, defaults.keep_casts);
+                  defaults.time_limit, defaults.observe_all, defaults.keep_casts);
 }
 
 Status ModeArguments::apply(RunRequest& request) const {
@@ -152,6 +153,11 @@ Status ModeArguments::apply(RunRequest& request) const {
     request.options.memory_limit_bytes = PX_TRY(parse_bytes("--memory-limit", memory_limit));
     if (request.options.memory_limit_bytes == 0)
       return usage_error("--memory-limit: nothing runs in 0 bytes; without the option there is no limit");
+  }
+  if (!time_limit.empty()) {
+    request.options.time_limit_s = PX_TRY(parse_number("--time-limit", time_limit));
+    if (!(request.options.time_limit_s > 0))
+      return usage_error(fmt::format("--time-limit is '{}'; it must be a number of seconds above 0", time_limit));
   }
   PX_TRY(check_fallback(fallback));
   request.fallback = fallback;
@@ -225,6 +231,7 @@ std::string script_options(uint64_t seed, const ModeArguments& mode, const Polic
   options.add("--rewrite", mode.rewrite, "default");
   options.add("--fallback", mode.fallback);
   options.add("--memory-limit", mode.memory_limit);
+  options.add("--time-limit", mode.time_limit);
   options.add_flag("--observe-all", mode.observe_all);
   options.add_flag("--keep-casts", mode.keep_casts);
   options.add("--policy", policy.policy);
@@ -245,13 +252,13 @@ Status apply_arguments(const InputArguments& inputs, const ModeArguments& mode, 
 }
 
 Result<std::vector<std::string>> parse_executors(const std::string& text) {
-  const auto names = split(text, ',');
+  std::vector<std::string> names = split_executors(text);
   if (names.size() > 2) return usage_error(fmt::format("--with '{}': one or two executors", text));
-  return std::vector<std::string>(names.begin(), names.end());
+  return names;
 }
 
 Result<std::string> parse_executor(std::string_view verb, const std::string& text) {
-  if (text.find(',') != std::string::npos)
+  if (split_executors(text).size() > 1)
     return usage_error(fmt::format("--with '{}': {} runs one executor, so name one", text, verb));
   return text;
 }

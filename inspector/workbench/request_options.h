@@ -24,10 +24,10 @@ struct InputArguments {
   Result<InputRequest> without_source() const;  // all but the sources
 };
 
-// --tf32, --accumulate, --rewrite, --observe-all, --fallback, --memory-limit, --keep-casts
+// --tf32, --accumulate, --rewrite, --observe-all, --fallback, --memory-limit, --time-limit, --keep-casts
 struct ModeArguments {
   std::string tf32 = "off", accumulate = "default", rewrite = "default", fallback;
-  std::string memory_limit;
+  std::string memory_limit, time_limit;
   bool observe_all = false, keep_casts = false;
   bool is_given() const;
   Status apply(RunRequest& request) const;

@@ -15,6 +15,8 @@
 #include "inspector/diff/compare/compare.h"
 #include "inspector/diff/compare/stream_compare.h"
 #include "inspector/dump/dump_reader.h"
+#include "inspector/exec/executor_names.h"
+#include "inspector/exec/reported_times.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/io/import.h"
 #include "inspector/render/report_text.h"
@@ -112,7 +114,7 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
       PX_TRY(prepare_side(request, request.executors.front(), prepared.model_a, prepared.inputs.values, make_executor));
   if (!request.dump_directory.empty()) {
     PX_TRY(make_folder(request.dump_directory));
-    const std::string path = fmt::format("{}/{}.plx", request.dump_directory, side.executor->name());
+    const std::string path = fmt::format("{}/{}.plx", request.dump_directory, file_name_of(side.executor->name()));
     side.dump = PX_TRY(make_dump(request, path, request.capture.value_or(CaptureLevel::all), side, result));
   } else if (!request.save_baseline.empty()) {
     side.dump = PX_TRY(make_dump(request, request.save_baseline, CaptureLevel::stats, side, result));
@@ -156,9 +158,9 @@ Status open_dumps(const RunRequest& request, RunSide& a, RunSide& b, RunResult& 
   if (request.dump_directory.empty() || level == CaptureLevel::none) return {};
   PX_TRY(make_folder(request.dump_directory));
   const auto open = [&](RunSide& side, char letter) -> Status {
-    side.dump =
-        PX_TRY(make_dump(request, fmt::format("{}/{}-{}.plx", request.dump_directory, letter, side.executor->name()),
-                         level, side, result));
+    side.dump = PX_TRY(make_dump(
+        request, fmt::format("{}/{}-{}.plx", request.dump_directory, letter, file_name_of(side.executor->name())),
+        level, side, result));
     return {};
   };
   PX_TRY(open(a, 'A'));
@@ -347,7 +349,7 @@ Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, c
   for (int64_t iteration = 0; iteration < iterations; ++iteration) {
     const auto start = Clock::now();
     PX_TRY(side.session->run(side.inputs, observer));
-    latencies.push_back(elapsed_ms(start));
+    latencies.push_back(reported_run_ms(*side.session).value_or(elapsed_ms(start)));
   }
   std::sort(latencies.begin(), latencies.end());
   const auto at = [&](double quantile) {

@@ -12,6 +12,8 @@
 #include "inspector/diff/matching/matching.h"
 #include "inspector/dump/tensor_files/declared_type.h"
 #include "inspector/exec/capture_traffic.h"
+#include "inspector/exec/executor_names.h"
+#include "inspector/exec/reported_times.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/transform/freeze_inputs.h"
 #include "inspector/transform/runnable.h"
@@ -24,6 +26,8 @@ namespace parallax {
 namespace {
 
 bool is_reference(const std::string& executor) { return executor.starts_with("reference"); }
+bool is_foreign(const std::string& executor) { return is_foreign_executor(executor); }
+bool is_fast(const std::string& executor) { return !is_reference(executor) && !is_foreign(executor); }
 
 bool any_executor(const RunRequest& request, bool (*predicate)(const std::string&)) {
   return std::any_of(request.executors.begin(), request.executors.end(), predicate);
@@ -131,14 +135,18 @@ Status check_sides(const std::vector<std::string>& executors, bool has_against) 
 Status check_options(const RunRequest& request, const ExecutorFactory& make_executor) {
   PX_TRY(check_sides(request.executors, request.has_against()));
   const bool has_double = any_executor(request, [](const std::string& name) { return name == "reference:double"; });
-  const bool has_fast = any_executor(request, [](const std::string& name) { return !is_reference(name); });
+  const bool has_fast = any_executor(request, is_fast), has_foreign = any_executor(request, is_foreign);
   if (request.options.keep_casts && !has_double) return needs("--keep-casts", "reference:double");
   if (request.options.tf32 && !has_fast) return needs("--tf32=on", "cuda");
   if (request.options.accumulate != Accumulate::default_ && !has_fast) return needs("--accumulate", "cpu and cuda");
   const bool rewrites =
       request.options.rewrite.base != RewriteChoice::Base::default_ || !request.options.rewrite.changes.empty();
-  if (rewrites && !has_fast) return needs("--rewrite", "cpu and cuda");
+  const bool keeps_graph =
+      request.options.rewrite.base == RewriteChoice::Base::none && request.options.rewrite.changes.empty();
+  if (rewrites && !has_fast && !(keeps_graph && has_foreign)) return needs("--rewrite", "cpu and cuda");
   if (!request.fallback.empty() && !has_fast) return needs("--fallback", "cpu and cuda");
+  if (request.options.time_limit_s > 0 && !has_foreign)
+    return needs("--time-limit", "executors that are programs of their own (cmd:COMMAND, onnxruntime)");
   for (const std::string& name : request.executors) {
     const auto executor = PX_TRY(make_executor(name));
     PX_TRY(executor->check_options(options_for(request, name)));
@@ -149,10 +157,12 @@ Status check_options(const RunRequest& request, const ExecutorFactory& make_exec
 RunOptions options_for(const RunRequest& request, const std::string& executor_name) {
   RunOptions options = request.options;
   if (executor_name != "reference:double") options.keep_casts = false;
-  if (is_reference(executor_name)) {
+  const bool is_of_others = is_foreign(executor_name) && any_executor(request, is_fast);
+  if (is_reference(executor_name) || is_of_others) {
     options.tf32 = false;
     options.accumulate = Accumulate::default_;
-    options.rewrite = {};
+    if (is_reference(executor_name) || options.rewrite.base != RewriteChoice::Base::none) options.rewrite.base = {};
+    options.rewrite.changes.clear();
     options.fallback = nullptr;
   }
   return options;
@@ -175,7 +185,7 @@ Result<RunSide> prepare_side(const RunRequest& request, const std::string& execu
   RunSide side;
   side.executor = PX_TRY(make_executor(executor_name));
   side.options = options_for(request, executor_name);
-  if (!request.fallback.empty() && !is_reference(executor_name))
+  if (!request.fallback.empty() && is_fast(executor_name))
     side.options.fallback = PX_TRY(make_executor(request.fallback));
   side.inputs = std::move(inputs);
   side.generated = generated_integers(model->graph, request.inputs);
@@ -203,6 +213,7 @@ Status RunSide::run(Observer* watcher) {
     }
   }
   wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (status.ok()) wall_ms = reported_run_ms(*session).value_or(wall_ms);
   const Status ended = observer.end_run(status.ok());
   if (dump != nullptr) {
     // A node's failure is a result; what the system cut short is none in place of an older one.

@@ -3,7 +3,6 @@
 #include "inspector/diff/localize/explanation.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/tolerance/thresholds.h"
+#include "inspector/exec/executor_names.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -211,11 +211,9 @@ ExplanationEvidence::ExplanationEvidence(const ExplanationEvidence& whole, size_
       budget_ms_(budget_ms) {}
 
 bool ExplanationEvidence::is_foreign() const {
-  constexpr std::array<std::string_view, 3> kOurs = {"reference", "cpu", "cuda"};
   const auto executions = side_.dump().executions();
   if (executions.empty() || side_.side().executor != nullptr) return executions.empty();
-  return std::ranges::none_of(kOurs,
-                              [&](std::string_view name) { return executions.front().executor.starts_with(name); });
+  return is_foreign_executor(executions.front().executor);
 }
 
 std::vector<Value> ExplanationEvidence::input_values() const {

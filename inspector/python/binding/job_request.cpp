@@ -83,6 +83,7 @@ void take_inputs_and_mode(Fields& fields, JobRequest& job) {
   mode.rewrite = fields.text("rewrite", mode.rewrite);
   mode.fallback = fields.text("fallback");
   mode.memory_limit = fields.text("memory_limit");
+  mode.time_limit = fields.text("time_limit");
   mode.observe_all = fields.flag("observe_all");
   mode.keep_casts = fields.flag("keep_casts");
   job.run.inputs = unwrap(inputs.request());
@@ -108,7 +109,10 @@ void take_policy(Fields& fields, JobRequest& job) {
 std::vector<std::string> take_executors(Fields& fields, bool against) {
   const std::vector<std::string> names = fields.texts("executors");
   if (names.empty()) return default_executors(against);
-  return unwrap(parse_executors(fmt::format("{}", fmt::join(names, ","))));
+  if (names.size() == 1) return unwrap(parse_executors(names.front()));
+  if (names.size() > 2)
+    raise(usage_error(fmt::format("executors '{}': one or two executors", fmt::join(names, "', '"))));
+  return names;
 }
 
 std::string take_executor(Fields& fields, const std::string& otherwise) {
@@ -138,8 +142,6 @@ ArrayKind kind_of_arrays(nb::handle arrays) {
   return kind;
 }
 
-ExecutorFactory executor_factory() {
-  return [](const std::string& name) { return make_executor(name); };
-}
+ExecutorFactory executor_factory() { return executor_source(); }
 
 }  // namespace parallax::python

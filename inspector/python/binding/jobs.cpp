@@ -295,8 +295,8 @@ nb::object doctor(Fields& fields) {
     const nb::gil_scoped_release nogil;
     items = examine_machine();
     libraries = examine_late_libraries();
-    for (const ExecutorAvailability& executor : list_executors())
-      items.push_back({"executor " + executor.name, executor.available, executor.detail, ""});
+    for (const ExecutorAvailability& executor : examine_executors())
+      items.push_back({"executor " + executor.name, executor.available, executor.detail, executor.advice});
   }
   nb::dict answer;
   answer["json"] = doctor_to_json(items, libraries);

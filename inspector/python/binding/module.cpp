@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "inspector/base/thread_pool.h"
+#include "inspector/executors/foreign/interpreter.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/python/binding/binding.h"
 #include "inspector/python/binding/errors.h"
@@ -19,6 +20,9 @@ NB_MODULE(_core, module) {
 #ifdef NDEBUG
   nb::set_leak_warnings(false);
 #endif
+  std::string executable;  // empty or None in a program that embeds Python
+  if (nb::try_cast(nb::module_::import_("sys").attr("executable"), executable) && !executable.empty())
+    foreign::set_python(std::move(executable));
   python::bind_errors(module);
   python::bind_tensor(module);
   python::bind_model(module);

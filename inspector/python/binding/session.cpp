@@ -69,6 +69,11 @@ void set_option(RunOptions& options, const std::string& name, nb::handle value) 
     if (options.memory_limit_bytes <= 0)
       raise(usage_error(fmt::format("memory_limit is {}; it must be a positive number of bytes, or None for no limit",
                                     options.memory_limit_bytes)));
+  } else if (name == "time_limit") {
+    options.time_limit_s = nb::cast<double>(value);
+    if (!(options.time_limit_s > 0))
+      raise(usage_error(fmt::format("time_limit is {}; it must be a number of seconds above 0, or None for no limit",
+                                    options.time_limit_s)));
   } else if (name == "accumulate") {
     const auto text = nb::cast<std::string>(value);
     if (text != "default" && text != "fp32")
@@ -81,7 +86,7 @@ void set_option(RunOptions& options, const std::string& name, nb::handle value) 
   } else {
     raise(
         usage_error(fmt::format("there is no option '{}' (known: accumulate, fallback, keep_casts, memory_limit, "
-                                "observe_all, rewrite, seed, states, tf32)",
+                                "observe_all, rewrite, seed, states, tf32, time_limit)",
                                 name)));
   }
 }
@@ -428,7 +433,8 @@ void bind_session(nb::module_& module) {
            nb::arg("executor") = "cpu", nb::arg("options") = nb::dict(),
            nb::sig(
                "def __init__(self, model: Model, executor: str = 'cpu', options: dict[str, typing.Any] = {}) -> None"),
-           "Options: accumulate, fallback, keep_casts, memory_limit, observe_all, rewrite, seed, states, tf32.")
+           "Options: accumulate, fallback, keep_casts, memory_limit, observe_all, rewrite, seed, states, tf32, "
+           "time_limit.")
       .def("run", run_list, nb::arg("inputs"), nb::arg("kind") = "numpy", nb::arg("observer") = nb::none(),
            nb::arg("graph") = "", nb::arg("step") = -1, nb::arg("alias_outputs") = false,
            nb::sig("def run(self, inputs: collections.abc.Sequence[typing.Any], kind: str = 'numpy', observer: "

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, Union
@@ -39,8 +40,8 @@ class ModeOptions(TypedDict, total=False):
     ``rewrite``: patterns applied before planning ("default", "none", "all", "standard", "-NAME", "+NAME").
     ``observe_all``: nothing is fused or folded away. ``fallback``: "reference" runs nodes without a kernel. ``tf32``:
     matrix products of float32 may use TF32 on cuda. ``accumulate``: "default" or "fp32". ``keep_casts``:
-    reference:double honors casts to narrower types. ``memory_limit``: bytes, or "2GiB". ``threads``: of the whole
-    process.
+    reference:double honors casts to narrower types. ``memory_limit``: bytes, or "2GiB". ``time_limit``: seconds that
+    an executor which is a program of its own may take for one request. ``threads``: of the whole process.
     """
 
     rewrite: str
@@ -50,6 +51,7 @@ class ModeOptions(TypedDict, total=False):
     accumulate: str
     keep_casts: bool
     memory_limit: int | str | None
+    time_limit: float | None
     threads: int | None
 
 
@@ -141,13 +143,17 @@ def text_of(name: str, value: Any) -> str:
     return value
 
 
+# A comma that separates executors: not within quotes, which belong to a command.
+_COMMA = re.compile(r""",(?=(?:[^'"]*(?:'[^']*'|"[^"]*"))*[^'"]*$)""")
+
+
 def set_names(request: dict[str, Any], **lists: str | Sequence[str] | None) -> None:
     """Puts lists of names into the request; one text is a list of one, separated by commas for executors."""
     for name, value in lists.items():
         if value is None:
             continue
         if isinstance(value, str):
-            value = value.split(",") if name == "executors" else [value]
+            value = _COMMA.split(value) if name == "executors" else [value]
         if isinstance(value, Mapping) or not isinstance(value, Iterable):
             raise UsageError(f"{name} is {shown(value)}; it must be a str, or a list of them")
         items = list(value)
@@ -260,6 +266,7 @@ _READERS: dict[str, Callable[[dict[str, Any], Any], None]] = {
     "seed": _seed, "shapes": _shapes, "dims": _dims, "ranges": _ranges, "rewrite": _word("rewrite"),
     "observe_all": _flag("observe_all"), "fallback": _word("fallback"), "tf32": _tf32,
     "accumulate": _word("accumulate"), "keep_casts": _flag("keep_casts"), "memory_limit": _word("memory_limit"),
+    "time_limit": lambda request, value: None if value is None else _limit(request, "time_limit", value),
     "threads": _threads, "policy": _policy, "rtol": lambda request, value: _limit(request, "rtol", value),
     "atol": lambda request, value: _limit(request, "atol", value), "per": _per,
 }  # fmt: skip
@@ -275,7 +282,7 @@ _FLAGS = {
     "repeat": "--repeat", "baseline": "--baseline", "inputs_source": "--inputs", "input_files": "--input",
     "seed": "--seed", "shapes": "--shape", "dims": "--dim", "ranges": "--range", "tf32": "--tf32",
     "accumulate": "--accumulate", "rewrite": "--rewrite", "observe_all": "--observe-all", "fallback": "--fallback",
-    "memory_limit": "--memory-limit", "keep_casts": "--keep-casts", "rtol": "--rtol", "atol": "--atol",
+    "memory_limit": "--memory-limit", "time_limit": "--time-limit", "keep_casts": "--keep-casts", "rtol": "--rtol", "atol": "--atol",
     "per": "--per", "policy_file": "--policy-file",
 }  # fmt: skip
 

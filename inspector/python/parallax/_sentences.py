@@ -19,7 +19,7 @@ _ARGUMENTS = {
 # Options with the same word, up to the dashes.
 _SAME = (
     "against", "baseline", "repeat", "save-baseline", "capture", "capture-limit", "only", "inputs", "seed", "tf32",
-    "accumulate", "rewrite", "observe-all", "fallback", "memory-limit", "keep-casts", "policy", "rtol", "atol", "per",
+    "accumulate", "rewrite", "observe-all", "fallback", "memory-limit", "time-limit", "keep-casts", "policy", "rtol", "atol", "per",
     "dump", "to", "check", "fail-regex", "patterns", "keep", "keep-file", "keep-io", "verify", "tolerance", "minimise",
     "cache", "temperature", "top-k", "top-p", "min-p", "length-penalty", "early-stopping", "repetition-penalty",
     "max-new-tokens", "min-new-tokens", "expect", "condition", "until-stable", "with", "half-sums", "force",

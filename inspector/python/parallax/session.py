@@ -29,7 +29,9 @@ class Observer(Protocol):
 class Session:
     """A model made ready on an executor.
 
-    ``executor``: "cpu", "reference", "reference:double" or "cuda". ``rewrite``: patterns applied before planning, as in
+    ``executor``: "cpu", "reference", "reference:double", "cuda", or a program of its own: "onnxruntime",
+    "torch:FILE.pt2", "openvino", "tensorrt", "cmd:COMMAND". ``time_limit``: seconds that such a program may take for one
+    run. ``rewrite``: patterns applied before planning, as in
     Model.rewrite, or "none". ``threads`` sets the number for the whole process. ``fallback``: an executor for nodes that
     this one has no kernel for. ``memory_limit``: bytes of weights and values, or "2GiB". ``alias_outputs``: outputs may
     share memory with inputs, weights and each other. ``states``: (input, output) or (input, output, axis) of values that the session
@@ -55,6 +57,7 @@ class Session:
         fallback: str | None = None,
         tf32: bool = False,
         memory_limit: int | str | None = None,
+        time_limit: float | None = None,
         seed: int = 0,
         observe_all: bool = False,
         keep_casts: bool = False,
@@ -73,6 +76,9 @@ class Session:
             options[name] = _text(name, text) or None
         is_text = memory_limit is None or isinstance(memory_limit, str)
         options["memory_limit"] = memory_limit if is_text else whole("memory_limit", memory_limit)
+        if time_limit is not None and not isinstance(time_limit, (int, float)):
+            raise UsageError(f"time_limit is {shown(time_limit)}; it must be a number of seconds, or None")
+        options["time_limit"] = time_limit
         with ArgumentNames("Session"):
             core = _core.Session(load(model).core, _text("executor", executor), options)
         self._keep(core, alias_outputs, len(options["states"] or ()))

@@ -10,6 +10,7 @@
 #include "inspector/base/input_files.h"
 #include "inspector/base/memory_budget.h"
 #include "inspector/base/output_group.h"
+#include "inspector/exec/executor_names.h"
 #include "inspector/workbench/generate/language_model.h"
 #include "inspector/workbench/generate/runner.h"
 #include "inspector/workbench/generate/settings.h"
@@ -204,7 +205,7 @@ Result<Dumps> Generator::Impl::make_dumps(const GenerationRequest& request, cons
   options.only = request.only;
   const auto make = [&](const ModelSide& side, const char* letter) -> Result<std::unique_ptr<DumpWriter>> {
     const std::string path =
-        fmt::format("{}/{}{}.plx", request.dump_directory, letter, side.stepping().executor->name());
+        fmt::format("{}/{}{}.plx", request.dump_directory, letter, file_name_of(side.stepping().executor->name()));
     auto writer = PX_TRY(DumpWriter::create(path, options));
     generation.written.push_back(path);
     PX_TRY(writer->begin_run(side.stepping().info));

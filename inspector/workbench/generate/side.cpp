@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/exec/executor_names.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/transform/last_position.h"
 
@@ -112,7 +113,7 @@ Result<std::unique_ptr<RunSide>> ModelSide::prepare_part(const Part& part, const
   side->executor = PX_TRY(make_executor(executor));
   side->options = options_for(request, executor);
   side->options.states = states;
-  if (!request.fallback.empty() && !executor.starts_with("reference"))
+  if (!request.fallback.empty() && !executor.starts_with("reference") && !is_foreign_executor(executor))
     side->options.fallback = PX_TRY(make_executor(request.fallback));
   std::shared_ptr<const Model> runs = part.model;
   if (last_position_only && part.roles.logits.has_value()) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dialogs by the keyboard alone, and the file chooser by keyboard and mouse.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -61,6 +62,21 @@ TEST_F(Dialogs, TabReachesAllOfTheRunDialog) {
   press("Enter");
   EXPECT_FALSE(viewer_.show_run);
   EXPECT_FALSE(viewer_.is_busy());
+}
+
+TEST_F(Dialogs, AProgramOfItsOwnHasAField) {
+  frames(2);
+  press("Ctrl+R");
+  frames(2);
+  viewer_.run_form.executor_b = "cmd:COMMAND";
+  std::vector<std::string> reached;
+  for (int i = 0; i < 21; ++i) {
+    frames(2);
+    reached.push_back(ui_.focus.at);
+    press("Tab");
+  }
+  EXPECT_EQ(std::ranges::count(reached, "run.program_b"), 1);
+  EXPECT_EQ(std::ranges::count(reached, "run.program_a"), 0);
 }
 
 TEST_F(Dialogs, ThePathIsCompletedByTab) {

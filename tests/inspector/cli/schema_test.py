@@ -95,6 +95,7 @@ check          3 check invalid.textproto
 repair         0 repair damaged.plx -o repaired.plx
 doctor         0 doctor
 failure        2 run cnn/model.onnx --with nobody
+failure        2 sweep
 failure        2 nothing
 failure        3 run invalid.textproto --with cpu
 failure        4 run cnn/model.onnx --with cpu --memory-limit 1000

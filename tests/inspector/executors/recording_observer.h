@@ -16,10 +16,11 @@ namespace parallax {
 class RecordingObserver final : public Observer {
  public:
   std::vector<std::string> events;
-  std::map<std::string, Value> values;  // by path
-  std::map<int32_t, int> asked;         // value id -> times wants() was asked
-  std::set<std::string> unwanted;       // names to answer `none` for
-  std::string stop_at;                  // path at which observe() answers with an error
+  std::map<std::string, Value> values;      // by path
+  std::map<std::string, Absence> absences;  // by name
+  std::map<int32_t, int> asked;             // value id -> times wants() was asked
+  std::set<std::string> unwanted;           // names to answer `none` for
+  std::string stop_at;                      // path at which observe() answers with an error
 
   CaptureLevel wants(const ValueInfo& value_info) override {
     if (!events.empty()) asked_after_events = true;
@@ -29,7 +30,8 @@ class RecordingObserver final : public Observer {
   Status begin_call(const CallInfo& call, std::span<const Value>) override {
     return add("begin_call " + std::to_string(call.step));
   }
-  Status absent(const ValueInfo& value_info, const Absence&) override {
+  Status absent(const ValueInfo& value_info, const Absence& absence) override {
+    absences[std::string(value_info.name)] = absence;
     return add("absent " + std::string(value_info.name));
   }
   Status enter_body(const NodeLocation&, const Frame& frame) override { return add("enter " + to_string(frame)); }

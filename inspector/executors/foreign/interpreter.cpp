@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks for python3.
+#include "inspector/executors/foreign/interpreter.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "inspector/base/shell.h"
+#include "inspector/base/signal_cleanup.h"
+#include "inspector/base/text.h"
+
+namespace parallax::foreign {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::mutex mutex;
+std::string& running_python() {
+  static auto* const python = new std::string;
+  return *python;
+}
+
+bool is_program(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::string on_path(std::string_view program) {
+  const char* const path = std::getenv("PATH");
+  for (const std::string_view folder : split(path == nullptr ? "" : path, ':')) {
+    const fs::path candidate = fs::path(folder) / program;
+    if (!folder.empty() && is_program(candidate)) return candidate.string();
+  }
+  return {};
+}
+
+}  // namespace
+
+void set_python(std::string executable) {
+  const std::lock_guard lock(mutex);
+  running_python() = std::move(executable);
+}
+
+Result<std::string> find_python() {
+  {
+    const std::lock_guard lock(mutex);
+    if (!running_python().empty()) return running_python();
+  }
+  if (const char* const named = std::getenv("PARALLAX_PYTHON"); named != nullptr && *named != '\0') {
+    const std::string found = std::string_view(named).find('/') == std::string_view::npos ? on_path(named) : named;
+    if (is_program(found)) return found;
+    return usage_error(
+        fmt::format("PARALLAX_PYTHON is '{}', which is no program that can be run; set it to a python3", named));
+  }
+  std::error_code error;
+  const fs::path own = fs::read_symlink("/proc/self/exe", error).parent_path() / "python3";
+  if (!error && is_program(own)) return own.string();
+  if (std::string found = on_path("python3"); !found.empty()) return found;
+  return usage_error("no python3 is found next to this program or on the PATH; set PARALLAX_PYTHON to one");
+}
+
+Result<std::vector<std::string>> python_module(std::string_view module, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {PX_TRY(find_python()), "-m", std::string(module)};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+std::vector<std::string> packages_of(const std::string& python) {
+  constexpr std::string_view kProgram =
+      "import importlib.util as u, os\n"
+      "found = u.find_spec('parallax')\n"
+      "for folder in (found.submodule_search_locations or []) if found else []:\n"
+      "  for name in ('runners', 'sweep'):\n"
+      "    if any(os.path.exists(os.path.join(folder, name + end)) for end in ('.py', '/__init__.py')):\n"
+      "      print('parallax.' + name)\n"
+      "for name in ('onnxruntime', 'torch', 'openvino', 'tensorrt'):\n"
+      "  if u.find_spec(name): print(name)\n";
+  constexpr double kLimitS = 20;
+  const auto folder = TemporaryPath::make_folder("parallax-python");
+  if (!folder.ok()) return {};
+  const std::string command =
+      fmt::format("{} -c {} 2>/dev/null", shell_quoted(python), shell_quoted(std::string(kProgram)));
+  const auto outcome = run_shell(command, kLimitS, (*folder)->file("packages"));
+  if (!outcome.ok()) return {};
+  std::vector<std::string> packages;
+  for (const std::string_view line : split(outcome->output, '\n')) packages.emplace_back(line);
+  return packages;
+}
+
+std::string install_advice(const std::string& python, std::string_view package) {
+  return fmt::format("install it there with {} -m pip install {}, or name another Python in PARALLAX_PYTHON",
+                     shell_quoted(python), package);
+}
+
+}  // namespace parallax::foreign
