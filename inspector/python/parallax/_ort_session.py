@@ -97,6 +97,7 @@ class Runtime:
         if self.is_lean:
             options.enable_cpu_mem_arena = False
             options.enable_mem_pattern = False
+            options.execution_order = self._ort.ExecutionOrder.PRIORITY_BASED  # the shape of a value before the next value
         if write_to is not None:
             options.optimized_model_filepath = write_to
         self.sessions += 1
