@@ -12,9 +12,6 @@ from types import ModuleType
 # Whoever loads the module leaves "pid:file" here, for a second copy of the package to see.
 _MARKER = "PARALLAX_LOADED_CORE"
 
-# The interpreter of runners of other runtimes (inspector/exec/FOREIGN.md): this one, unless the user names another.
-_INTERPRETER = "PARALLAX_PYTHON"
-
 
 def _refuse_second_copy(path: str) -> None:
     pid, _, other = os.environ.get(_MARKER, "").partition(":")
@@ -45,8 +42,6 @@ def load_core() -> ModuleType:
     if spec is None or spec.origin is None:
         raise ImportError(f"{name} is missing: the package has not been built; pip install ./inspector/python builds it")
     _refuse_second_copy(os.path.realpath(spec.origin))
-    if sys.executable:
-        os.environ.setdefault(_INTERPRETER, sys.executable)
     before = sys.getdlopenflags()
     sys.setdlopenflags(os.RTLD_NOW | os.RTLD_LOCAL | _own_symbols_first())
     try:

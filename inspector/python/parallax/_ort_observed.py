@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import tempfile
@@ -14,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from parallax import _core
+from parallax._memory import give_back_memory
 from parallax._ort_session import Runtime, weight_bytes
-from parallax.errors import ExecutionError
+from parallax.errors import Error, ExecutionError
 from parallax.model import Model
 
 __all__ = ["Observed", "provenance_by_name"]
@@ -86,7 +86,7 @@ class Observed:
             if not keeps and len(groups) > 1:
                 group.session = None
             if self.memory_limit is not None:
-                _give_back_memory()
+                give_back_memory()
 
     def _expose(self, paths: list[str], shapes_only: bool = False) -> tuple[Any, list[Layout], list[tuple[str, str]]]:
         return _core.values_as_outputs(self.executed, paths, self.bodies, shapes_only, self._paths)
@@ -116,9 +116,11 @@ class Observed:
     def _parts(self, layouts: list[Layout], limit: int, feeds: Mapping[str, Any]) -> list[list[Layout]]:
         """Values in parts of at most ``limit`` bytes together; a larger value is a part of its own."""
         paths = [layout["path"] for layout in layouts]
-        model, shape_layouts, _ = self._expose(paths, shapes_only=True) if paths else (None, [], [])
-        results = self._run(self.runtime.session(model), shape_layouts, [], feeds) if shape_layouts else {}
-        sizes = {layout["path"]: _bytes_of(layout, results[layout["output"]]) for layout in shape_layouts}
+        sizes: dict[str, int] = {}
+        if paths:
+            model, shape_layouts, _ = self._expose(paths, shapes_only=True)
+            results = self._run(self.runtime.session(model), shape_layouts, [], feeds)
+            sizes = {layout["path"]: _bytes_of(layout, results[layout["output"]]) for layout in shape_layouts}
         parts: list[list[Layout]] = []
         used = 0
         for layout in layouts:
@@ -136,11 +138,21 @@ class Observed:
             names.update(dict.fromkeys([layout["output"], *(branch for branch, _ in layout["branches"])]))
             if layout["index"]:
                 names[layout["index"]] = None
-        self.runs += 1
         taken = {value.name for value in session.get_inputs()}
         taken.update(value.name for value in session.get_overridable_initializers())
         given = {name: feed for name, feed in feeds.items() if name in taken}
-        return self.runtime.run(session, given, list(names))
+        self.runs += 1
+        try:
+            return self.runtime.run(session, given, list(names))
+        except Error as error:
+            error.node = self._given_node(error.node)
+            raise
+
+    def _given_node(self, executed: str) -> str:
+        """The last of the source's nodes that an executed node stands for, by name."""
+        if executed and all(node.name != executed for node in self.source.nodes):
+            return next((given for made, given in self.provenance if made == executed), executed)
+        return executed
 
     def _run_group(self, groups: list[_Group], group: _Group, feeds: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -177,13 +189,6 @@ def _outermost(path: str) -> set[str]:
     """The node around a value of a body or of a function's call, as both write it; nothing for one of the main graph."""
     frame, is_inner, _ = path.partition("//")
     return {frame, frame.rpartition(".")[0]} if is_inner else set()
-
-
-def _give_back_memory() -> None:
-    """Free memory of the C library goes back to the system, whose count a limit of memory reads."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def _bytes_of(layout: Layout, shapes: Any) -> int:

@@ -140,7 +140,8 @@ def request_of(kind: type[_Request], members: Mapping[str, Any], **known: Any) -
         value = members[member.name]
         types, words = _TYPES[str(member.type)]
         is_bool = isinstance(value, bool) and types is not bool
-        if is_bool or not isinstance(value, types) or (types is list and not all(isinstance(name, str) for name in value)):
+        has_others = isinstance(value, list) and not all(isinstance(name, str) for name in value)
+        if is_bool or has_others or not isinstance(value, types):
             raise UsageError(
                 f"'{member.name}' of the request '{kind.__name__.lower()}' is {type(value).__name__}; it must be {words}")
         values[member.name] = value

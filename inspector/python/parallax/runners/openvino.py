@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from parallax import _core
+from parallax._memory import give_back_memory
 from parallax.errors import ExecutionError, InvalidModel, Unsupported, UsageError
 from parallax.model import Model
 from parallax.runners._groups import absent_note, bytes_of, groups_within
@@ -73,13 +74,17 @@ class OpenVino:
                 call = compiled.create_infer_request()
                 begin = time.perf_counter()
                 try:
-                    call.infer({port: feeds[name] for port in compiled.inputs for name in port.get_names() if name in feeds})
+                    given = {port: feeds[name] for port in compiled.inputs for name in port.get_names() if name in feeds}
+                    call.infer(given, share_inputs=True, share_outputs=True)
                 except RuntimeError as error:
                     raise ExecutionError(f"OpenVINO: {error}") from error
                 milliseconds += (time.perf_counter() - begin) * 1e3
                 for name, value in _values(call, compiled, wanted):
                     dump.write(_core.escape_name(name), value, is_graph_output=name in outputs)
                     wanted = [other for other in wanted if other != name]
+                if len(groups) > 1:
+                    del call, compiled
+                    give_back_memory()
         return Answer(path, milliseconds, notes=absent_note(absent, "OpenVINO"))
 
     def _groups(self, load: Load, wanted: list[str]) -> tuple[list[list[str]], list[str]]:
