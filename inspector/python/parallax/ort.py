@@ -7,10 +7,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parallax import _core, _files
@@ -78,34 +77,29 @@ def capture(
     runtime = Runtime(providers)
     observed = Observed(runtime, source, optimization, bodies, memory_limit)
     settings = {"onnxruntime": runtime.version, "optimization": optimization, "providers": runtime.providers}
-    with written(path, observed, executor="onnxruntime", settings=settings, force=force) as dump:
-        for name, value in values.items():
-            dump.write(_core.escape_name(name), value, role="input")
-        for weight in source.initializers:
-            if weight.name not in values:
-                dump.write(_core.escape_name(weight.name), weight.tensor, role="initializer")
-        names = {_core.escape_name(output.name): output.name for output in source.outputs}
-        for value_path, value, is_output in observed.values(values):
-            dump.write(value_path, value, is_graph_output=is_output)
-            captured.value_count += 1
-            if is_output:
-                captured[names[value_path]] = value
+    device = str(runtime.providers[0])
+    names = {_core.escape_name(output.name): output.name for output in source.outputs}
+    with Dump.create(path, executor="onnxruntime", device=device, settings=settings, model=source, force=force) as dump:
+        if optimization != "none":
+            dump.add_executed_graph(observed.executed, observed.provenance)
+        with dump.call():
+            _write_given(dump, source, values)
+            for value_path, value, is_output in observed.values(values):
+                dump.write(value_path, value, is_graph_output=is_output)
+                captured.value_count += 1
+                if is_output:
+                    captured[names[value_path]] = value
     captured.runs = observed.runs
     captured.left_out = observed.left_out
     return captured
 
 
-@contextlib.contextmanager
-def written(
-    path: str | os.PathLike[str], observed: Observed, *, executor: str, settings: Mapping[str, Any], force: bool = False
-) -> Iterator[DumpWriter]:
-    """A dump of one run of a model, with the graph that onnxruntime executes."""
-    device = str(observed.runtime.providers[0])
-    with Dump.create(path, executor=executor, device=device, settings=settings, model=observed.source, force=force) as dump:
-        if observed.optimization != "none":
-            dump.add_executed_graph(observed.executed, observed.provenance)
-        with dump.call():
-            yield dump
+def _write_given(dump: DumpWriter, source: Model, inputs: Mapping[str, Any]) -> None:
+    for name, value in inputs.items():
+        dump.write(_core.escape_name(name), value, role="input")
+    for weight in source.initializers:
+        if weight.name not in inputs:
+            dump.write(_core.escape_name(weight.name), weight.tensor, role="initializer")
 
 
 def _inputs(model: Model, inputs: Any, seed: int) -> tuple[dict[str, Any], list[str]]:

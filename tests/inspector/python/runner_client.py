@@ -67,7 +67,7 @@ class Client:
 
     @property
     def stderr(self) -> str:
-        """What it wrote to stderr until now."""
+        """All that it wrote to stderr until now."""
         return self._errors.read_text()
 
     @property

@@ -184,7 +184,7 @@ def trt_model(path: Path) -> Path:
     nodes = [
         helper.make_node("Relu", ["x"], ["positive"], name="relu"),
         helper.make_node("Neg", ["positive"], ["hidden"], name="folded_neg"),
-        helper.make_node("NonZero", ["hidden"], ["open_places"], name="places"),
+        helper.make_node("NonZero", ["hidden"], ["open_indices"], name="indices"),
         helper.make_node("Shape", ["x"], ["shape_of_x"], name="shape"),
         helper.make_node("Add", ["hidden", "one"], ["y"], name="add"),
     ]
@@ -198,12 +198,12 @@ def test_tensorrt_marks_what_is_wanted(trt: Client, tmp_path: Path) -> None:
     assert (answer["name"], answer["version"], answer["observes"]) == ("tensorrt", "10.0.fake", True)
     path = trt_model(tmp_path / "model.onnx")
     assert trt.load(path, optimize=True) == {}
-    wanted = ["positive", "hidden", "open_places", "shape_of_x"]
+    wanted = ["positive", "hidden", "open_indices", "shape_of_x"]
     answer = trt.run(wanted, {"x": np.array([-1, 0, 2], np.float32)})
     with parallax.open(answer["answer"]) as dump:
         got = {name: dump[name].numpy().tolist() for name in dump}
         assert [entry.path for entry in dump.entries if entry.is_graph_output] == ["y"]
-    assert got == {"positive": [0, 0, 2], "open_places": [[2]], "shape_of_x": [3], "y": [1, 1, -1]}
+    assert got == {"positive": [0, 0, 2], "open_indices": [[2]], "shape_of_x": [3], "y": [1, 1, -1]}
     assert answer["notes"] == ["TensorRT's network has no value 'hidden'; it was folded or fused away"]
     trt.run(wanted, {"x": np.array([1, 0, 2], np.float32)})
     trt.run(wanted, {"x": np.array([1], np.float32)})  # other shapes: another engine

@@ -64,7 +64,7 @@ def _private_channel() -> Iterator[tuple[BinaryIO, BinaryIO]]:
 
 
 class _Conversation:
-    """What was loaded, and the answer to each request."""
+    """The model that is loaded, and the answer to each request."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from parallax._ort_observed import Observed
 from parallax._ort_session import Runtime, weight_bytes
+from parallax.dump import Dump
 from parallax.errors import UsageError
 from parallax.model import Model
-from parallax.ort import written
 from parallax.runners._requests import Answer, Description, Load, Run
 
 __all__ = ["OnnxRuntime", "make"]
@@ -59,9 +59,13 @@ class OnnxRuntime:
         path = request.answer + ".plx"
         inputs = request.read_tensors(observed.source)
         runtime.milliseconds, runs = 0.0, observed.runs
-        with written(path, observed, executor="onnxruntime", settings=settings, force=True) as dump:
-            for value_path, value, is_output in observed.values(inputs, request.wanted):
-                dump.write(value_path, value, is_graph_output=is_output)
+        # The model is the asker's own: with it, each dump would have its graph and the checksum of its weights.
+        with Dump.create(path, executor="onnxruntime", device=self._provider, settings=settings, force=True) as dump:
+            if observed.optimization != "none":
+                dump.add_executed_graph(observed.executed, observed.provenance)
+            with dump.call():
+                for value_path, value, is_output in observed.values(inputs, request.wanted):
+                    dump.write(value_path, value, is_graph_output=is_output)
         notes = [f"{name} is not captured: {reason}" for name, reason in observed.left_out]
         if observed.runs - runs > 1:
             notes.append(f"{observed.runs - runs} runs of onnxruntime gave a part of the values each, as the limit of memory asks")
