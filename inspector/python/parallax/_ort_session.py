@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import json
 import os
 import re
 import tempfile
@@ -35,6 +36,8 @@ _WITHOUT_NUMPY = {
 _ONNX_NUMBERS = {
     "bfloat16": 16, "float8e4m3fn": 17, "float8e4m3fnuz": 18, "float8e5m2": 19, "float8e5m2fnuz": 20,
 }  # fmt: skip
+# The end of an event's name in a profile: "conv1_kernel_time".
+_KERNEL_TIME = "_kernel_time"
 # "running Conv node. Name:'conv1' Status Message: ...", "Foo(1) node with name 'foo'": the node in onnxruntime's messages.
 _NODE = re.compile(r"Name:'([^']+)'|node with name '([^']+)'")
 
@@ -62,7 +65,7 @@ class Runtime:
     """onnxruntime with one choice of execution providers.
 
     ``threads``: of each session, 0 where onnxruntime may choose. ``is_lean``: memory that a run does not need any more
-    goes back to the system at once. ``sessions`` were made until now; ``milliseconds`` were spent in runs.
+    goes back to the system at once. ``milliseconds`` were spent in runs.
     """
 
     def __init__(self, providers: Sequence[Any] | None = None, threads: int = 0, is_lean: bool = False) -> None:
@@ -76,7 +79,6 @@ class Runtime:
         self.providers = chosen
         self.threads = threads
         self.is_lean = is_lean
-        self.sessions = 0
         self.milliseconds = 0.0
 
     @property
@@ -88,8 +90,31 @@ class Runtime:
         """Seeds the random operators of sessions that are made from now on."""
         self._ort.set_seed(seed)
 
-    def session(self, model: _core.Model, level: str = "none", write_to: str | None = None) -> Any:
-        """Makes a session; ``write_to`` is a file for the optimized model. Raises as failure_of() says."""
+    def node_milliseconds(self, model: _core.Model, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
+        """Times of the nodes in one run, by name, after another run that warms up; names that nodes share are summed."""
+        with tempfile.TemporaryDirectory(prefix="parallax-ort-") as folder:
+            session = self.session(model, profile=os.path.join(folder, "profile"))
+            self.run(session, feeds, names)
+            begin = time.perf_counter()
+            self.run(session, feeds, names)
+            length_us = (time.perf_counter() - begin) * 1e6
+            with open(session.end_profiling(), encoding="utf-8") as file:
+                events = [event for event in json.load(file) if str(event.get("name")).endswith(_KERNEL_TIME)]
+        last = max((event["ts"] + event["dur"] for event in events), default=0)
+        times: dict[str, float] = {}
+        for event in events:
+            if event["ts"] >= last - length_us:
+                name = event["name"].removesuffix(_KERNEL_TIME)
+                times[name] = times.get(name, 0.0) + event["dur"] / 1e3
+        return times
+
+    def session(
+        self, model: _core.Model, level: str = "none", write_to: str | None = None, profile: str | None = None
+    ) -> Any:
+        """Makes a session; ``write_to`` is a file for the optimized model, ``profile`` begins the name of one for times.
+
+        Raises as failure_of() says.
+        """
         options = self._ort.SessionOptions()
         options.graph_optimization_level = getattr(self._ort.GraphOptimizationLevel, LEVELS[level])
         options.log_severity_level = 3
@@ -100,7 +125,9 @@ class Runtime:
             options.execution_order = self._ort.ExecutionOrder.PRIORITY_BASED  # the shape of a value before the next value
         if write_to is not None:
             options.optimized_model_filepath = write_to
-        self.sessions += 1
+        if profile is not None:
+            options.enable_profiling = True
+            options.profile_file_prefix = profile
         with tempfile.TemporaryDirectory(prefix="parallax-ort-") as folder:
             source: Any = os.path.join(folder, "model.onnx")
             if weight_bytes(model) > _LARGEST_MESSAGE:

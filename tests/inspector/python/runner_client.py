@@ -53,7 +53,7 @@ class Client:
         """Sends a load of a model."""
         return self.ask("load", model=str(model), folder=str(self._folder), **members)
 
-    def run(self, wanted: Sequence[str], inputs: Any = None, data_set: Path | None = None) -> dict[str, Any]:
+    def run(self, wanted: Sequence[str], inputs: Any = None, data_set: Path | None = None, **members: Any) -> dict[str, Any]:
         """Sends a run with arrays, or with a folder of a data set."""
         self._answers += 1
         archive = None
@@ -62,7 +62,7 @@ class Client:
             np.savez(archive, **inputs)
         return self.ask(
             "run", inputs=archive, data_set=str(data_set or ""), wanted=list(wanted),
-            answer=str(self._folder / f"answer-{self._answers}"),
+            answer=str(self._folder / f"answer-{self._answers}"), **members,
         )
 
     @property

@@ -56,13 +56,15 @@ class Load:
 class Run:
     """The request ``run``: the files of the inputs, the names of the values that are wanted, the file of the answer.
 
-    ``answer`` has no ending: a runner that writes the file by itself adds .plx, .npz, .safetensors or .json.
+    ``answer`` has no ending: a runner that writes the file by itself adds .plx, .npz, .safetensors or .json. ``times``:
+    those of nodes are wanted.
     """
 
     wanted: list[str]
     answer: str
     inputs: str | None = None
     data_set: str = ""
+    times: bool = False
     model: str = ""
 
     def read_inputs(self, model: Model | None = None) -> dict[str, Any]:

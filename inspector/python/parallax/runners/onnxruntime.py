@@ -69,7 +69,9 @@ class OnnxRuntime:
         notes = [f"{name} is not captured: {reason}" for name, reason in observed.left_out]
         if observed.runs - runs > 1:
             notes.append(f"{observed.runs - runs} runs of onnxruntime gave a part of the values each, as the limit of memory asks")
-        return Answer(path, runtime.milliseconds, notes=notes)
+        milliseconds = runtime.milliseconds
+        times = observed.node_milliseconds(inputs) if request.times else {}
+        return Answer(path, milliseconds, times, notes)
 
 
 def make(argument: str) -> OnnxRuntime:

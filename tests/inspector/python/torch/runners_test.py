@@ -105,6 +105,20 @@ def test_a_second_run_makes_no_session(tmp_path: Path) -> None:
     assert parallax.diff(first["answer"], second["answer"], rtol=0, atol=0).verdict == "pass"
 
 
+@pytest.mark.parametrize("optimize", [False, True])
+def test_times_of_nodes(optimize: bool, client: Client) -> None:
+    model, data = SAMPLES / "cnn" / "model.onnx", SAMPLES / "cnn" / "test_data_set_0"
+    client.load(model, optimize=optimize)
+    assert "node_milliseconds" not in client.run([], data_set=data)
+    times = client.run([], data_set=data, times=True)["node_milliseconds"]
+    convolutions = {node.name for node in parallax.load(model).nodes if node.op == "Conv"}
+    assert all(time >= 0 for time in times.values())
+    if optimize:  # a fused convolution counts for one of the nodes that it stands for
+        assert set(times) & {node.name for node in parallax.load(model).nodes}
+    else:
+        assert convolutions <= set(times)
+
+
 def test_memory_stays_within_the_limit(client: Client, tmp_path: Path) -> None:
     """Values of 320 MB in all, read under a limit of 32 MB."""
     count, length = 160, 500_000
