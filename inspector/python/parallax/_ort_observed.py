@@ -74,8 +74,8 @@ class Observed:
     def values(self, inputs: Mapping[str, Any], wanted: Sequence[str] | None = None) -> Iterator[tuple[str, Any, bool]]:
         """Runs the model: (path, value, whether the graph gives it back) of the values ``wanted``, all without it.
 
-        ``wanted`` has names of the main graph; with a value of a node with bodies come the values within them. The
-        outputs of the graph are among them whether they are asked for or not.
+        ``wanted`` has names of the main graph; with a value of a node with bodies come the values within them, unless
+        nothing but outputs of the graph is wanted. These are given whether they are asked for or not.
         """
         feeds = self.runtime.feeds(inputs)
         groups = self._groups_of(None if wanted is None else frozenset(wanted), feeds)
@@ -95,10 +95,10 @@ class Observed:
         if wanted is None:
             return self._all
         paths = {_core.escape_name(name) for name in wanted} | set(self._outputs)
-        nodes = {
-            _core.escape_name(node.name)
-            for node in self.source.nodes if any(_core.escape_name(name) in paths for name in node.outputs if name)
-        }  # fmt: skip
+        computed = {node.name: {_core.escape_name(name) for name in node.outputs if name} for node in self.source.nodes}
+        nodes: set[str] = set()
+        if paths - set(self._outputs) or set().union(*computed.values()) <= paths:  # else nobody looks into the graph
+            nodes = {_core.escape_name(node) for node, made in computed.items() if made & paths}
         return [layout for layout in self._all if layout["path"] in paths or _outermost(layout["path"]) & nodes]
 
     def _groups_of(self, wanted: frozenset[str] | None, feeds: Mapping[str, Any]) -> list[_Group]:

@@ -82,7 +82,7 @@ class Client:
         if not self._process.stdin.closed:
             self._process.stdin.close()
         self._process.stdout.close()
-        return self._process.wait(60)
+        return self._process.wait(240)  # torch takes its time to end on a machine that is busy
 
 
 class Peak:
