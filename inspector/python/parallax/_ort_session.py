@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import json
 import os
+import re
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from parallax import _core
-from parallax.errors import ExecutionError, Unsupported, UsageError
+from parallax.errors import Error, ExecutionError, OutOfMemory, Unsupported, UsageError
 
-__all__ = ["LEVELS", "Runtime"]
+__all__ = ["LEVELS", "Runtime", "failure_of", "weight_bytes"]
 
 # optimization= -> the name in onnxruntime.GraphOptimizationLevel
 LEVELS = {"none": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED", "all": "ORT_ENABLE_ALL"}
@@ -33,6 +36,22 @@ _WITHOUT_NUMPY = {
 _ONNX_NUMBERS = {
     "bfloat16": 16, "float8e4m3fn": 17, "float8e4m3fnuz": 18, "float8e5m2": 19, "float8e5m2fnuz": 20,
 }  # fmt: skip
+# The end of an event's name in a profile: "conv1_kernel_time".
+_KERNEL_TIME = "_kernel_time"
+# "running Conv node. Name:'conv1' Status Message: ...", "Foo(1) node with name 'foo'": the node in onnxruntime's messages.
+_NODE = re.compile(r"Name:'([^']+)'|node with name '([^']+)'")
+
+
+def failure_of(error: BaseException, context: str) -> Error:
+    """An exception of onnxruntime, which has a class for each status, as one of ours, with the node that it names."""
+    text = str(error)
+    found = _NODE.search(text)
+    node = "" if found is None else found.group(1) or found.group(2)
+    if type(error).__name__ == "NotImplemented":
+        return Unsupported(f"{context}: {text}", node=node)
+    if isinstance(error, MemoryError) or "bad_alloc" in text or "Failed to allocate memory" in text:
+        return OutOfMemory(f"{context}: {text}", node=node)
+    return ExecutionError(f"{context}: {text}", node=node)
 
 
 def _package() -> Any:
@@ -43,9 +62,13 @@ def _package() -> Any:
 
 
 class Runtime:
-    """onnxruntime with one choice of execution providers."""
+    """onnxruntime with one choice of execution providers.
 
-    def __init__(self, providers: Sequence[Any] | None = None) -> None:
+    ``threads``: of each session, 0 where onnxruntime may choose. ``is_lean``: memory that a run does not need any more
+    goes back to the system at once. ``milliseconds`` were spent in runs.
+    """
+
+    def __init__(self, providers: Sequence[Any] | None = None, threads: int = 0, is_lean: bool = False) -> None:
         self._ort = _package()
         known = self._ort.get_available_providers()
         chosen = list(providers) if providers is not None else ["CPUExecutionProvider"]
@@ -54,23 +77,60 @@ class Runtime:
             if name not in known:
                 raise UsageError(f"provider {name!r} is not available; this onnxruntime has {', '.join(known)}")
         self.providers = chosen
+        self.threads = threads
+        self.is_lean = is_lean
+        self.milliseconds = 0.0
 
     @property
     def version(self) -> str:
         """The package's version."""
         return str(self._ort.__version__)
 
-    def session(self, model: _core.Model, level: str = "none", write_to: str | None = None) -> Any:
-        """Makes a session; ``write_to`` is a file for the optimized model. Raises ExecutionError in onnxruntime's words."""
+    def set_seed(self, seed: int) -> None:
+        """Seeds the random operators of sessions that are made from now on."""
+        self._ort.set_seed(seed)
+
+    def node_milliseconds(self, model: _core.Model, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
+        """Times of the nodes in one run, by name, after another run that warms up; names that nodes share are summed."""
+        with tempfile.TemporaryDirectory(prefix="parallax-ort-") as folder:
+            session = self.session(model, profile=os.path.join(folder, "profile"))
+            self.run(session, feeds, names)
+            begin = time.perf_counter()
+            self.run(session, feeds, names)
+            length_us = (time.perf_counter() - begin) * 1e6
+            with open(session.end_profiling(), encoding="utf-8") as file:
+                events = [event for event in json.load(file) if str(event.get("name")).endswith(_KERNEL_TIME)]
+        last = max((event["ts"] + event["dur"] for event in events), default=0)
+        times: dict[str, float] = {}
+        for event in events:
+            if event["ts"] >= last - length_us:
+                name = event["name"].removesuffix(_KERNEL_TIME)
+                times[name] = times.get(name, 0.0) + event["dur"] / 1e3
+        return times
+
+    def session(
+        self, model: _core.Model, level: str = "none", write_to: str | None = None, profile: str | None = None
+    ) -> Any:
+        """Makes a session; ``write_to`` is a file for the optimized model, ``profile`` begins the name of one for times.
+
+        Raises as failure_of() says.
+        """
         options = self._ort.SessionOptions()
         options.graph_optimization_level = getattr(self._ort.GraphOptimizationLevel, LEVELS[level])
         options.log_severity_level = 3
+        options.intra_op_num_threads = self.threads
+        if self.is_lean:
+            options.enable_cpu_mem_arena = False
+            options.enable_mem_pattern = False
+            options.execution_order = self._ort.ExecutionOrder.PRIORITY_BASED  # the shape of a value before the next value
         if write_to is not None:
             options.optimized_model_filepath = write_to
-        weights = sum(weight.tensor.nbytes for weight in model.initializers)
+        if profile is not None:
+            options.enable_profiling = True
+            options.profile_file_prefix = profile
         with tempfile.TemporaryDirectory(prefix="parallax-ort-") as folder:
             source: Any = os.path.join(folder, "model.onnx")
-            if weights > _LARGEST_MESSAGE:
+            if weight_bytes(model) > _LARGEST_MESSAGE:
                 model.save(source)
                 if write_to is not None:
                     name = os.path.basename(write_to) + ".data"
@@ -79,8 +139,8 @@ class Runtime:
                 source = model.to_bytes()
             try:
                 return self._ort.InferenceSession(source, options, providers=self.providers)
-            except Exception as error:  # onnxruntime raises classes of its own, one for each status
-                raise ExecutionError(f"onnxruntime cannot load the model: {error}") from error
+            except Exception as error:
+                raise failure_of(error, "onnxruntime cannot load the model") from error
 
     def feeds(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs as onnxruntime takes them."""
@@ -113,12 +173,19 @@ class Runtime:
                 if odd:
                     results.update(self._run_values(session, feeds, odd))
                 if plain:
-                    results.update(zip(plain, session.run(plain, dict(feeds)), strict=True))
-        except Unsupported:
+                    results.update(zip(plain, self._timed(session.run, plain, dict(feeds)), strict=True))
+        except Error:
             raise
-        except Exception as error:  # see above
-            raise ExecutionError(f"onnxruntime: {error}") from error
+        except Exception as error:
+            raise failure_of(error, "onnxruntime") from error
         return results
+
+    def _timed(self, run: Callable[..., Any], *arguments: Any) -> Any:
+        begin = time.perf_counter()
+        try:
+            return run(*arguments)
+        finally:
+            self.milliseconds += (time.perf_counter() - begin) * 1e3
 
     def _run_values(self, session: Any, feeds: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
         value_type = self._ort.OrtValue
@@ -128,7 +195,13 @@ class Runtime:
             name: feed if isinstance(feed, value_type) else value_type.ortvalue_from_numpy(np.ascontiguousarray(feed))
             for name, feed in feeds.items()
         }
-        return {name: _array_of(value) for name, value in zip(names, session.run_with_ort_values(names, values), strict=True)}
+        results = self._timed(session.run_with_ort_values, names, values)
+        return {name: _array_of(value) for name, value in zip(names, results, strict=True)}
+
+
+def weight_bytes(model: _core.Model) -> int:
+    """Bytes of the weights of the main graph."""
+    return sum(weight.tensor.nbytes for weight in model.initializers)
 
 
 def _are_numbers(feeds: Mapping[str, Any]) -> bool:

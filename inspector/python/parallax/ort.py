@@ -9,19 +9,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from parallax import _core, _files
+from parallax._ort_observed import Observed, provenance_by_name
 from parallax._ort_session import LEVELS, Runtime
 from parallax.dump import Dump, DumpWriter
-from parallax.errors import Error, ExecutionError, UsageError
+from parallax.errors import Error, UsageError
 from parallax.model import Model, load
 
-__all__ = ["Captured", "capture"]
+__all__ = ["Captured", "capture", "provenance_by_name"]
 
 
 class Captured(dict[str, Any]):
@@ -77,53 +75,31 @@ def capture(
     captured = Captured()
     values, captured.notes = _inputs(source, inputs, seed)
     runtime = Runtime(providers)
+    observed = Observed(runtime, source, optimization, bodies, memory_limit)
     settings = {"onnxruntime": runtime.version, "optimization": optimization, "providers": runtime.providers}
-    with tempfile.TemporaryDirectory(prefix="parallax-ort-") as folder:
-        run = _Run(runtime, source, values, bodies, captured)
+    device = str(runtime.providers[0])
+    names = {_core.escape_name(output.name): output.name for output in source.outputs}
+    with Dump.create(path, executor="onnxruntime", device=device, settings=settings, model=source, force=force) as dump:
         if optimization != "none":
-            run.optimize(optimization, os.path.join(folder, "optimized.onnx"))
-        device = str(runtime.providers[0])
-        with Dump.create(path, executor="onnxruntime", device=device, settings=settings, model=source, force=force) as dump:
-            if optimization != "none":
-                dump.add_executed_graph(run.executed, provenance_by_name(run.executed, source))
-            with dump.call():
-                run.write(dump, memory_limit)
+            dump.add_executed_graph(observed.executed, observed.provenance)
+        with dump.call():
+            _write_given(dump, source, values)
+            for value_path, value, is_output in observed.values(values):
+                dump.write(value_path, value, is_graph_output=is_output)
+                captured.value_count += 1
+                if is_output:
+                    captured[names[value_path]] = value
+    captured.runs = observed.runs
+    captured.left_out = observed.left_out
     return captured
 
 
-def provenance_by_name(executed: Any, source: Any) -> list[tuple[str, str]]:
-    """Pairs (node of ``executed``, node of ``source``): what each node of an optimized graph stands for.
-
-    Nodes between values that both graphs have stand for the source nodes between them.
-
-    >>> from parallax.ort import provenance_by_name
-    >>> pairs = provenance_by_name("optimized.onnx", "model.onnx")                               # doctest: +SKIP
-    """
-    made, given = Model(executed), load(source)
-    producers = {name: node for node in given.nodes for name in node.outputs if name}
-    executed_by = {name: node for node in made.nodes for name in node.outputs if name}
-    common = {name for node in made.nodes for name in (*node.inputs, *node.outputs) if name in producers}
-    pairs: dict[tuple[str, str], None] = {}
-    for node in made.nodes:
-        named = [name for name in node.outputs if name in common]
-        if named:
-            group = _between(named, executed_by, common)
-            stands_for = _between(named, producers, common)
-            pairs.update(dict.fromkeys((one, other) for one in group for other in stands_for))
-    return list(pairs)
-
-
-def _between(outputs: Sequence[str], producers: Mapping[str, Any], known: set[str]) -> list[str]:
-    """The nodes that compute ``outputs`` from values among ``known``, the last one first."""
-    waiting = list(outputs)
-    found: dict[str, None] = {}
-    while waiting:
-        node = producers.get(waiting.pop())
-        if node is None or node.name in found:
-            continue
-        found[node.name] = None
-        waiting += [name for name in node.inputs if name not in known]
-    return list(found)
+def _write_given(dump: DumpWriter, source: Model, inputs: Mapping[str, Any]) -> None:
+    for name, value in inputs.items():
+        dump.write(_core.escape_name(name), value, role="input")
+    for weight in source.initializers:
+        if weight.name not in inputs:
+            dump.write(_core.escape_name(weight.name), weight.tensor, role="initializer")
 
 
 def _inputs(model: Model, inputs: Any, seed: int) -> tuple[dict[str, Any], list[str]]:
@@ -135,129 +111,6 @@ def _inputs(model: Model, inputs: Any, seed: int) -> tuple[dict[str, Any], list[
             raise UsageError(f"{len(inputs)} inputs are given; the model has {len(names)}: {', '.join(names)}")
         inputs = dict(zip(names, inputs, strict=False))
     return _core.make_inputs(model.core, "", dict(inputs), seed)
-
-
-class _Run:
-    """The model as it is executed, and its values group by group."""
-
-    def __init__(
-        self, runtime: Runtime, source: Model, inputs: dict[str, Any], bodies: bool, captured: Captured
-    ) -> None:
-        self._runtime = runtime
-        self._source = source
-        self._inputs = inputs
-        self._feeds = runtime.feeds(inputs)
-        self._bodies = bodies
-        self._captured = captured
-        self.executed, self._paths, left_out = _core.inline_calls(source.core)
-        captured.left_out += left_out
-
-    def optimize(self, level: str, path: str) -> None:
-        """Goes on with the model as onnxruntime optimizes it."""
-        self._runtime.session(self.executed, level, path)
-        self.executed = _core.Model.load(path, False)
-
-    def write(self, dump: DumpWriter, memory_limit: int | None) -> None:
-        """Runs the model and writes inputs, weights and values."""
-        for name, value in self._inputs.items():
-            dump.write(_core.escape_name(name), value, role="input")
-        for weight in self._source.initializers:
-            if weight.name not in self._inputs:
-                dump.write(_core.escape_name(weight.name), weight.tensor, role="initializer")
-        outputs = [value.name for value in self._source.outputs]
-        groups = [[]] if memory_limit is None else self._groups(memory_limit)
-        for group in groups:
-            self._run_group(dump, group, outputs if group is groups[0] else [])
-
-    def _expose(self, paths: list[str], shapes_only: bool = False) -> tuple[Any, list[dict[str, Any]], list[tuple[str, str]]]:
-        return _core.values_as_outputs(self.executed, paths, self._bodies, shapes_only, self._paths)
-
-    def _groups(self, limit: int) -> list[list[str]]:
-        """Paths in groups whose values take at most ``limit`` bytes together; a larger value is a group of its own."""
-        model, layouts, _ = self._expose([], shapes_only=True)
-        results = self._run(model, layouts, [])
-        sizes = {layout["path"]: _bytes_of(layout, results[layout["output"]]) for layout in layouts}
-        groups: list[list[str]] = []
-        used = 0
-        for layout in self._expose([])[1]:
-            size = sizes.get(layout["path"], 0)
-            if not groups or used + size > limit:
-                groups.append([])
-                used = 0
-            groups[-1].append(layout["path"])
-            used += size
-        return groups or [[]]
-
-    def _run(self, model: Any, layouts: list[dict[str, Any]], outputs: list[str]) -> dict[str, Any]:
-        names = dict.fromkeys(outputs)
-        for layout in layouts:
-            names.update(dict.fromkeys([layout["output"], *(branch for branch, _ in layout["branches"])]))
-            if layout["index"]:
-                names[layout["index"]] = None
-        self._captured.runs += 1
-        return self._runtime.run(self._runtime.session(model), self._feeds, list(names))
-
-    def _run_group(self, dump: DumpWriter, paths: list[str], outputs: list[str]) -> None:
-        model, layouts, left_out = self._expose(paths)
-        try:
-            results = self._run(model, layouts, outputs)
-        except ExecutionError as error:
-            # Iterations that are stacked must have one shape, which nothing says before the run.
-            stacked = [layout["path"] for layout in layouts if layout["stacked_axes"]]
-            plain = [layout["path"] for layout in layouts if not layout["stacked_axes"]]
-            if not stacked or not plain:
-                raise
-            model, layouts, _ = self._expose(plain)
-            results = self._run(model, layouts, outputs)
-            left_out = left_out + [(path, f"its iterations cannot be stacked: {error}") for path in stacked]
-        if outputs or not self._captured.left_out:
-            self._captured.left_out += left_out
-        for layout in layouts:
-            for path, value in _values_of(layout, results):
-                dump.write(path, value, is_graph_output=layout["path"] in outputs)
-                self._captured.value_count += 1
-        self._captured.update((name, results[name]) for name in outputs)
-
-
-def _bytes_of(layout: dict[str, Any], shapes: Any) -> int:
-    """Bytes of all executions of a value, from their shapes."""
-    rows = shapes if layout["is_sequence"] else [shapes]
-    count = sum(int(np.prod(np.asarray(row, np.int64), axis=-1).sum()) for row in rows)
-    return count * _SIZES.get(layout["dtype"], 8)
-
-
-_SIZES = {
-    "float64": 8, "int64": 8, "uint64": 8, "complex64": 8, "complex128": 16, "float32": 4, "int32": 4, "uint32": 4,
-    "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2, "int8": 1, "uint8": 1, "bool": 1, "string": 32,
-}  # fmt: skip
-
-
-def _values_of(layout: dict[str, Any], results: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """(path, value) of every execution of a value, from the outputs that hold them."""
-    held = results[layout["output"]]
-    if not layout["is_sequence"]:
-        if all(_is_taken(results[name], taken) for name, taken in layout["branches"]):
-            yield from _unstacked(layout["path"], held, layout["stacked_axes"])
-        return
-    for at, item in enumerate(held):
-        if all(_is_taken(results[name][at], taken) for name, taken in layout["branches"]):
-            path = layout["path"]
-            for number in np.asarray(results[layout["index"]][at]).tolist():
-                path = path.replace("[*]", f"[{number}]", 1)
-            yield from _unstacked(path, item, layout["stacked_axes"])
-
-
-def _is_taken(flag: Any, taken: int) -> bool:
-    values = np.asarray(flag).reshape(-1).tolist()
-    return values == [taken]
-
-
-def _unstacked(path: str, value: Any, axes: int) -> Iterator[tuple[str, Any]]:
-    if axes == 0:
-        yield path, value
-        return
-    for number, item in enumerate(value):
-        yield from _unstacked(path.replace("[*]", f"[{number}]", 1), item, axes - 1)
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

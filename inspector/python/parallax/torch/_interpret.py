@@ -188,7 +188,36 @@ def run_program(program: ExportedProgram, names: GraphNames, args: Sequence[Any]
 
     Raises UsageError for arguments of another structure, Unsupported for a program that holds other than tensors.
     """
-    leaves = iter(flat_arguments(program, args, kwargs))
+    return run_leaves(program, names, flat_arguments(program, args, kwargs), show)
+
+
+def leaves_of(program: ExportedProgram, names: GraphNames, feeds: Mapping[str, torch.Tensor]) -> list[Any]:
+    """Returns the program's inputs, in their order, from the ONNX model's by name: numbers and complex tensors again."""
+    expected = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    given = iter(names.inputs)
+    leaves: list[Any] = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind != InputKind.USER_INPUT:
+            continue
+        if isinstance(spec.arg, ConstantArgument):
+            leaves.append(spec.arg.value)
+            continue
+        name = next(given)
+        if name not in feeds:
+            raise UsageError(f"input '{name}' is not given; the exported program has no default for it")
+        tensor, value = feeds[name], expected.get(spec.arg.name)
+        if value is not None and not isinstance(value, torch.Tensor):
+            leaves.append(tensor.item())
+        elif isinstance(value, torch.Tensor) and value.is_complex() and not tensor.is_complex():
+            leaves.append(torch.view_as_complex(tensor))
+        else:
+            leaves.append(tensor)
+    return leaves
+
+
+def run_leaves(program: ExportedProgram, names: GraphNames, leaves: Sequence[Any], show: Show) -> dict[str, torch.Tensor]:
+    """run_program() with the arguments flat, in the order of the program's inputs."""
+    given = iter(leaves)
     inputs: list[Any] = []
     feeds: dict[str, torch.Tensor] = {}
     position = 0
@@ -196,7 +225,7 @@ def run_program(program: ExportedProgram, names: GraphNames, args: Sequence[Any]
         if spec.kind != InputKind.USER_INPUT:
             inputs.append(_held(program, spec))
             continue
-        value = next(leaves)
+        value = next(given)
         inputs.append(value)
         if isinstance(spec.arg, ConstantArgument):
             continue

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from parallax import _files
 from parallax.errors import ExecutionError, UsageError
-from parallax.torch._interpret import run_program
+from parallax.torch._interpret import Show, run_program
 from parallax.torch._onnx_names import GraphNames, names_of
 from parallax.torch._torch_words import ConversionCause, Words, summary
 
@@ -166,13 +166,19 @@ def _capture(
 ) -> dict[str, torch.Tensor]:
     from parallax.dump import DumpWriter
 
-    shapes = dict(_ranks(export.model))
     with DumpWriter(path, executor="torch", device="cpu", model=export.path, force=force) as writer:
-        def show(value_path: str, value: torch.Tensor, is_number: bool) -> None:
-            # A size is a number in the program; the graph may hold it as a vector of one element.
-            writer.write(value_path, value.reshape(1) if is_number and shapes.get(value_path) == 1 else value)
+        return run_program(export.program, export.names, args, kwargs, written_as_in(export.model, writer.write))
 
-        return run_program(export.program, export.names, args, kwargs, show)
+
+def written_as_in(model: onnx.ModelProto, write: Callable[[str, torch.Tensor], object]) -> Show:
+    """Gives each value to ``write`` with the rank that it has in the graph."""
+    ranks = dict(_ranks(model))
+
+    def show(value_path: str, value: torch.Tensor, is_number: bool) -> None:
+        # A size is a number in the program; the graph may hold it as a vector of one element.
+        write(value_path, value.reshape(1) if is_number and ranks.get(value_path) == 1 else value)
+
+    return show
 
 
 def _ranks(model: onnx.ModelProto) -> Iterator[tuple[str, int]]:
