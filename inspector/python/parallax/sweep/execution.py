@@ -238,7 +238,7 @@ def _result(stdout: Path, code: int, messages: str) -> dict[str, Any]:
     values = [*document.get("values", []), *document.get("expected", [])]
     judged = [(_severity(value), value) for value in values if value.get("severity") is not None and not value.get("accepted")]
     severity, worst = max(judged, key=lambda pair: pair[0], default=(None, {}))
-    first = document.get("first_divergence") or next((value for value in values if value["verdict"] == "diverged"), {})
+    first: dict[str, Any] = document.get("first_divergence") or next((value for value in values if value["verdict"] == "diverged"), {})
     rows = document.get("executions") or [document.get("execution", {})]
     return {
         "verdict": verdict if code == 0 or verdict != "pass" else "diverged", "reason": document.get("reason"),

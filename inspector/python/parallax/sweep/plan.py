@@ -65,7 +65,7 @@ class Plan:
         self._hashes = hashes
         self._keeping = keeping
         self._store = Store(spec.store) if spec.store is not None else None
-        found = {}
+        found: dict[tuple[str, str], _Model] = {}
         for row in spec.models:
             for model in self._models_of(row):
                 if pattern and not fnmatch.fnmatchcase(model.name, pattern):

@@ -16,6 +16,7 @@ from parallax.sweep.spec import Limits
 
 __all__ = ["run_locally", "run_on_cluster"]
 
+CONNECT_SECONDS = 20
 Finished = Callable[[Cell, Outcome], None]
 _TASKS_PER_THREAD = 4  # that the scheduler holds: enough that no worker waits, few enough that it stays small
 
@@ -80,7 +81,7 @@ def run_on_cluster(cells: Iterable[Cell], address: str, limits: Limits, finished
     """
     distributed = needed("distributed")
     try:
-        client = distributed.Client(address, timeout="20s", set_as_default=False)
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise IoError(f"there is no Dask scheduler at '{address}': {error}; dask scheduler starts one") from None
     with client:
@@ -131,7 +132,7 @@ class _Cluster:
             self._finished(cell, Outcome(record, files, is_final))
             return
         error = future.exception() if future.status == "error" else None
-        if isinstance(error, self._distributed.KilledWorker):
+        if isinstance(error, self._distributed.scheduler.KilledWorker):
             sentence = "the workers that ran it were lost; its memory or the program may have ended them"
             self._finished(cell, Outcome(failure(cell, "crash", sentence, self._settings["version"], self._limits), {}))
         elif isinstance(error, Error):
