@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three hundred cells by two local processes and by a Dask cluster of two workers, one of which is killed: one table."""
+"""Cells by two local processes and by a Dask cluster of two workers, one of which is killed: one table.
+
+66 cells; with PARALLAX_SWEEP=whole, 300 cells of all models that the package onnx has.
+"""
 
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -16,7 +20,8 @@ onnx = pytest.importorskip("onnx", reason="its package has the backend tests tha
 from parallax.errors import IoError  # noqa: E402
 from parallax.sweep import Progress, Spec, read_spec, sweep, with_changes  # noqa: E402
 
-SUITE = Path(onnx.__file__).parent / "backend" / "test" / "data"
+IS_WHOLE = os.environ.get("PARALLAX_SWEEP") == "whole"
+SUITE = Path(onnx.__file__).parent / "backend" / "test" / "data" / ("" if IS_WHOLE else "simple")
 SPEC = f"""
 [limits]
 time = 300
@@ -66,7 +71,7 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Spec:
 
 def test_a_cluster_that_loses_a_worker_gives_the_table_of_local_processes(spec: Spec, tmp_path: Path) -> None:
     local = sweep(spec)
-    assert local.cells >= 300 and local.verdicts["pass"] > 250 and local.verdicts["diverged"] >= 4
+    assert local.cells >= (300 if IS_WHOLE else 66) and local.verdicts["pass"] > 0.8 * local.cells and local.verdicts["diverged"] >= 4
     assert not {"crash", "timeout", "memory"} & set(local.verdicts)
     remote = spec.with_changes(out=tmp_path / "remote", store=tmp_path / "store")
     with sweeps.cluster(tmp_path) as cluster:
@@ -75,7 +80,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_table_of_local_processes(spec: 
             cluster.workers[0].kill()
             cluster.start_worker()
 
-        done = sweep(remote, scheduler=cluster.address, progress=AtCell(100, lose_one))
+        done = sweep(remote, scheduler=cluster.address, progress=AtCell(local.cells // 3, lose_one))
         assert (done.cells, done.verdicts) == (local.cells, local.verdicts)
         assert sweeps.table(remote.out) == sweeps.table(spec.out)
         assert sweep(remote, scheduler=cluster.address).computed == 0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -94,14 +95,12 @@ class Cluster:
         self._folder = folder
         file = folder / "scheduler.json"
         self._scheduler = _dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file), folder=folder)
-        wait_until(file.exists)
+        wait_until(lambda: file.exists() and file.read_text().endswith("}"))
         self.workers: list[subprocess.Popen[bytes]] = []
 
     @property
     def address(self) -> str:
         """HOST:PORT of the scheduler."""
-        import json
-
         return str(json.loads((self._folder / "scheduler.json").read_text())["address"]).removeprefix("tcp://")
 
     def start_worker(self) -> None:

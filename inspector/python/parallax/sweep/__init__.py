@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sweeps: many models, inputs, executors and options, each combination a process with limits, all results in one table.
 
-``python -m parallax.sweep SPEC.toml|DIR`` does the same from a shell; README.md next to this file has the specification,
+``python -m parallax.sweep SPEC.toml|DIR`` does the same from a shell; SWEEPS.md next to this file has the specification,
 the table and the rules of ids and records.
 
 >>> from parallax.sweep import read_spec, sweep

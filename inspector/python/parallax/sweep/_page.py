@@ -6,7 +6,7 @@ from __future__ import annotations
 STYLE = """
 :root{color-scheme:light dark;--ink:#1d2129;--dim:#5d6673;--line:#d9dee5;--back:#fff;--band:#f5f7f9;--link:#1d5fbf;
 --pass:#1a7f4b;--passing:#e4f3ea;--unsupported:#5d6673;--inconclusive:#8a5c00;--inconclusives:#fdf1d6;--diverged:#b3261e;
---diverges:#fbe3e1;--failed:#fff;--fails:#b3261e;--refused:#6b3fa0;--refuses:#efe6f8}
+--diverges:#fbe3e1;--failed:#fff;--fails:#7f1d1d;--refused:#6b3fa0;--refuses:#efe6f8}
 @media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--dim:#9aa4b2;--line:#3a414c;--back:#16191e;--band:#20252c;--link:#7fb2ff;
 --pass:#4cc38a;--passing:#17301f;--unsupported:#9aa4b2;--inconclusive:#e0b04c;--inconclusives:#3a2f14;--diverged:#ff8a80;
 --diverges:#431f1c;--failed:#fff;--fails:#a8322a;--refused:#c9a6f5;--refuses:#32254a}}
@@ -28,23 +28,24 @@ thead th{background:var(--band);font-weight:600;vertical-align:bottom}
 .wide thead th{position:sticky;top:0;z-index:1}
 .tools{display:flex;flex-wrap:wrap;gap:10px;align-items:center;margin:0 0 8px}
 input,select{font:inherit;color:inherit;background:var(--back);border:1px solid var(--line);border-radius:5px;padding:4px 8px}
-input[type=search]{width:min(340px,100%)}
+input[type=search]{width:260px;margin-left:4px}
 #matrix{overflow:auto;max-height:72vh;border:1px solid var(--line);border-radius:6px}
 #matrix table{border-collapse:separate;border-spacing:0}
-#matrix td,#matrix th{height:28px;padding:0 10px;white-space:nowrap}
+#matrix td,#matrix th{height:28px;padding:0 10px;white-space:nowrap;vertical-align:middle}
 #matrix td{border-bottom:1px solid var(--line)}
 #matrix thead th{position:sticky;top:0;z-index:2;padding:0;border-bottom:1px solid var(--line)}
 #matrix th:first-child,#matrix td:first-child{position:sticky;left:0;background:var(--back);z-index:1;width:340px;min-width:340px;
 max-width:340px;overflow:hidden;text-overflow:ellipsis;border-right:1px solid var(--line)}
 #matrix thead th:first-child{z-index:3;background:var(--band)}
-#matrix td.v{padding:2px 3px;width:112px;min-width:112px;text-align:center}
-#matrix td.v>*{display:block;border-radius:4px;font-size:12.5px;line-height:22px;text-decoration:none;color:inherit;
+#matrix td.v{padding:2px 3px;width:118px;min-width:118px;text-align:center}
+#matrix td.v>*{display:block;border-radius:4px;font-size:12.5px;line-height:22px;text-decoration:none;
 font-variant-numeric:tabular-nums}
 #matrix td.v a{text-decoration:underline;text-underline-offset:2px}
 th button{all:unset;box-sizing:border-box;cursor:pointer;padding:6px 10px;width:100%;max-width:180px;white-space:normal;overflow-wrap:anywhere}
 th button:focus-visible,input:focus-visible,select:focus-visible,a:focus-visible{outline:2px solid var(--link);outline-offset:-2px}
 th[aria-sort=ascending] button::after{content:" \\2191"}th[aria-sort=descending] button::after{content:" \\2193"}
-#matrix thead th.v{width:112px;min-width:112px;text-align:center}#matrix thead th.v button{max-width:112px;text-align:center}
+#matrix thead th.v{width:118px;min-width:118px;text-align:center}#matrix thead th.v button{max-width:118px;padding:6px 4px;
+font-size:12.5px;text-align:center}
 .pass{color:var(--pass);background:var(--passing)}.unsupported{color:var(--unsupported)}
 .inconclusive{color:var(--inconclusive);background:var(--inconclusives)}.diverged{color:var(--diverged);background:var(--diverges)}
 .refused{color:var(--refused);background:var(--refuses)}

@@ -164,7 +164,7 @@ class Store:
         names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
         models = [name for name in names if name.endswith(MODEL_ENDINGS)]
         if len(models) != 1:
-            raise UsageError(f"the store '{self.folder}' has no model {sha}; python -m parallax.sweep --add-to-store MODEL adds one")
+            raise UsageError(f"the store '{self.folder}' has no model {sha}; a sweep of its path with this store adds it")
         return Source(sha, "", "", models[0])
 
     def path(self, source: Source) -> Path:

@@ -230,7 +230,7 @@ def _matrix(table: Any, changed: Changes | None) -> tuple[dict[str, Any], str]:
     only_worse = '<option value="worse">worse than last</option>' if changed is not None else ""
     cut = f'<span class="dim">the worst {_MOST_MODELS:,} of {len(names):,} models; results.parquet has all</span>' if len(names) > _MOST_MODELS else ""
     page = (
-        '<h2>Models</h2><div class="tools"><input type="search" id="find" placeholder="filter models" aria-label="filter models">'
+        '<h2>Models</h2><div class="tools"><label class="dim">filter <input type="search" id="find"></label>'
         f'<select id="show" aria-label="verdicts"><option value="">all verdicts</option><option value="failing">failing</option>{only_worse}{kinds}'
         f'</select><span class="dim" id="count"></span>{cut}</div>'
         '<div id="matrix"><table><thead><tr></tr></thead><tbody></tbody></table><div id="empty" class="dim" hidden>no model fits</div></div>'

@@ -132,7 +132,7 @@ class _Cluster:
             self._finished(cell, Outcome(record, files, is_final))
             return
         error = future.exception() if future.status == "error" else None
-        if isinstance(error, self._distributed.scheduler.KilledWorker):
+        if isinstance(error, self._distributed.KilledWorker):
             sentence = "the workers that ran it were lost; its memory or the program may have ended them"
             self._finished(cell, Outcome(failure(cell, "crash", sentence, self._settings["version"], self._limits), {}))
         elif isinstance(error, Error):

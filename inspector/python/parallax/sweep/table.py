@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of a sweep, ``results.parquet``: a row for each cell of the plan, in its order. README.md has the columns."""
+"""The table of a sweep, ``results.parquet``: a row for each cell of the plan, in its order. SWEEPS.md has the columns."""
 
 from __future__ import annotations
 
