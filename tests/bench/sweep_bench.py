@@ -6,9 +6,10 @@ table [CELLS] makes two synthetic tables of a million cells (100,000 models, 10 
 a process that reads them, compares them and writes the overview. Exit code 1 beyond a minute of processor time, which other
 load does not change much, or 2 GB.
 
-cells [--counts 100,1000] [--jobs N] [--workers N] runs sweeps of that many cells of one tiny model (a set of inputs each),
-by local processes and, with distributed installed, on a Dask cluster of N workers, then resumes and compares them. Prints
-for each count the seconds a cell takes in each part, and bytes a cell leaves on disk; SCALING.md extrapolates from these.
+cells [--counts 100,1000] [--jobs N] [--workers N] measures what a sweep adds to its cells: the program is replaced by one that
+prints the document of a real run, so that a cell costs a process alone. It runs sweeps of that many cells by local processes
+and, with distributed installed, on a Dask cluster of N workers, then resumes and draws the overview. Prints processor time
+(of this process, of the cells' processes, of the scheduler) and bytes for each cell; SCALING.md extrapolates from these.
 The program is that of PARALLAX_PROGRAM or PATH; PYTHONPATH has the package.
 """
 
@@ -131,11 +132,18 @@ def cluster(workers: int) -> Iterator[str]:
                 process.wait()
 
 
-def scheduler_memory(address: str) -> int:
+def usage(which: int) -> float:
+    spent = resource.getrusage(which)
+    return spent.ru_utime + spent.ru_stime
+
+
+def of_scheduler(address: str) -> tuple[float, int]:
+    """(seconds of processor time, peak bytes) of the scheduler."""
     from distributed import Client
 
-    with Client(address, timeout="30s") as client:
-        return int(client.run_on_scheduler(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)) * 1024
+    with Client(address, timeout="60s") as client:
+        spent = client.run_on_scheduler(lambda: list(resource.getrusage(resource.RUSAGE_SELF))[:3])
+    return spent[0] + spent[1], int(spent[2]) * 1024
 
 
 def spec_of(folder: Path, cells: int) -> Path:
@@ -145,36 +153,53 @@ def spec_of(folder: Path, cells: int) -> Path:
     return path
 
 
+def echo_of_run(folder: Path) -> Path:
+    """A program that prints what the real one printed for the sample; its processor time is printed here."""
+    from parallax.sweep.execution import find_program, program_version
+
+    program, before = find_program(), usage(resource.RUSAGE_CHILDREN)
+    line = [program, "run", str(SAMPLE), "--with", "reference,cpu", "--threads", "1", "--json"]
+    (folder / "document.json").write_bytes(subprocess.run(line, capture_output=True, check=True).stdout)
+    print(f"a real cell of this model takes {usage(resource.RUSAGE_CHILDREN) - before:.3f} s of processor time")
+    path = folder / "echo"
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo {program_version(program)} && exit\nexec cat {folder}/document.json\n')
+    path.chmod(0o755)
+    return path
+
+
 def cells_bench(counts: list[int], jobs: int, workers: int) -> int:
     from parallax.sweep import read_spec, sweep, with_changes, write_overview
 
     with tempfile.TemporaryDirectory(prefix="sweep-bench-") as scratch:
         folder = Path(scratch)
+        program = os.environ["PARALLAX_PROGRAM"] = str(echo_of_run(folder))
         for count in counts:
             spec = read_spec(spec_of(folder, count)).with_changes(jobs=jobs, out=folder / f"local-{count}")
-            seconds = {}
+            remote = spec.with_changes(out=folder / f"cluster-{count}")
 
-            def timed(name: str, call):  # type: ignore[no-untyped-def]
-                began = time.perf_counter()
-                result = call()
-                seconds[name] = time.perf_counter() - began
-                return result
+            def timed(name: str, call) -> None:  # type: ignore[no-untyped-def]
+                began, own, others = time.perf_counter(), usage(resource.RUSAGE_SELF), usage(resource.RUSAGE_CHILDREN)
+                call()
+                wall = time.perf_counter() - began
+                own, others = usage(resource.RUSAGE_SELF) - own, usage(resource.RUSAGE_CHILDREN) - others
+                print(f"{count} cells, {name}: processor {1000 * own / count:.2f} ms a cell here, {1000 * others / count:.2f} ms in its processes, "
+                      f"clock {wall:.2f} s", flush=True)
 
-            timed(f"local, {jobs} processes", lambda: sweep(spec))
-            if workers:
-                remote = spec.with_changes(out=folder / f"cluster-{count}")
-                with cluster(workers) as address:
-                    scheduler_memory(address)
-                    timed(f"Dask, {workers} workers", lambda: sweep(remote, scheduler=address))
-                    print(f"{count} cells: scheduler's peak memory {scheduler_memory(address) / 1e6:.0f} MB")
-                assert with_changes(spec.out, remote.out).counts["same"] == count
-            timed("resumed", lambda: sweep(spec))
+            timed(f"{jobs} local processes", lambda: sweep(spec, program=program))
+            timed("resumed", lambda: sweep(spec, program=program))
             timed("overview", lambda: write_overview(spec.out))
+            if workers:
+                with cluster(workers) as address:
+                    before, _ = of_scheduler(address)
+                    timed(f"Dask with {workers} workers", lambda: sweep(remote, scheduler=address))
+                    after, peak = of_scheduler(address)
+                print(f"{count} cells: scheduler {1000 * (after - before) / count:.2f} ms of processor time a cell, peak {peak / 1e6:.0f} MB")
+                assert with_changes(spec.out, remote.out).counts["same"] == count
             files = [path for path in spec.out.rglob("*") if path.is_file()]
             sizes = {name: sum(path.stat().st_size for path in files if path.suffix == name) for name in (".json", ".parquet")}
             blocks = sum(path.stat().st_blocks * 512 for path in files)
-            print(f"{count} cells: " + "; ".join(f"{name} {1000 * value / count:.2f} ms a cell ({value:.2f} s)" for name, value in seconds.items()))
-            print(f"{count} cells: {sizes['.json'] / count:.0f} bytes of records, {sizes['.parquet'] / count:.0f} of the table, {blocks / count:.0f} on disk a cell")
+            print(f"{count} cells: {sizes['.json'] / count:.0f} bytes of records a cell, {sizes['.parquet'] / count:.0f} of the table, {blocks / count:.0f} of blocks on disk")
+    print(f"load {os.getloadavg()[0]:.1f}")
     return 0
 
 

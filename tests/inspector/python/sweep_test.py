@@ -132,10 +132,10 @@ def test_a_moved_intermediate_result_fails_against_its_baseline(tmp_path: Path, 
     for name in ("A", "B"):
         (tmp_path / f"{name}.onnx").write_bytes((sweeps.SAMPLES / "fault_pair" / f"{name}.onnx").read_bytes())
     os.rename(tmp_path / "A.onnx", tmp_path / "net.onnx")
-    spec = spec_in(tmp_path, 'executors = ["cpu"]\nbaselines = "kept"\n[[models]]\npath = "net.onnx"\n')
+    spec = spec_in(tmp_path, 'executors = ["cpu"]\nbaselines = "kept"\n[[models]]\npath = "net.onnx"\n[[options]]\nname = "all values"\nobserve_all = true')
     with pytest.raises(UsageError, match="there is no baseline .*--save-baselines"):
         sweep(spec)
-    assert save_baselines(spec) == 1 and (tmp_path / "kept" / "net" / "seed-0--cpu--default.plx").exists()
+    assert save_baselines(spec) == 1 and (tmp_path / "kept" / "net" / "seed-0--cpu--all-values.plx").exists()
     assert sweep(spec).verdicts == {"pass": 1}
     os.rename(tmp_path / "B.onnx", tmp_path / "net.onnx")  # the model is exported anew, with a fault
     assert main([str(tmp_path / "sweep.toml"), "--junit", str(tmp_path / "junit.xml")]) == 1
