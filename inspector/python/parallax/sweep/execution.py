@@ -97,15 +97,24 @@ def run_cell(
         kept = _redirected(line, folder / "baseline.plx")
         line += ["--json"]
         if cell.line[0] == "run":
-            line += ["--html", str(folder / "report.html")] if reports != "none" and (cell.executor_b or kept) else []
+            line += ["--html", str(folder / "report.html")] if reports != "none" and cell.executor_b and not kept else []
             line += ["--memory-limit", str(limits.memory)] if limits.memory is not None else []
         record = _process([program, *line], folder, limits, stop)
+        _leave_out_paths(record, {**{path: word.name or os.path.basename(path) for word, path in paths.items()}, f"{folder}/": ""})
         files = {"baseline": (folder / "baseline.plx").read_bytes()} if kept and (folder / "baseline.plx").exists() else {}
         if reports == "all" or (reports == "failing" and record["verdict"] != "pass"):
             with contextlib.suppress(OSError):
                 files["report"] = (folder / "report.html").read_bytes()
         record["has_report"] = "report" in files
     return Outcome(_completed(record, cell, here, limits), files)
+
+
+def _leave_out_paths(record: dict[str, Any], names: dict[str, str]) -> None:
+    """Names files in the record's sentences without their folders: a cell gives the same record wherever it runs."""
+    for key in ("error", "reason"):
+        for path, name in names.items():
+            if isinstance(record.get(key), str):
+                record[key] = record[key].replace(path, name)
 
 
 def _redirected(line: list[str], path: Path) -> bool:
