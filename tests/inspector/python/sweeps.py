@@ -68,7 +68,7 @@ def table(folder: Path) -> list[dict[str, Any]]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and is not waited for does not."""
+    """True while a process runs; one that has ended and is not waited for does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

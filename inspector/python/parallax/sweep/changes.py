@@ -42,12 +42,12 @@ class Changes(NamedTuple):
 
 
 def with_changes(last: Path, now: Path) -> Changes:
-    """What changed from one sweep's table or folder to another's. Raises IoError."""
+    """The changes from one sweep's table or folder to another's. Raises IoError."""
     return changes(read_columns(last, (*KEYS, "verdict", "worst_severity")), read_columns(now, COLUMNS), str(last))
 
 
 def changes(before: Any, after: Any, name: str) -> Changes:
-    """What changed from one table to another: the columns of read_columns()."""
+    """The changes from one table to another: the columns of read_columns()."""
     pa, pc = needed("pyarrow"), needed("pyarrow.compute", "pyarrow")
     last = pa.table({"key": _keys(before), "last_at": pa.array(range(0), pa.int64()) if not before.num_rows else _numbers(before.num_rows)})
     now = pa.table({"key": _keys(after), "at": _numbers(after.num_rows)})

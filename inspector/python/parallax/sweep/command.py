@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ __all__ = ["main"]
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=os.environ.get("PARALLAX_SWEEP_NAME", "python -m parallax.sweep"),
+        prog="parallax sweep",
         description="Runs many models on many executors: a row in OUT/results.parquet for each cell of models x inputs x executors x options.",
         epilog="Exit codes: 0 pass; 1 a cell failed, with --against one got worse; 2 usage; 3 to 5 as parallax.",
         allow_abbrev=False,
@@ -55,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
     options = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         return _run(options)
     except Error as error:
@@ -66,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("sweep: interrupted; the same command goes on where it ended", file=sys.stderr)
         return 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _interrupt(_number: int, _frame: object) -> None:

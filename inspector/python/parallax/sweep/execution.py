@@ -66,7 +66,7 @@ def find_program(given: str = "") -> str:
 
 @functools.lru_cache(maxsize=8)
 def program_version(program: str) -> str:
-    """What ``parallax --version`` prints. Raises UsageError."""
+    """The text that ``parallax --version`` prints. Raises UsageError."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
@@ -245,8 +245,9 @@ def _result(stdout: Path, code: int, messages: str) -> dict[str, Any]:
         return _result_of_test(document)
     verdict = document.get("verdict") or ("pass" if code == 0 else "diverged")
     values = [*document.get("values", []), *document.get("expected", [])]
+    nothing: tuple[float | None, dict[str, Any]] = (None, {})
     judged = [(_severity(value), value) for value in values if value.get("severity") is not None and not value.get("accepted")]
-    severity, worst = max(judged, key=lambda pair: pair[0], default=(None, {}))
+    severity, worst = max(judged, key=lambda pair: pair[0], default=nothing)
     first: dict[str, Any] = document.get("first_divergence") or next((value for value in values if value["verdict"] == "diverged"), {})
     rows = document.get("executions") or [document.get("execution", {})]
     return {

@@ -36,7 +36,7 @@ class Sweep(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether every cell passed or is unsupported."""
+        """True where every cell passed or is unsupported."""
         return not set(self.verdicts) - {"pass", "unsupported"}
 
     @classmethod

@@ -154,7 +154,7 @@ def _node(row: Mapping[str, Any]) -> str:
 
 
 def _joined(table: Any, *parts: Any) -> Any:
-    """One text for several columns of a row, encoded: (codes, texts)."""
+    """One text for several columns of a row, encoded: (numbers, texts)."""
     pa, pc = needed("pyarrow"), needed("pyarrow.compute", "pyarrow")
     texts = [part if isinstance(part, str) else pc.fill_null(table[part[0]].cast(pa.string()), "").combine_chunks() for part in parts]
     encoded = pc.binary_join_element_wise(*texts, "\x1f").dictionary_encode()
@@ -175,14 +175,14 @@ def _ranks(table: Any) -> Any:
 
 def _columns(table: Any) -> tuple[Any, list[str]]:
     """(code of each row's column, names of columns): executors and options."""
-    codes, texts = _joined(table, ("executor_a",), ("executor_b",), ("options",))
+    numbers, texts = _joined(table, ("executor_a",), ("executor_b",), ("options",))
     has_options = len({text.rpartition("\x1f")[2] for text in texts}) > 1
-    return codes, [_column_name(text, has_options) for text in texts]
+    return numbers, [_column_name(text, has_options) for text in texts]
 
 
 def _models(table: Any) -> tuple[Any, list[str]]:
-    codes, texts = _joined(table, ("model",), ("against",))
-    return codes, [text.replace("\x1f", " against ") if text[-1] != "\x1f" else text[:-1] for text in texts]
+    numbers, texts = _joined(table, ("model",), ("against",))
+    return numbers, [text.replace("\x1f", " against ") if text[-1] != "\x1f" else text[:-1] for text in texts]
 
 
 def _matrix(table: Any, changed: Changes | None) -> tuple[dict[str, Any], str]:
@@ -256,10 +256,10 @@ def _finite(value: float | None) -> float:
 # ---- Sums over columns, folders, operators, errors
 
 
-def _verdict_counts(codes: Any, names: list[str], rank: Any) -> list[dict[str, int]]:
+def _verdict_counts(numbers: Any, names: list[str], rank: Any) -> list[dict[str, int]]:
     np = needed("numpy")
     width = len(VERDICTS)
-    counts = np.bincount(codes.astype(np.int64) * width + rank, minlength=len(names) * width).reshape(len(names), width)
+    counts = np.bincount(numbers.astype(np.int64) * width + rank, minlength=len(names) * width).reshape(len(names), width)
     return [{verdict: int(row[at]) for at, verdict in enumerate(VERDICTS) if row[at]} for row in counts]
 
 
@@ -273,8 +273,8 @@ def _counts_table(title: str, head: str, names: list[str], counts: list[dict[str
 
 
 def _by_column(table: Any) -> str:
-    codes, names = _columns(table)
-    return _counts_table("Executors and options", "column", names, _verdict_counts(codes, names, _ranks(table)))
+    numbers, names = _columns(table)
+    return _counts_table("Executors and options", "column", names, _verdict_counts(numbers, names, _ranks(table)))
 
 
 def _groups(table: Any) -> str:

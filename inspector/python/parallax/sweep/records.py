@@ -68,7 +68,7 @@ class Records:
         return record if isinstance(record, dict) and record.get("format") == FORMAT else None
 
     def is_finished(self, cell_id: str, limits: Limits, retry: frozenset[str] = frozenset()) -> bool:
-        """Whether nothing is to be done: a cell that met a limit lower than today's is done again, as the verdicts of ``retry`` are."""
+        """True where nothing is to be done: a cell that met a limit lower than today's is done again, as the verdicts of ``retry`` are."""
         record = self.read(cell_id)
         if record is None or not record["final"] or record["verdict"] in retry or "all" in retry:
             return False
