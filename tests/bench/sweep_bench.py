@@ -127,7 +127,7 @@ def cluster(workers: int) -> Iterator[str]:
             yield address
         finally:
             for process in reversed(started):
-                process.terminate()
+                process.kill()  # a worker that is asked to end waits for its scheduler
             for process in started:
                 process.wait()
 

@@ -20,7 +20,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "
 # Options of `parallax run` that a row of [[options]] may set, with `_` for `-`.
 RUN_OPTIONS = (
     "accumulate", "atol", "capture", "fallback", "keep_casts", "observe_all", "only", "per", "policy", "policy_file",
-    "rewrite", "rtol", "seed", "tf32", "time_limit",
+    "rewrite", "rtol", "seed", "tf32",
 )  # fmt: skip
 _GENERATED = ("dim", "shape", "range")
 
