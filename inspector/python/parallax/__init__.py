@@ -16,7 +16,7 @@ from parallax import _loading
 from parallax._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from parallax import compat, helpers, hf, ort, plot, runners, tables, testing, torch
+    from parallax import compat, helpers, hf, ort, plot, runners, sweep, tables, testing, torch
     from parallax._core import Tensor
     from parallax.comparison import Comparison
     from parallax.dump import Dump, DumpWriter, open
@@ -45,14 +45,14 @@ _DEFINED_IN = {
     "audit_fp16": "model_jobs", "convert": "model_jobs", "merge_decoders": "model_jobs",
     "open": "dump", "Dump": "dump", "DumpWriter": "dump",
 }
-_SUBMODULES = ("helpers", "torch", "hf", "ort", "runners", "testing", "plot", "tables", "compat")
+_SUBMODULES = ("helpers", "torch", "hf", "ort", "runners", "sweep", "testing", "plot", "tables", "compat")
 
 __all__ = [
     "Cancelled", "Comparison", "CorruptFile", "Dump", "DumpWriter", "Error", "ExecutionError", "Generation",
     "Generator", "InvalidModel", "IoError", "Model", "OutOfMemory", "Session", "Tensor", "Unsupported", "UsageError",
     "__version__", "audit_fp16", "bench", "blame", "compare", "compat", "convert", "diff", "doctor", "executors",
     "extract", "generate", "helpers", "hf", "load", "merge_decoders", "open", "ort", "plot", "profile", "reduce",
-    "run", "runners", "set_threads", "tables", "testing", "threads", "torch",
+    "run", "runners", "set_threads", "sweep", "tables", "testing", "threads", "torch",
 ]
 
 
