@@ -9,7 +9,7 @@ auditwheel adds), headers and static libraries that were compiled in (ninja's re
 fonts that parallax-gui embeds. Names, versions and licenses are those of the packages that own the files: Debian's
 (dpkg) or wheels' (METADATA of a .dist-info folder). A file without an owner is an error.
 
-OUT gets bom.cdx.json, copyright (Parallax's and all others' in one file) and licenses/PACKAGE.
+OUT gets bom.cdx.json, copyright (a file of Debian's form), licenses/PACKAGE and, of all of them, third-party.txt.
 """
 
 import argparse
@@ -26,7 +26,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2]
-DEBIAN_FOLDERS = [Path("/lib/x86_64-linux-gnu"), Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/lib/gcc/x86_64-linux-gnu/12")]
 
 
 @dataclass
@@ -121,15 +120,12 @@ def wheel_component(info):
 
 
 def original(file):
-    """The system's file of a shipped one."""
-    name = re.sub(r"-[0-9a-f]{8}(?=\.so)", "", file.name)
-    for folder in DEBIAN_FOLDERS:
-        if (folder / name).exists():
-            return str(folder / name)
-    for folder in DEBIAN_FOLDERS:  # a name with the whole version
-        for candidate in sorted(folder.glob(name.split(".so")[0] + ".so*")):
-            if candidate.resolve().name == name:
-                return str(candidate)
+    """The system's file of a shipped one, among those that the loader knows."""
+    wanted = re.sub(r"-[0-9a-f]{8}(?=\.)", "", file.name)
+    for line in run("/sbin/ldconfig", "-p").splitlines():
+        path = Path(line.rpartition(" => ")[2])
+        if line.endswith(path.name) and wanted in (path.name, path.resolve().name) and "x86-64" in line:
+            return str(path)
     return fail(f"{file} comes from no folder of the system")
 
 
@@ -201,15 +197,21 @@ def bill(components):
 
 
 def copyright_text(components):
-    """Debian's copyright file (DEP 5) of a package; of all others that are in it, their own files, indented as comments."""
+    """Debian's copyright file (DEP 5) of the package."""
     text = ("Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: Parallax\n\n"
             "Files: *\nCopyright: 2026 The Parallax authors\nLicense: Apache-2.0\n"
             " On Debian systems the Apache License, Version 2.0, is in /usr/share/common-licenses/Apache-2.0.\n"
             "Comment: The programs contain code of headers, of static libraries and fonts from the packages below;\n"
-            " the copyright file of each follows.\n")
-    for component in components:
-        text += f" .\n ======== {component.name} {component.version}, {', '.join(sorted(component.use))}\n .\n"
-        text += "".join(f"   {line.rstrip()}\n" if line.strip() else " .\n" for line in component.text.splitlines())
+            " third-party.txt, next to this file, has the copyright files of all.\n .\n")
+    return text + "".join(f" {component.name} {component.version}: {'; '.join(component.licenses)}\n" for component in components)
+
+
+def third_party(components):
+    """The copyright files and licenses of all components, each once."""
+    text = ""
+    for shared in dict.fromkeys(component.text for component in components):
+        names = [f"{component.name} {component.version}" for component in components if component.text == shared]
+        text += f"======== {', '.join(names)}\n\n{shared.rstrip()}\n\n"
     return text
 
 
@@ -226,6 +228,7 @@ def main():
     (arguments.out / "licenses").mkdir(parents=True, exist_ok=True)
     (arguments.out / "bom.cdx.json").write_text(json.dumps(bill(components), indent=1) + "\n")
     (arguments.out / "copyright").write_text(copyright_text(components))
+    (arguments.out / "third-party.txt").write_text(third_party(components))
     for component in components:
         (arguments.out / "licenses" / component.name).write_text(component.text)
     print(f"{len(components)} components, {len(shipped)} of their libraries shipped: {arguments.out}/bom.cdx.json")

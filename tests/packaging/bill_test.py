@@ -62,7 +62,8 @@ class Bill(unittest.TestCase):
         self.assertEqual(document["dependencies"][0]["dependsOn"], [component.purl])
         self.assertEqual(document["components"][0]["components"][0]["name"], "libgomp-1a2b3c4d.so.1")
         self.assertEqual(json.loads(json.dumps(document)), document)
-        self.assertIn(f" ======== libgomp1 {component.version}, shipped\n", bill.copyright_text([component]))
+        self.assertIn(f"\n libgomp1 {component.version}: ", bill.copyright_text([component]))
+        self.assertEqual(bill.third_party([component, component]).count(component.text.rstrip()), 1)
         self.assertRaises(SystemExit, bill.original, Path("libof_nobody.so.1"))
 
     def test_a_wheel_gets_its_bill(self):
