@@ -86,10 +86,10 @@ class Wheels:
 
     def owner(self, path):
         for folder in Path(path).resolve().parents:
-            for place in (folder, folder / "dist-info"):
-                if place not in self.records:
-                    self.records[place] = self.read(place)
-                known = self.records[place]
+            for near in (folder, folder / "dist-info"):
+                if near not in self.records:
+                    self.records[near] = self.read(near)
+                known = self.records[near]
                 for parts in (3, 2, 1):  # of the path: names alone are not unique
                     info = known.get("/".join(Path(path).resolve().parts[-parts:]))
                     if info:

@@ -2,7 +2,7 @@
 // The module parallax._core: the order in which its parts are bound, and what belongs to the process as a whole.
 #include <nanobind/stl/vector.h>
 
-#include "inspector/base/late_library.h"
+#include "inspector/base/loading/late_library.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/python/binding/binding.h"

@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/cpu_features.h"
-#include "inspector/base/late_library.h"
+#include "inspector/base/loading/late_library.h"
 #include "inspector/base/memory_budget.h"
 #include "inspector/diff/metrics/metrics.h"
 #include "inspector/model/opset/opset_registry.h"

@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include "inspector/base/late_library.h"
+#include "inspector/base/loading/late_library.h"
 
 namespace parallax {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <dlfcn.h>
 
-#include "inspector/base/late_library.h"
+#include "inspector/base/loading/late_library.h"
 
 namespace parallax::runtime {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folders of Python packages that look as NVIDIA's wheels leave them, and a library that only they have.
-#include "inspector/base/late_library.h"
+#include "inspector/base/loading/late_library.h"
 
 #include <cstdlib>
 #include <filesystem>

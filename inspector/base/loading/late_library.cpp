@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // By the dynamic loader, which also knows the file of this code.
-#include "inspector/base/late_library.h"
+#include "inspector/base/loading/late_library.h"
 
 #include <algorithm>
 #include <cstdlib>
