@@ -21,6 +21,7 @@
 #include "inspector/base/program_start.h"
 #include "inspector/base/shown_text.h"
 #include "inspector/executors/make_executor.h"
+#include "inspector/workbench/doctor/build_description.h"
 
 namespace parallax::gui {
 namespace {
@@ -235,7 +236,7 @@ void report_end(int /*signal*/, const SignalCleanup& left) {
 Result<int> run(const std::vector<std::string>& arguments) {
   Options options = PX_TRY(parse(arguments));
   if (options.help || options.version) {
-    std::fputs(options.help ? kHelp : "parallax-gui " PARALLAX_VERSION "\n", stdout);
+    std::fputs(options.help ? kHelp : (build_description("parallax-gui") + "\n").c_str(), stdout);
     return 0;
   }
   options.files = files_to_open(options);

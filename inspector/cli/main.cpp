@@ -21,6 +21,7 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/self_description.h"
+#include "inspector/workbench/doctor/build_description.h"
 
 namespace parallax::cli {
 namespace {
@@ -35,7 +36,7 @@ struct Program {
 // The verbs, with the options of those among the arguments: the others cost half of the start.
 void declare(Program& program, const std::vector<std::string>& arguments) {
   program.app.require_subcommand(1);
-  program.app.set_version_flag("--version", std::string("parallax ") + PARALLAX_VERSION);
+  program.app.set_version_flag("--version", [] { return build_description("parallax"); });
   program.app.add_option("--completion", program.shell, "print what makes a shell complete the program's arguments")
       ->type_name("bash|zsh|fish");
   program.app.add_flag("--manual", program.is_manual, "print the manual page");

@@ -2,6 +2,7 @@
 // The module parallax._core: the order in which its parts are bound, and what belongs to the process as a whole.
 #include <nanobind/stl/vector.h>
 
+#include "inspector/base/loading/late_library.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/executors/foreign/interpreter.h"
 #include "inspector/executors/make_executor.h"
@@ -40,6 +41,10 @@ NB_MODULE(_core, module) {
   module.def(
       "set_threads", [](int count) { set_thread_count(count); }, nb::arg("count"),
       "Sets how many threads work on one loop, in the whole process. 0: one per hardware thread.");
+  module.def(
+      "set_package_folders", [](std::vector<std::string> folders) { set_package_folders(std::move(folders)); },
+      nb::arg("folders"),
+      "Sets the folders of packages in which NVIDIA's libraries are looked for, as wheels install them.");
   module.def(
       "threads", [] { return thread_count(); }, "Returns how many threads work on one loop.");
   module.def(

@@ -45,6 +45,8 @@ def load_core() -> ModuleType:
     before = sys.getdlopenflags()
     sys.setdlopenflags(os.RTLD_NOW | os.RTLD_LOCAL | _own_symbols_first())
     try:
-        return importlib.import_module(name)
+        core = importlib.import_module(name)
     finally:
         sys.setdlopenflags(before)
+    core.set_package_folders([folder for folder in sys.path if os.path.isdir(os.path.join(folder, "nvidia"))])
+    return core

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/cpu_features.h"
+#include "inspector/base/loading/late_library.h"
 #include "inspector/base/memory_budget.h"
 #include "inspector/diff/metrics/metrics.h"
 #include "inspector/model/opset/opset_registry.h"
@@ -80,8 +81,7 @@ DoctorItem examine_driver() {
 DoctorItem examine_cudnn() {
 #ifdef PARALLAX_CUDNN
   const std::string name = "libcudnn.so." PARALLAX_CUDNN;
-  void* library = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) library = ::dlopen((PARALLAX_CUDNN_FOLDER "/" + name).c_str(), RTLD_LAZY | RTLD_LOCAL);
+  void* library = open_late_library(name, PARALLAX_CUDNN_FOLDER, RTLD_LAZY | RTLD_LOCAL).handle;
   if (library == nullptr) {
     return {"cudnn", false, "cuDNN not found (" + name + "): convolutions and attention on a GPU by own kernels",
             "install cuDNN " PARALLAX_CUDNN ": https://developer.nvidia.com/cudnn"};

@@ -12,6 +12,8 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "inspector/base/loading/late_library.h"
+
 namespace parallax {
 namespace {
 
@@ -26,7 +28,8 @@ std::string whole_path(const std::string& path) {
 // A library that stays open until the others have been looked for: some need it to be there.
 class LoadedLibrary {
  public:
-  LoadedLibrary(const std::string& name, int flags) : handle_(::dlopen(name.c_str(), flags)) {}
+  explicit LoadedLibrary(void* handle) : handle_(handle) {}
+  LoadedLibrary(const std::string& name, int flags) : LoadedLibrary(::dlopen(name.c_str(), flags)) {}
   ~LoadedLibrary() {
     if (handle_ != nullptr) ::dlclose(handle_);
   }
@@ -43,23 +46,24 @@ class LoadedLibrary {
   void* handle_;
 };
 
-// Opens as the runtime does: by the loader's search, then in the folder where it was when this was built.
+// Opens as the runtime does.
 class LibrarySearch {
  public:
   void open(const std::string& name, std::string_view product, const std::string& folder, int visibility) {
-    std::string path = keep(name, RTLD_LAZY | visibility);
-    if (path.empty() && folder.starts_with('/')) path = keep(folder + "/" + name, RTLD_LAZY | visibility);
-    found_.push_back({name, product, "parallax", path});
+    void* handle = open_late_library(name, folder, RTLD_LAZY | visibility).handle;
+    opened_.push_back(std::make_unique<LoadedLibrary>(handle));
+    found_.push_back({name, product, "parallax", opened_.back()->path()});
   }
 
   // Looks for what a library in `folder` loads by its name alone: already there, in LD_LIBRARY_PATH, next to that
-  // library, or where the system has it.
+  // library, where the system has it, or where a wheel has installed it.
   void look_for(const std::string& name, std::string_view product, std::string_view loaded_by,
                 const std::string& folder) {
     std::string path = LoadedLibrary(name, RTLD_LAZY | RTLD_NOLOAD).path();
     if (path.empty()) path = file_in(searched_folders(), name);
     if (path.empty()) path = file_in({folder}, name);
     if (path.empty()) path = LoadedLibrary(name, RTLD_LAZY | RTLD_LOCAL).path();
+    if (path.empty()) path = file_in(wheel_library_folders(), name);
     found_.push_back({name, product, loaded_by, path});
   }
 
@@ -68,10 +72,6 @@ class LibrarySearch {
   std::vector<LateLibrary> take() { return std::move(found_); }
 
  private:
-  std::string keep(const std::string& name, int flags) {
-    return opened_.emplace_back(std::make_unique<LoadedLibrary>(name, flags))->path();
-  }
-
   static std::vector<std::string> searched_folders() {
     const char* given = std::getenv("LD_LIBRARY_PATH");
     std::vector<std::string> folders;

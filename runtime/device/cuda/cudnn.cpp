@@ -10,7 +10,7 @@
 namespace parallax::runtime {
 namespace {
 
-// The libraries that it loads are next to it.
+// The libraries that it loads are next to it, or where its own RUNPATH says: NVRTC of another wheel.
 Result<Cudnn> load_cudnn_functions() {
   const std::string version = std::to_string(CUDNN_MAJOR);
   const SharedLibrary library{"libcudnn.so." + version, PX_CUDNN_FOLDER, "cuDNN", "cuDNN " + version};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries of NVIDIA's that are loaded by the first who needs them: looked for where the loader looks, then where they
-// were when the program was built. Never closed: handles may live as long as the process.
+// Libraries of NVIDIA's that are loaded by the first who needs them: looked for where
+// `inspector/base/loading/late_library.h` says. Never closed: handles may live as long as the process.
 #pragma once
 
 #include <string>
