@@ -76,6 +76,7 @@ Json tensor_json(const Viewer& viewer) {
             {"montage", model.montage_axis() >= 0},
             {"list", kTensorTabs[static_cast<size_t>(pane.tab)]},
             {"linear_counts", pane.linear_counts},
+            {"flips_axis", pane.flips_axis},
             {"brush", nullptr},
             {"element", nullptr}};
   if (pane.filter.brush.has_value()) json["brush"] = {number(pane.filter.brush->low), number(pane.filter.brush->high)};

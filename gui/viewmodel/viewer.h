@@ -50,9 +50,11 @@ struct TensorPane {
   int channel_axis = -1;  // of the figures by channel; -1: the one before the axes shown
   bool hex = false;
   bool linear_counts = false;  // of the histogram
-  int64_t element = -1;        // picked
-  int64_t version = 0;         // counts changes of which elements are shown, and as what
-  int64_t range_version = 0;   // of the range their colors span
+  bool flips_axis = false;     // of the histogram: logarithmic where it is linear otherwise, and linear where not
+  std::vector<std::string> axis_names;  // the model's names of sizes, "batch"; empty where an axis has none
+  int64_t element = -1;                 // picked
+  int64_t version = 0;                  // counts changes of which elements are shown, and as what
+  int64_t range_version = 0;            // of the range their colors span
 };
 
 bool can_show(const TensorPane& pane, TensorMode mode);

@@ -315,6 +315,11 @@ constexpr Command kCommands[] = {
      [](Viewer& v) { return v.tensor().model.has_value() && flip(v.show_goto); }},
     {"tensor.linear_counts", "Tensor", "Counts of the histogram linear or logarithmic", "H",
      [](Viewer& v) { return flip(v.tensor().linear_counts); }},
+    {"tensor.flip_axis", "Tensor", "Values of the histogram logarithmic or linear", "Shift+H",
+     [](Viewer& v) {
+       ++v.tensor().version;
+       return flip(v.tensor().flips_axis);
+     }},
     {"tensor.clear_brush", "Tensor", "All values again", "C",
      [](Viewer& v) {
        const bool was_set = v.tensor().filter.brush.has_value();
