@@ -39,14 +39,17 @@ void draw_modes(Ui& ui) {
 
 void axis_combo(Ui& ui, const char* name, int axis, bool is_row) {
   TensorModel& model = *ui.viewer->tensor().model;
-  const std::string label = fmt::format("{} {}", is_row ? "rows" : "cols", axis);
+  const auto name_of = [&](int of) { return ui.viewer->tensor().axis_names[static_cast<size_t>(of)]; };
+  const std::string own = name_of(axis).empty() ? std::to_string(axis) : name_of(axis);
+  const std::string label = fmt::format("{} {}", is_row ? "rows" : "cols", own);
   if (ImGui::GetContentRegionAvail().x < 84 * ui.scale) ImGui::NewLine();
   ImGui::SetNextItemWidth(84 * ui.scale);
   if (ImGui::BeginCombo(name, label.c_str())) {
     close_on_escape(ui);
     for (int i = 0; i < static_cast<int>(model.shape().rank()); ++i) {
-      if (!ImGui::Selectable(fmt::format("axis {} ({})", i, model.shape()[static_cast<size_t>(i)]).c_str(), i == axis))
-        continue;
+      const std::string title = fmt::format("axis {}{}{} ({})", i, name_of(i).empty() ? "" : " ", name_of(i),
+                                            model.shape()[static_cast<size_t>(i)]);
+      if (!ImGui::Selectable(title.c_str(), i == axis)) continue;
       if (is_row) {
         model.set_axes(i, model.column_axis());
       } else {
@@ -75,8 +78,10 @@ void draw_slice(Ui& ui) {
     const float width = 104 * ui.scale;
     if (ImGui::GetContentRegionAvail().x < width) ImGui::NewLine();
     int64_t at = model.index()[static_cast<size_t>(axis)];
-    if (index_slider(ui, fmt::format("axis.{}", axis).c_str(), fmt::format("axis {}: {} / {}", axis, at, size), at,
-                     size, width)) {
+    const std::string& name = ui.viewer->tensor().axis_names[static_cast<size_t>(axis)];
+    const std::string title = name.empty() ? fmt::format("axis {}", axis) : name;
+    if (index_slider(ui, fmt::format("axis.{}", axis).c_str(), fmt::format("{}: {} / {}", title, at, size), at, size,
+                     width)) {
       model.set_index(axis, at);
       ui.viewer->tensor().element = -1;
       ui.viewer->refresh_range();
@@ -110,13 +115,13 @@ void ask_for_figures(Ui& ui) {
   tensor.version = pane.version;
   if (tensor.is_fitted) tensor.zoom = 0;
   const TensorModel counted = pane.counted();
-  const auto make = [shown = *pane.model, counted = counted, mode = pane.mode,
-                     filter = pane.filter](const CancelToken& stop) mutable {
+  const auto make = [shown = *pane.model, counted = counted, mode = pane.mode, filter = pane.filter,
+                     flips_axis = pane.flips_axis](const CancelToken& stop) mutable {
     shown.stop_when(stop);
     counted.stop_when(stop);
     SliceFigures figures;
     figures.whole = shown.autofit(mode);
-    figures.histogram = counted.histogram(mode);
+    figures.histogram = counted.histogram(mode, TensorModel::kBins, flips_axis);
     figures.worst = counted.worst(mode, kMostWorst, filter);
     constexpr size_t kMostPassing = 1'000'000;
     if (filter.is_set()) figures.passing = counted.passing(filter, mode, kMostPassing, figures.passing_total);

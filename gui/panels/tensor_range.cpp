@@ -19,6 +19,18 @@ ValueRange bar_of(const Ui& ui) {
   return {std::min(ui.tensor.figures.whole.low, range.low), std::max(ui.tensor.figures.whole.high, range.high)};
 }
 
+void fill_bar(const Ui& ui, ImVec2 at, ImVec2 size, TensorMode mode, ValueRange bar, ValueRange colors) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  constexpr int kSteps = 64;
+  for (int i = 0; i < kSteps; ++i) {
+    const double t = (i + 0.5) / kSteps;
+    const Color color = TensorModel::color_of(mode, bar.low + t * (bar.high - bar.low), colors, ui.viewer->is_dark);
+    list->AddRectFilled({at.x + size.x * static_cast<float>(i) / kSteps, at.y},
+                        {at.x + size.x * static_cast<float>(i + 1) / kSteps + 1, at.y + size.y}, to_imgui(color));
+  }
+  list->AddRect(at, {at.x + size.x, at.y + size.y}, ui.theme().border);
+}
+
 // The colors along the bar, with a handle at each end of the range that the mouse drags.
 void draw_bar(Ui& ui, float width, float height) {
   const TensorPane& pane = ui.viewer->tensor();
@@ -27,16 +39,7 @@ void draw_bar(Ui& ui, float width, float height) {
   const ImVec2 at = ImGui::GetItemRectMin();
   const ValueRange bar = bar_of(ui);
   ImDrawList* list = ImGui::GetWindowDrawList();
-  constexpr int kSteps = 64;
-  for (int i = 0; i < kSteps; ++i) {
-    const double t = (i + 0.5) / kSteps;
-    const Color color =
-        TensorModel::color_of(pane.mode, bar.low + t * (bar.high - bar.low), pane.range, ui.viewer->is_dark);
-    list->AddRectFilled({at.x + width * static_cast<float>(i) / kSteps, at.y},
-                        {at.x + width * static_cast<float>(i + 1) / kSteps + 1, at.y + height - 3 * ui.scale},
-                        to_imgui(color));
-  }
-  list->AddRect(at, {at.x + width, at.y + height - 3 * ui.scale}, ui.theme().border);
+  fill_bar(ui, at, {width, height - 3 * ui.scale}, pane.mode, bar, pane.range);
   const auto location = [&](double value) {
     const double span = bar.high / 2 - bar.low / 2;  // of all doubles the whole would be infinite
     const double share = span > 0 ? (value / 2 - bar.low / 2) / span : 0.5;
@@ -56,6 +59,30 @@ void draw_bar(Ui& ui, float width, float height) {
     ui.viewer->set_range(range);
   }
   tooltip("Drag the ends: which values the colors span");
+}
+
+// Of split panes, whose pictures have two scales: the colors of the other one, and what they span.
+void draw_other_bar(Ui& ui, float width) {
+  const TensorPane& pane = ui.viewer->tensor();
+  const bool is_value = pane.mode < TensorMode::difference;
+  const TensorUi::Heat& heat = ui.tensor.heats[is_value ? 2 : 0];
+  if (heat.version != pane.version || heat.work.is_running()) return;
+  const float height = 10 * ui.scale;
+  ImGui::InvisibleButton("##other range", {width, height});
+  ui.mark("range.other");
+  const ImVec2 at = ImGui::GetItemRectMin();
+  const ValueRange range = heat.shown.range;
+  fill_bar(ui, at, {width, height}, heat.mode, range, range);
+  tooltip(is_value ? "The colors of the difference" : "The colors of A and of B");
+  const std::string low = short_number(range.low), high = short_number(range.high),
+                    title = is_value ? tensor_modes()[static_cast<size_t>(heat.mode)].title.data() : "A and B";
+  ImGui::PushFont(ui.fonts.small);
+  ImGui::TextDisabled("%s", low.c_str());
+  ImGui::SameLine((width - ImGui::CalcTextSize(title.c_str()).x) / 2, 0);
+  ImGui::TextDisabled("%s", title.c_str());
+  ImGui::SameLine(width - ImGui::CalcTextSize(high.c_str()).x, 0);
+  ImGui::TextDisabled("%s", high.c_str());
+  ImGui::PopFont();
 }
 
 // How high a count stands, 0 to 1.
@@ -114,9 +141,8 @@ void brush(Ui& ui, ImVec2 at, ImVec2 size) {
   const auto& chosen = viewer.tensor().filter.brush;
   if (!chosen.has_value() || ImGui::IsItemActive()) return;
   const auto share_of = [&](double value) {
-    const double low = histogram.is_logarithmic ? std::log(histogram.low) : histogram.low,
-                 high = histogram.is_logarithmic ? std::log(histogram.high) : histogram.high;
-    const double location = histogram.is_logarithmic ? std::log(std::max(value, 1e-300)) : value;
+    const double low = histogram.location(histogram.low), high = histogram.location(histogram.high);
+    const double location = histogram.location(std::max(value, histogram.low));
     return std::clamp(high > low ? static_cast<float>((location - low) / (high - low)) : 0.0F, 0.0F, 1.0F);
   };
   band(share_of(chosen->low), share_of(chosen->high));
@@ -126,11 +152,13 @@ void brush(Ui& ui, ImVec2 at, ImVec2 size) {
 void draw_axis(const SliceHistogram& histogram, float width, bool is_linear) {
   const std::string low = short_number(histogram.low), high = short_number(histogram.high);
   ImGui::TextDisabled("%s", low.c_str());
-  const std::string counts = is_linear ? "linear counts" : "log counts";
-  std::string middle = !histogram.b.empty() ? "A filled, B line, " : histogram.is_logarithmic ? "log axis, " : "";
   const float room = width - ImGui::CalcTextSize(low.c_str()).x - ImGui::CalcTextSize(high.c_str()).x;
-  middle += ImGui::CalcTextSize((middle + counts).c_str()).x < room - ImGui::GetFontSize() ? counts : "";
-  if (middle.ends_with(", ")) middle.resize(middle.size() - 2);
+  std::string middle;
+  for (const char* part : {histogram.b.empty() ? "" : "A filled, B line", histogram.is_logarithmic ? "log axis" : "",
+                           is_linear ? "linear counts" : "log counts"}) {
+    const std::string longer = middle + (middle.empty() || *part == 0 ? "" : ", ") + part;
+    if (ImGui::CalcTextSize(longer.c_str()).x < room - ImGui::GetFontSize()) middle = longer;
+  }
   ImGui::SameLine((width - ImGui::CalcTextSize(middle.c_str()).x) / 2, 0);
   ImGui::TextDisabled("%s", middle.c_str());
   ImGui::SameLine(width - ImGui::CalcTextSize(high.c_str()).x, 0);
@@ -151,6 +179,7 @@ void element_line(Ui& ui, const char* key, const std::string& text) {
 void draw_range(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
   const float width = ImGui::GetContentRegionAvail().x;
+  if (pane.is_split && pane.model->has_b()) draw_other_bar(ui, width);
   draw_bar(ui, width, 16 * ui.scale);
   const float fit = ImGui::CalcTextSize("fit").x + ImGui::GetStyle().FramePadding.x * 2;
   const float field = (width - fit - 12 * ui.scale) / 2;
@@ -184,9 +213,10 @@ void draw_histogram(Ui& ui, float height) {
   filled(list, histogram.a, scale, at, size, kSideA);
   if (!histogram.b.empty()) outlined(list, histogram.b, scale, at, size, kSideB, 1.5F * ui.scale);
   brush(ui, at, size);
-  tooltip(fmt::format("How often values occur in what is shown, at most {} in a bin; counts on a {} scale (H).\n"
-                      "Drag: only these values",
-                      scale.most, scale.is_linear ? "linear" : "logarithmic")
+  tooltip(fmt::format("How often values occur in what is shown, at most {} in a bin; counts on a {} scale (H),\n"
+                      "values on a {} axis (Alt+H). Drag: only these values",
+                      scale.most, scale.is_linear ? "linear" : "logarithmic",
+                      histogram.is_logarithmic ? "logarithmic" : "linear")
               .c_str());
   ImGui::PushFont(ui.fonts.small);
   const bool is_empty = !histogram.a.empty() && std::ranges::count(histogram.a, 0) == std::ssize(histogram.a) &&

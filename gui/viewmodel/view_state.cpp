@@ -78,6 +78,7 @@ Json tensor_json(const Viewer& viewer) {
             {"list", kTensorTabs[static_cast<size_t>(pane.tab)]},
             {"linear_counts", pane.linear_counts},
             {"whole", pane.counts_whole()},
+            {"flips_axis", pane.flips_axis},
             {"brush", nullptr},
             {"element", nullptr}};
   if (pane.filter.brush.has_value()) json["brush"] = {number(pane.filter.brush->low), number(pane.filter.brush->high)};

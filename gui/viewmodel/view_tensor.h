@@ -60,14 +60,16 @@ struct ElementFilter {
 };
 
 // Counts of the slice's elements in equal bins of what is measured: values of both sides, or one difference. Numbers
-// that are not finite are counted separately, as are zeros on a logarithmic axis.
+// that are not finite are counted separately, as are zeros on a logarithmic axis of magnitudes.
 struct SliceHistogram {
   double low = 0, high = 0;  // of values, not of logarithms
   bool is_logarithmic = false;
+  double unit = 0;            // of numbers of both signs the axis is asinh(value / unit): about linear below it; else 0
   std::vector<int64_t> a, b;  // b: of values only
   int64_t nan_a = 0, nan_b = 0, inf_a = 0, inf_b = 0;
   int64_t zeros = 0;
-  double at(double share) const;  // the value at a share of the axis, 0 to 1
+  double location(double value) const;  // on the axis
+  double at(double share) const;        // the value at a share of the axis, 0 to 1
 };
 
 // Figures of the elements at one index of an axis.
@@ -129,7 +131,9 @@ class TensorModel {
   ValueRange autofit(TensorMode mode) const;  // of the slice; symmetric about 0 for differences
   HeatImage image(TensorMode mode, ValueRange range, const ElementFilter& filter = {},
                   int32_t greatest_side = kMostPixels, bool is_dark = false) const;
-  SliceHistogram histogram(TensorMode mode, size_t bins = 64) const;
+  static constexpr size_t kBins = 64;
+  // The axis is logarithmic for measures of magnitude, which span many powers of ten; `flips_axis`: for the others.
+  SliceHistogram histogram(TensorMode mode, size_t bins = kBins, bool flips_axis = false) const;
   bool passes(const ElementFilter& filter, TensorMode mode, int64_t element) const;
   // Elements of the slice that are out of the ordinary in this measure, worst first, at most `count`.
   std::vector<int64_t> worst(TensorMode mode, size_t count, const ElementFilter& filter = {}) const;

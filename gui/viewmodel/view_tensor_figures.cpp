@@ -33,41 +33,56 @@ Bins bins_over(double low, double high, size_t count) {
   return {low, high > low ? static_cast<double>(count) / (high - low) : 0, count};
 }
 
-// Differences span many powers of ten; signed ones and values do not fit a logarithmic axis.
-bool wants_logarithm(TensorMode mode) { return mode >= TensorMode::absolute; }
+// Signed differences and values do not fit an axis of logarithms.
+bool is_magnitude(TensorMode mode) { return mode >= TensorMode::absolute; }
+
+// Of a logarithmic axis of numbers of both signs: so much of the largest is about linear.
+constexpr double kLinearShare = 1e-3;
+double unit_over(double low, double high) {
+  const double most = std::max(std::abs(low), std::abs(high));
+  return most > 0 ? most * kLinearShare : 1;
+}
 
 void count_special(double value, int64_t& nan, int64_t& inf) { ++(std::isnan(value) ? nan : inf); }
 
 }  // namespace
 
-double SliceHistogram::at(double share) const {
-  if (!is_logarithmic) return low + (high - low) * share;
-  return std::exp(std::log(low) + (std::log(high) - std::log(low)) * share);
+double SliceHistogram::location(double value) const {
+  if (!is_logarithmic) return value;
+  return unit > 0 ? std::asinh(value / unit) : std::log(value);
 }
 
-SliceHistogram TensorModel::histogram(TensorMode mode, size_t bins) const {
+double SliceHistogram::at(double share) const {
+  const double along = location(low) + (location(high) - location(low)) * share;
+  if (!is_logarithmic) return along;
+  return unit > 0 ? std::sinh(along) * unit : std::exp(along);
+}
+
+SliceHistogram TensorModel::histogram(TensorMode mode, size_t bins, bool flips_axis) const {
   SliceHistogram histogram;
-  histogram.is_logarithmic = has_b() && wants_logarithm(mode);
+  const bool is_of_magnitudes = has_b() && is_magnitude(mode);
+  histogram.is_logarithmic = is_of_magnitudes != flips_axis;
+  const bool leaves_out_zeros = histogram.is_logarithmic && is_of_magnitudes;
   histogram.a.assign(bins, 0);
   if (has_b() && is_difference(mode)) {
     double low = kInfinity, high = -kInfinity;
     for_each([&](int64_t, int64_t, int64_t element) {
       const double value = number(mode, element);
-      if (!std::isfinite(value) || (histogram.is_logarithmic && value <= 0)) return;
+      if (!std::isfinite(value) || (leaves_out_zeros && value <= 0)) return;
       low = std::min(low, value);
       high = std::max(high, value);
     });
     if (low > high) low = high = 1;
-    const auto location = [&](double value) { return histogram.is_logarithmic ? std::log(value) : value; };
-    const Bins axis = bins_over(location(low), location(high), bins);
+    if (histogram.is_logarithmic && !leaves_out_zeros) histogram.unit = unit_over(low, high);
+    const Bins axis = bins_over(histogram.location(low), histogram.location(high), bins);
     for_each([&](int64_t, int64_t, int64_t element) {
       const double value = number(mode, element);
       if (!std::isfinite(value)) {
         count_special(value, histogram.nan_a, histogram.inf_a);
-      } else if (histogram.is_logarithmic && value <= 0) {
+      } else if (leaves_out_zeros && value <= 0) {
         ++histogram.zeros;
       } else {
-        ++histogram.a[axis.of(location(value))];
+        ++histogram.a[axis.of(histogram.location(value))];
       }
     });
     histogram.low = low;
@@ -78,18 +93,19 @@ SliceHistogram TensorModel::histogram(TensorMode mode, size_t bins) const {
   histogram.low = range.low;
   histogram.high = range.high;
   histogram.b.assign(has_b() ? bins : 0, 0);
-  const Bins axis = bins_over(range.low, range.high, bins);
+  if (histogram.is_logarithmic) histogram.unit = unit_over(range.low, range.high);
+  const Bins axis = bins_over(histogram.location(range.low), histogram.location(range.high), bins);
   for_each([&](int64_t, int64_t, int64_t element) {
     const double a = element_as_double(a_, element);
     if (std::isfinite(a)) {
-      ++histogram.a[axis.of(a)];
+      ++histogram.a[axis.of(histogram.location(a))];
     } else {
       count_special(a, histogram.nan_a, histogram.inf_a);
     }
     if (!has_b()) return;
     const double b = element_as_double(b_, element);
     if (std::isfinite(b)) {
-      ++histogram.b[axis.of(b)];
+      ++histogram.b[axis.of(histogram.location(b))];
     } else {
       count_special(b, histogram.nan_b, histogram.inf_b);
     }

@@ -50,6 +50,8 @@ struct TensorPane {
   int channel_axis = -1;  // of the figures by channel; -1: the one before the axes shown
   bool hex = false;
   bool linear_counts = false;  // of the histogram
+  bool flips_axis = false;     // of the histogram: logarithmic where it is linear otherwise, and linear where not
+  std::vector<std::string> axis_names;  // the model's names of sizes, "batch"; empty where an axis has none
   // Histogram and lists are of the whole value, not of the slice; as long as nobody has chosen, of a model's weight
   // only: next to it nothing else is there to be compared with.
   std::optional<bool> chosen_whole;

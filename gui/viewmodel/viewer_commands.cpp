@@ -321,6 +321,11 @@ constexpr Command kCommands[] = {
        v.tensor().chosen_whole = !v.tensor().counts_whole();
        return v.tensor().model.has_value();
      }},
+    {"tensor.flip_axis", "Tensor", "Values of the histogram logarithmic or linear", "Alt+H",
+     [](Viewer& v) {
+       ++v.tensor().version;
+       return flip(v.tensor().flips_axis);
+     }},
     {"tensor.clear_brush", "Tensor", "All values again", "C",
      [](Viewer& v) {
        const bool was_set = v.tensor().filter.brush.has_value();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The selected value: its elements, the measure, the range, the picked element.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -9,6 +10,8 @@
 #include "gui/viewmodel/viewer.h"
 #include "inspector/base/text.h"
 #include "inspector/dump/statistics/statistics.h"
+#include "inspector/exec/path_parts.h"
+#include "inspector/exec/value_path.h"
 
 namespace parallax {
 namespace {
@@ -21,6 +24,18 @@ Result<Value> value_of(const DumpReader* dump, int32_t entry) {
   if (kept.level != CaptureLevel::all)
     return usage_error("its elements were not kept in full; statistics are on the right");
   return dump->load_copy(entry);
+}
+
+// The names of sizes in the type that the model gives the row's value, one for each axis.
+std::vector<std::string> names_of_axes(const GraphItems* items, const ValueRow& row) {
+  const Graph* graph = items == nullptr || row.item < 0 ? nullptr : items->item(row.item).graph;
+  if (graph == nullptr) return {};
+  const std::string name = unescape_name(std::string_view(row.path).substr(name_begin(row.path)));
+  const auto value = std::ranges::find(graph->values, name, &ValueDef::name);
+  if (value == graph->values.end()) return {};
+  std::vector<std::string> names;
+  for (const Dim& dim : value->type.dims.value_or(std::vector<Dim>())) names.push_back(dim.name);
+  return names;
 }
 
 Tensor tensor_in(const Value& value) { return value.is_tensor() ? value.tensor() : Tensor(); }
@@ -93,6 +108,8 @@ void Viewer::load_tensor() {
     tensor_.is_one_by_one = true;
   }
   tensor_.model = std::move(model).take();
+  tensor_.axis_names = names_of_axes(document_->items.get(), row);
+  tensor_.axis_names.resize(tensor_.model->shape().rank());
   tensor_.model->set_montage(tensor_.is_montage);
   tensor_.mode = tensor_.model->has_b() ? tensor_.wanted_mode : only_b ? TensorMode::b : TensorMode::a;
   if (compared != nullptr && compared->metrics.has_value() && compared->verdict == Verdict::diverged) {

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,8 +34,21 @@ struct Program {
   std::string shell;
 };
 
+// A usage line has the forms of arguments: "A.plx B.plx | MODEL".
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_option_usage(const CLI::Option* option) const override {
+    std::string form = option->get_type_name();
+    if (form.empty() || form == "TEXT") form = option->get_name(true);
+    const bool is_open = option->get_expected_max() >= CLI::detail::expected_max_vector_size;
+    if (is_open && !form.ends_with("...")) form += " ...";
+    return option->get_required() ? form : fmt::format("[{}]", form);
+  }
+};
+
 // The verbs, with the options of those among the arguments: the others cost half of the start.
 void declare(Program& program, const std::vector<std::string>& arguments) {
+  program.app.formatter(std::make_shared<HelpFormatter>());
   program.app.require_subcommand(1);
   program.app.set_version_flag("--version", [] { return build_description("parallax"); });
   program.app.add_option("--completion", program.shell, "print what makes a shell complete the program's arguments")

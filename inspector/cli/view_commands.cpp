@@ -54,7 +54,10 @@ class ShowCommand final : public Command {
 class DotCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("FILES", files_, "a model, a dump, or two dumps A B to compare")->required()->expected(1, 2);
+    app.add_option("FILES", files_, "a model, a dump, or two dumps to compare")
+        ->required()
+        ->type_name("MODEL | DUMP | A.plx B.plx")
+        ->expected(1, 2);
     app.add_option("--depth", dot_.depth, "draw scopes below this depth as one box each")
         ->type_name("N")
         ->check(whole_number(0, 1'000'000));

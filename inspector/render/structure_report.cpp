@@ -243,7 +243,7 @@ std::string structure_to_svg(const StructureComparison& comparison) {
   const double width = width_a + kGap + width_b;
   const auto column = [&](const std::string& svg, double x, const char* title, const Model& model) {
     return fmt::format(
-        "<text x=\"{:.0f}\" y=\"19\" font-family=\"Helvetica,Arial,sans-serif\" font-size=\"13\">{}: {}</text>\n"
+        "<text x=\"{:.0f}\" y=\"19\" style=\"font:13px Helvetica,Arial,sans-serif;text-anchor:start\">{}: {}</text>\n"
         "<g transform=\"translate({:.0f} {:.0f})\">{}</g>\n",
         x + 16, title, xml_text(model.path), x, kTitle, svg);
   };

@@ -5,36 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "inspector/base/check.h"
-#include "inspector/dump/tensor_files/npy.h"
-
-namespace parallax {
-namespace {
-
-// Touches every byte that a tensor says it has.
-void read_all(const Tensor& tensor) {
-  if (tensor.dtype() == DType::string) {
-    size_t size = 0;
-    for (const std::string& text : tensor.as<std::string>()) size += text.size();
-    PX_CHECK(size < (size_t{1} << 40));
-    return;
-  }
-  unsigned sum = 0;
-  for (const std::byte value : tensor.view().bytes()) sum += std::to_integer<unsigned>(value);
-  volatile unsigned sink = sum;
-  (void)sink;
-}
-
-void read_all(const Result<std::vector<NamedValue>>& values) {
-  if (!values.ok()) {
-    PX_CHECK(!values.error().message.empty());
-    return;
-  }
-  for (const NamedValue& value : *values) read_all(value.value.tensor());
-}
-
-}  // namespace
-}  // namespace parallax
+#include "tests/fuzz/read_values.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));

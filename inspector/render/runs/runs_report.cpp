@@ -284,7 +284,8 @@ constexpr const char* kPageStyle =
     "--dim:#9aa0a8;--line:#33373d;--pass:#5fd3a6;--diverged:#f4a582;--inconclusive:#e6c84f}}*{box-sizing:border-box}"
     "body{margin:0;background:var(--ground);color:var(--ink);font:14px/1.45 system-ui,\"DejaVu Sans\",sans-serif}"
     "main{max-width:1500px;margin:0 auto;padding:24px 20px 60px}h1{font-size:26px;margin:0 0 4px}"
-    "h2{margin:28px 0 10px;font-size:16px}.dim{color:var(--dim)}code,.n{font-family:ui-monospace,\"DejaVu Sans Mono\","
+    "h2{margin:28px 0 10px;font-size:16px}.dim{color:var(--dim)}code,td.n{font-family:ui-monospace,\"DejaVu Sans "
+    "Mono\","
     "monospace;font-size:12.5px}table{border-collapse:collapse;width:100%;background:var(--raised)}th,td{border-bottom:"
     "1px "
     "solid var(--line);padding:5px "
@@ -298,8 +299,7 @@ constexpr const char* kPageStyle =
     ".frame{overflow:auto;max-height:75vh;border:1px solid var(--line);border-radius:8px}.frame "
     "th{position:sticky;top:0;"
     "background:var(--raised)}pre{background:var(--raised);border:1px solid var(--line);border-radius:8px;padding:10px "
-    "14px;"
-    "overflow:auto}";
+    "14px;white-space:pre-wrap;overflow-wrap:anywhere}";
 
 }  // namespace
 

@@ -249,14 +249,16 @@ std::string generation_to_text(const Generation& generation) {
 std::string generation_steps_html(const Generation& generation) {
   const bool has_two_sides = generation.comparison.has_value();
   std::string text =
-      "<h2>Steps</h2>\n<table class=\"steps\">\n<tr><th>step</th><th>tokens</th><th>ms</th><th>margin</th>";
-  text += has_two_sides ? "<th>worst value</th><th>severity</th><th></th></tr>\n" : "</tr>\n";
+      "<h2>Steps</h2>\n<table class=\"steps\">\n<tr><th class=\"n\">step</th><th>tokens</th><th class=\"n\">ms</th><th "
+      "class=\"n\">margin</th>";
+  text += has_two_sides ? "<th>worst value</th><th class=\"n\">severity</th><th></th></tr>\n" : "</tr>\n";
   for (const GenerationStep& step : generation.steps) {
-    text += fmt::format("<tr><td>{}</td><td class=\"mono\">{}</td><td>{:.2f}</td><td>{}</td>", step.step,
-                        fmt::join(step.tokens, " "), step.ms, margins_text(step));
+    text += fmt::format(
+        "<tr><td class=\"n\">{}</td><td class=\"mono\">{}</td><td class=\"n\">{:.2f}</td><td class=\"n\">{}</td>",
+        step.step, fmt::join(step.tokens, " "), step.ms, margins_text(step));
     if (has_two_sides)
-      text += fmt::format("<td class=\"mono\">{}</td><td>{:.3g}</td><td>{}</td>", xml_text(step.worst), step.severity,
-                          remark_of(step));
+      text += fmt::format("<td class=\"mono\">{}</td><td class=\"n\">{:.3g}</td><td>{}</td>", xml_text(step.worst),
+                          step.severity, remark_of(step));
     text += "</tr>\n";
   }
   return text + "</table>\n";
@@ -270,9 +272,11 @@ std::string generation_to_html(const Generation& generation, const std::string& 
     return comparison_to_html(*generation.comparison, pictures);
   }
   std::string page =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>generate</title>\n<style>body{font:14px "
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta "
+      "charset=\"utf-8\"><title>Parallax: generation</title>\n<style>:root{color-scheme:light dark}body{font:14px "
       "system-ui,sans-serif;margin:2em;max-width:70em}td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid "
-      "#8884}.mono{font-family:monospace}</style></head><body>\n<h1>Generation</h1>\n";
+      "#8884}.n{text-align:right}.mono{font-family:monospace}pre{white-space:pre-wrap;overflow-wrap:anywhere}</style></"
+      "head><body>\n<h1>Generation</h1>\n";
   page += fmt::format("<pre class=\"mono\">{}</pre>\n", xml_text(generation_to_text(generation), "\n"));
   page += generation_steps_html(generation);
   if (!command.empty())

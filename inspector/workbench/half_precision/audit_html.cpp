@@ -33,7 +33,8 @@ h1 { margin:0 0 4px; font-size:26px; } h2 { margin:30px 0 10px; font-size:16px; 
 .card { background:var(--raised); border:1px solid var(--line); border-radius:8px; padding:10px 14px; min-width:90px; }
 .card b { display:block; font-size:19px; }
 details { border:1px solid var(--line); border-radius:8px; margin-top:8px; background:var(--raised); }
-summary { cursor:pointer; padding:8px 12px; } table { border-collapse:collapse; width:100%; }
+summary { cursor:pointer; padding:8px 12px; } table { border-collapse:collapse; width:100%; table-layout:fixed; }
+col.class { width:90px; } col.range { width:440px; } col.kept { width:60px; } td { overflow-wrap:anywhere; }
 td, th { text-align:left; padding:3px 10px; vertical-align:middle; border-top:1px solid var(--line); font-weight:normal; }
 tr.must td.class, tr.wide_sum td.class { color:var(--must); font-weight:600; }
 tr.mask td.class, tr.inexact td.class, tr.infinite td.class { color:var(--warn); }
@@ -53,8 +54,9 @@ std::string limit_lines(double height) {
   for (const DType type : {DType::float16, DType::bfloat16}) {
     const FloatLimits limits = float_limits(type);
     for (const double limit : {limits.min_normal, limits.max_finite})
-      lines += fmt::format("<line class=\"limit\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"0\" y2=\"{1}\"/>", position(limit),
-                           height);
+      if (std::log10(limit) > kLowestDecade)
+        lines += fmt::format("<line class=\"limit\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"0\" y2=\"{1}\"/>",
+                             position(limit), height);
   }
   return lines;
 }
@@ -99,7 +101,8 @@ std::string group(const std::string& scope, const std::vector<const NodeAudit*>&
       std::ranges::count_if(nodes, [](const NodeAudit* node) { return node->half_class <= HalfClass::wide_sum; });
   std::string text = fmt::format(
       "<details{}><summary><code>{}</code> <span class=\"dim\">{} node{}, {} to keep or watch</span></summary>\n<table>"
-      "<tr><th>class</th><th>node</th><th>{}</th><th></th><th>why</th><th>source</th></tr>\n",
+      "<colgroup><col class=\"class\"><col><col class=\"range\"><col class=\"kept\"><col><col></colgroup>\n"
+      "<tr><th>class</th><th>node</th><th>{}</th><th></th><th>reason</th><th>source</th></tr>\n",
       severe > 0 || audit.nodes.size() <= kFewNodes ? " open" : "", scope.empty() ? "(model)" : xml_text(scope),
       nodes.size(), nodes.size() == 1 ? "" : "s", severe, axis());
   for (const NodeAudit* node : nodes) text += row(*node, std::ranges::find(audit.keep, node->path) != audit.keep.end());
@@ -112,11 +115,12 @@ std::string audit_to_html(const HalfAudit& audit, const std::string& title) {
   std::string text(kHead);
   const std::string_view verdict = audit.kept.passed ? "pass" : "diverged";
   text += fmt::format(
-      "<h1 class=\"{0}\">{0}</h1>\n<p><code>{1}</code> in {2}, watched on {3} input sets. Relative error "
+      "<h1>Verdict: <span class=\"{0}\">{0}</span></h1>\n<p><code>{1}</code> in {2}, on {3} input set{8}. Relative "
+      "error "
       "of the outputs: {4:.3g} with nothing kept, {5:.3g} with {6} nodes kept; the limit is "
       "{7:.3g}.</p>\n<div class=\"cards\">\n",
       verdict, xml_text(title), name_of(audit.to), audit.inputs, audit.nothing_kept.rel_l2, audit.kept.rel_l2,
-      audit.keep.size(), audit.tolerance);
+      audit.keep.size(), audit.tolerance, audit.inputs == 1 ? "" : "s");
   for (size_t index = 0; index < kHalfClassNames.size(); ++index)
     text += fmt::format("<div class=\"card\"><b>{}</b><span class=\"dim\">{}</span></div>\n",
                         audit.count(static_cast<HalfClass>(index)), kHalfClassNames[index]);
@@ -124,8 +128,8 @@ std::string audit_to_html(const HalfAudit& audit, const std::string& title) {
   for (const std::string& note : audit.notes) text += fmt::format("<p>{}</p>\n", xml_text(note));
   text +=
       "<h2>Nodes</h2>\n<p class=\"dim\">A bar spans the magnitudes of a node's outputs that are not 0; dashed lines "
-      "are "
-      "the smallest normal and the largest finite number of float16 and bfloat16.</p>\n";
+      "are the smallest normal and the largest finite number of float16, and the largest finite number of "
+      "bfloat16.</p>\n";
   std::vector<std::string> order;
   std::map<std::string, std::vector<const NodeAudit*>> groups;
   for (const NodeAudit& node : audit.nodes) {

@@ -115,6 +115,16 @@ TEST(Program, WritesThePictureAndTheViewItWasAskedFor) {
   EXPECT_NE(reported.find(view_test::llama_culprit_node()), std::string::npos);
 }
 
+TEST(Program, WritesItsStateWithoutAWindowAsItsHelpSays) {
+  PX_PROGRAM_NEEDS_EGL;
+  const std::string out = view_test::scratch("alone.json");
+  const Answer answer = run("'" + view_test::sample("cnn/model.onnx") + "' --state-out '" + out + "'", "env -u DISPLAY");
+  ASSERT_EQ(answer.exit_code, 0) << answer.text;
+  EXPECT_NE((*read_file(out)).find("cnn/model.onnx"), std::string::npos);
+  EXPECT_NE(run("--help").text.find("--state-out F.json  write what is shown and end; with --window whenever"),
+            std::string::npos);
+}
+
 TEST(Program, AFailedExpectationNamesItsLine) {
   PX_PROGRAM_NEEDS_EGL;
   const std::string path = view_test::scratch("wrong.script");

@@ -119,6 +119,38 @@ TEST_F(Frames, CountsOfTheHistogramMayBeLinear) {
   EXPECT_FALSE(viewer_.tensor().linear_counts);
 }
 
+TEST_F(Frames, ValuesOfTheHistogramMayBeLogarithmic) {
+  open(view_test::llama_fault());
+  ASSERT_TRUE(click("mode.a"));
+  EXPECT_FALSE(ui_.tensor.figures.histogram.is_logarithmic);
+  press("Alt+H");
+  frames(2);
+  EXPECT_TRUE(ui_.tensor.figures.histogram.is_logarithmic);
+  ASSERT_TRUE(drag("histogram", 0.1F, 0.4F));
+  ASSERT_TRUE(viewer_.tensor().filter.brush.has_value());
+  const SliceHistogram& histogram = ui_.tensor.figures.histogram;
+  const double low = histogram.location(histogram.low), span = histogram.location(histogram.high) - low;
+  EXPECT_NEAR((histogram.location(viewer_.tensor().filter.brush->low) - low) / span, 0.1, 0.02);
+  EXPECT_NEAR((histogram.location(viewer_.tensor().filter.brush->high) - low) / span, 0.4, 0.02);
+}
+
+TEST_F(Frames, SplitPanesHaveABarForEachOfTheirScales) {
+  open(view_test::llama_fault());
+  EXPECT_EQ(ui_.widgets.count("range.other"), 0U);
+  ASSERT_TRUE(click("split"));
+  frames(2);
+  EXPECT_EQ(ui_.widgets.count("range.other"), 1U);  // of A and B, next to that of the difference
+  ASSERT_TRUE(click("mode.a"));
+  frames(2);
+  EXPECT_EQ(ui_.widgets.count("range.other"), 1U);  // of the difference
+}
+
+TEST_F(Frames, AxesAreCalledByTheModelsSizes) {
+  open(view_test::llama_fault());
+  ASSERT_TRUE(viewer_.select_path("last_hidden_state"));
+  EXPECT_EQ(viewer_.tensor().axis_names, (std::vector<std::string>{"batch", "sequence", ""}));
+}
+
 TEST_F(Frames, InANarrowWindowNoButtonOfTheListsIsCutOff) {
   ImGui::GetIO().DisplaySize = {640, 480};
   open(view_test::llama_fault());

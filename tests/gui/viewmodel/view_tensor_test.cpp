@@ -346,6 +346,22 @@ TEST(TensorModel, HistogramsOfDifferencesSpanPowersOfTen) {
   EXPECT_EQ(differences.high, 0);
 }
 
+TEST(TensorModel, TheAxisOfAHistogramIsChosen) {
+  const TensorModel values = model_of(floats(Shape{1, 4}, {-1, 0.01F, 0.1F, 1}));
+  EXPECT_EQ(values.histogram(TensorMode::a, 4).a, (std::vector<int64_t>{1, 0, 2, 1}));
+  const SliceHistogram flipped = values.histogram(TensorMode::a, 4, true);
+  EXPECT_TRUE(flipped.is_logarithmic);
+  EXPECT_EQ(flipped.a, (std::vector<int64_t>{1, 0, 1, 2}));
+  EXPECT_NEAR(flipped.at(0.5), 0, 1e-12);
+  EXPECT_NEAR(flipped.at(0.75), 1e-3 * std::sinh(std::asinh(1e3) / 2), 1e-9);
+  EXPECT_NEAR(flipped.at(1), 1, 1e-9);
+  const TensorModel pair = model_of(floats(Shape{1, 3}, {0, 0, 0}), floats(Shape{1, 3}, {0.001F, 0.1F, 0}));
+  const SliceHistogram linear = pair.histogram(TensorMode::absolute, 2, true);
+  EXPECT_FALSE(linear.is_logarithmic);
+  EXPECT_EQ(linear.a, (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(linear.zeros, 0);
+}
+
 TEST(TensorModel, ChannelsHaveTheirOwnFigures) {
   const TensorModel model = model_of(floats(Shape{2, 2}, {1, 3, kNan, 5}), floats(Shape{2, 2}, {1, 4, 0, 5}));
   const auto rows = model.channels(0);
