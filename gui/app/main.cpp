@@ -26,11 +26,13 @@
 namespace parallax::gui {
 namespace {
 
-constexpr const char* kHelp = R"(parallax-gui [MODEL | A.onnx B.onnx | DUMP | A.plx B.plx [C.plx ...] | FOLDER]
+constexpr const char* kHelp =
+    R"(parallax-gui [MODEL | A.onnx B.onnx [A.plx B.plx] | DUMP | A.plx B.plx [C.plx ...] | FOLDER]
 
 Finds the first tensor at which two runs of an ONNX model diverge: the graph colored by error, and every element of
 every value.
-Two models are shown next to each other with what differs in their graphs, attributes and constants; nothing is executed.
+Two models are shown next to each other with what differs in their graphs, attributes and constants; nothing is
+executed. With a dump of each, and where two dumps are of models whose graphs differ, their values are compared, too.
 FOLDER holds the two dumps that `parallax run --dump FOLDER` wrote. Of more than two dumps the first is the baseline of
 all; Alt+1 to Alt+9 choose the other one. Press ? for the keys.
 
@@ -120,10 +122,13 @@ Result<Options> parse(const std::vector<std::string>& arguments) {
       return usage_error(fmt::format("there is no option '{}' (see --help)", argument));
     }
   }
-  const bool are_dumps =
-      std::ranges::all_of(options.files, [](const std::string& file) { return file.ends_with(".plx"); });
-  if (options.files.size() > 10 || (options.files.size() > 2 && !are_dumps))
-    return usage_error("name one or two models, one or two dumps, or a baseline and up to nine other dumps (.plx)");
+  const auto dumps =
+      std::ranges::count_if(options.files, [](const std::string& file) { return file.ends_with(".plx"); });
+  const auto models = static_cast<std::ptrdiff_t>(options.files.size()) - dumps;
+  if (options.files.size() > 10 || (options.files.size() > 2 && models > 0 && (models != 2 || dumps != 2)))
+    return usage_error(
+        "name one or two models, one or two dumps, two models with a dump of each (A.onnx B.onnx A.plx B.plx), or a "
+        "baseline and up to nine other dumps (.plx)");
   return options;
 }
 

@@ -78,14 +78,14 @@ void draw_model(Ui& ui, const char* side, const std::string& file, GraphView& gr
 }
 
 void draw_two_models(Ui& ui, float width, float height) {
-  const auto& files = ui.viewer->document()->files;
+  const TwoModels& models = *ui.viewer->models();
   const float bar = 5 * ui.scale, left = std::floor((width - bar) * ui.middle);
   ImGui::BeginGroup();
-  draw_model(ui, "A", files.front(), ui.viewer->graph, {left, height});
+  draw_model(ui, "A", models.name_a, ui.viewer->graph, {left, height});
   ImGui::SameLine(0, 0);
   splitter(ui, "splitter.middle", true, height, width, ui.middle, true);
   ImGui::SameLine(0, 0);
-  draw_model(ui, "B", files.back(), ui.viewer->graph_b, {width - bar - left, height});
+  draw_model(ui, "B", models.name_b, ui.viewer->graph_b, {width - bar - left, height});
   ImGui::EndGroup();
   ui.mark("graphs");
 }
@@ -101,13 +101,14 @@ void draw_center(Ui& ui, float width, float height) {
     height -= row_tile;
   }
   const bool is_two = ui.viewer->models() != nullptr;
-  const float ribbon = ui.viewer->document() != nullptr && !is_two ? 16 * ui.scale : 0;
+  const bool has_values = is_two && ui.viewer->document()->is_pair();
+  const float ribbon = ui.viewer->document() != nullptr && (!is_two || has_values) ? 16 * ui.scale : 0;
   const float legend = legend_height(ui, width);
   const bool has_room = legend > 0 && height > legend * 4;  // else the graph needs it
   if (has_room) height -= legend;
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
   if (is_two) {
-    draw_two_models(ui, width, height);
+    draw_two_models(ui, width - ribbon, height);
   } else {
     ImGui::BeginChild("canvas", {width - ribbon, height}, false,
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);

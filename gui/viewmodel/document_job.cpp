@@ -84,12 +84,23 @@ std::vector<Result<std::shared_ptr<const Document>>> DocumentJob::take() {
   return std::exchange(news_, {});
 }
 
+StructureOptions DocumentJob::structure_options() {
+  StructureOptions options;
+  options.cancel = cancel_;
+  options.progress = [this](int64_t done, int64_t total) {
+    done_ = done;
+    total_ = total;
+  };
+  return options;
+}
+
 void DocumentJob::open_files(const std::vector<std::string>& files, const Policy& policy,
                              const ExecutorFactory& make_executor) {
-  auto document = open_document(files);
+  auto document = open_document(files, structure_options());
   if (!document.ok()) return enqueue(std::move(document));
   const std::shared_ptr<const Document> opened = *document;
   enqueue(opened);
+  done_ = total_ = 0;
   if (opened->b == nullptr) return;
   CompareOptions options;
   options.cancel = cancel_;
@@ -97,14 +108,15 @@ void DocumentJob::open_files(const std::vector<std::string>& files, const Policy
   if (!comparison.ok()) return enqueue(std::move(comparison).error());
   enqueue(with_comparison(*opened, *comparison));
   if (!make_executor || comparison->verdict != OverallVerdict::diverged || cancel_.is_cancelled()) return;
-  const Status blamed = blame_files(files.front(), files.back(), policy, make_executor, *comparison);
+  const Status blamed = blame_files(opened->a->path(), opened->b->path(), policy, make_executor, *comparison, cancel_);
   if (!blamed.ok()) return enqueue(Error(blamed.error()).with_context("looking for causes"));
   enqueue(with_comparison(*opened, std::move(comparison).take()));
 }
 
 Result<RunRequest> request_to_time(const Document& document, const std::string& otherwise) {
   RunRequest request;
-  const DumpReader* dump = document.b != nullptr ? document.b.get() : document.a.get();
+  const bool is_b = document.b != nullptr && document.models == nullptr;  // else the times are of A's items
+  const DumpReader* dump = is_b ? document.b.get() : document.a.get();
   if (dump != nullptr && !dump->executions().empty()) {
     request.model = dump->executions().front().model_path;
     request.executors = {dump->executions().front().executor};
@@ -177,7 +189,9 @@ void DocumentJob::run_request(RunRequest request, const std::string& more_option
                               const ExecutorFactory& make_executor) {
   // The graph is there at once, values fill it in.
   if (const Status checked = check_models(request); !checked.ok()) return enqueue(checked.error());
-  auto opened = open_document({request.model});
+  std::vector<std::string> models{request.model};
+  if (!request.against.empty()) models.push_back(request.against);
+  auto opened = open_document(models, structure_options());
   if (!opened.ok()) return enqueue(std::move(opened));
   const std::shared_ptr<const Document> start = *opened;
   enqueue(start);
@@ -197,7 +211,7 @@ void DocumentJob::run_request(RunRequest request, const std::string& more_option
     if (now - last_shown < std::chrono::milliseconds(200)) return;
     Comparison shown = so_far;
     conclude(shown);
-    enqueue(document_of_run(start->model, start->items, std::move(shown), origin));
+    enqueue(document_of_run(*start, std::move(shown), origin));
     last_shown = std::chrono::steady_clock::now();
   };
   auto ran = run_models(request, make_executor);
@@ -210,7 +224,7 @@ void DocumentJob::run_request(RunRequest request, const std::string& more_option
                                         : open_document({ran->written.front()}));
   }
   if (ran->written.size() < 2) {
-    return enqueue(document_of_run(start->model, start->items, *std::move(ran->comparison), origin));
+    return enqueue(document_of_run(*start, *std::move(ran->comparison), origin));
   }
   enqueue(document_of_dumps(*start, ran->written[0], ran->written[1], *std::move(ran->comparison), origin));
 }

@@ -46,6 +46,7 @@ class DocumentJob {
   DocumentJob() = default;
   void start(std::string title, std::function<void()> wake, std::function<void()> work);
   void enqueue(Result<std::shared_ptr<const Document>> document);
+  StructureOptions structure_options();
   void open_files(const std::vector<std::string>& files, const Policy& policy, const ExecutorFactory& make_executor);
   void run_request(RunRequest request, const std::string& more_options, const ExecutorFactory& make_executor);
   // Posts the comparison so far of a run that was cancelled or failed, with the elements that its dumps hold.

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "inspector/base/cancel.h"
 #include "inspector/base/result.h"
+#include "inspector/diff/compare/structure.h"
 #include "inspector/diff/comparison.h"
 #include "inspector/diff/tolerance/policy.h"
 #include "inspector/dump/dump_reader.h"
@@ -70,7 +70,7 @@ struct Document {
   std::shared_ptr<const Model> model;
   std::shared_ptr<const GraphItems> items;  // null when no graph is known
   std::shared_ptr<const DumpReader> a, b;
-  std::shared_ptr<const DumpReader> weights;        // of a model that is shown alone; else null
+  std::shared_ptr<const DumpReader> weights;        // of a model's file; null where dumps alone are open
   std::shared_ptr<const Comparison> comparison;     // null before two sides have been compared
   std::shared_ptr<const TwoModels> models;          // where two models are shown: items, rows and weights are A's
   std::vector<ItemDifference> differences_of_item;  // likewise, of both sides' documents; else empty
@@ -99,10 +99,11 @@ struct Document {
   int32_t find_any_row(const std::string& path, int64_t iteration = -1) const;
 };
 
-// One file, a model or a dump, or two of a kind; never payloads. Errors: usage (more than two files, a model and a
-// dump), io, corrupt_file, invalid_model. Two models come with their differences. Two dumps open without their
-// comparison: with_comparison() brings it.
-Result<std::shared_ptr<const Document>> open_document(const std::vector<std::string>& files);
+// One file, a model or a dump, or two of a kind, or two models with a dump of each. Errors: usage (other files, a dump
+// that is not of its model), io, corrupt_file, invalid_model, cancelled. Two models come with their differences, and so
+// do two dumps of models whose graphs differ. Dumps open without their comparison: with_comparison() brings it.
+Result<std::shared_ptr<const Document>> open_document(const std::vector<std::string>& files,
+                                                      const StructureOptions& options = {});
 
 // The document with the time of each node.
 std::shared_ptr<const Document> with_times(const Document& document, const ProfileResult& profile);
@@ -114,6 +115,8 @@ std::shared_ptr<const Document> with_comparison(const Document& document, Compar
 Result<std::shared_ptr<const Document>> document_of_run(std::shared_ptr<const Model> model,
                                                         std::shared_ptr<const GraphItems> items, Comparison comparison,
                                                         std::optional<RunOrigin> run = {});
+// A run of what was open when it began: a model, or two.
+Result<std::shared_ptr<const Document>> document_of_run(const Document& start, Comparison comparison, RunOrigin run);
 // The document with the run's two dumps, whose elements can be shown. Errors: as of opening them.
 Result<std::shared_ptr<const Document>> document_of_dumps(const Document& start, const std::string& a,
                                                           const std::string& b, Comparison comparison, RunOrigin run);

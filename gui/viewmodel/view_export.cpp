@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gui/viewmodel/two_models/view_two_models.h"
 #include "inspector/base/shown_text.h"
 #include "inspector/render/markup.h"
 
@@ -18,6 +19,20 @@ constexpr std::string_view kInk = "#1B1F24", kDim = "#5B636E", kBorder = "#C3C9D
                            kFrame = "#F4F6F8", kWire = "#8A94A0";
 constexpr float kLegendLine = 18;
 constexpr float kLegendWidth = 170;
+constexpr float kTitleHeight = 28, kGap = 40;  // of two models
+
+// One of two models: the letter of its side, and each item's counterpart in the other.
+struct Side {
+  char letter = 'n';
+  const std::vector<int32_t>* counterparts = nullptr;
+  char other = 'n';
+
+  int32_t counterpart(int32_t item) const {
+    return counterparts == nullptr ? -1 : (*counterparts)[static_cast<size_t>(item)];
+  }
+};
+Side side_a(const TwoModels& models) { return {'a', &models.b_of_a, 'b'}; }
+Side side_b(const TwoModels& models) { return {'b', &models.a_of_b, 'a'}; }
 
 std::string hex(Color color) { return fmt::format("#{:02X}{:02X}{:02X}", color.r, color.g, color.b); }
 
@@ -34,18 +49,45 @@ std::string value_name(const GraphView& graph, const SceneWire& wire) {
 
 class SvgWriter {
  public:
-  explicit SvgWriter(GraphView& graph) : graph_(graph), scene_(graph.scene()), legend_(graph.legend()) {}
+  explicit SvgWriter(GraphView& graph, Side side = {})
+      : graph_(graph), scene_(graph.scene()), legend_(graph.legend()), side_(side) {}
 
   std::string write() {
+    begin(scene_.width, scene_.height);
+    draw_scene();
+    legend(scene_.height + 8);
+    return text_ + "</svg>\n";
+  }
+
+  std::string write_next_to(GraphView& b, const TwoModels& models) {
+    const float left_of_b = scene_.width + kGap, height = std::max(scene_.height, b.scene().height) + kTitleHeight;
+    begin(left_of_b + b.scene().width, height);
+    SvgWriter other(b, side_b(models));
+    other.draw_scene();
+    words(12, 18, 13, kInk, "A  " + models.name_a);
+    words(left_of_b + 12, 18, 13, kInk, "B  " + models.name_b);
+    text_ += fmt::format("<g transform=\"translate(0 {})\">\n", kTitleHeight);
+    draw_scene();
+    text_ +=
+        fmt::format("</g>\n<g transform=\"translate({:.1f} {})\">\n{}</g>\n", left_of_b, kTitleHeight, other.text_);
+    legend(height + 8);
+    return text_ + "</svg>\n";
+  }
+
+ private:
+  void begin(float scene_width, float scene_height) {
     const float legend_height = legend_.empty() ? 0 : kLegendLine * static_cast<float>(legend_.size()) + 16;
-    const float width = std::ceil(std::max(scene_.width, legend_.empty() ? 0 : kLegendWidth + 24));
-    const float height = std::ceil(scene_.height + legend_height);
+    const float width = std::ceil(std::max(scene_width, legend_.empty() ? 0 : kLegendWidth + 24));
+    const float height = std::ceil(scene_height + legend_height);
     text_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
         "{1:.0f}\" font-family=\"DejaVu Sans, Verdana, sans-serif\">\n<!-- parallax -->\n<rect width=\"100%\" "
         "height=\"100%\" "
         "fill=\"#FFFFFF\"/>\n",
         width, height);
+  }
+
+  void draw_scene() {
     for (const SceneBox& box : scene_.boxes) {
       if (box.is_open) frame(box);
     }
@@ -59,11 +101,8 @@ class SvgWriter {
     for (const SceneBox& box : scene_.boxes) {
       if (!box.is_open) leaf(box);
     }
-    legend(scene_.height + 8);
-    return text_ + "</svg>\n";
   }
 
- private:
   void words(float x, float y, float size, std::string_view color, const std::string& what,
              std::string_view anchor = "start") {
     text_ +=
@@ -108,6 +147,15 @@ class SvgWriter {
   }
 
   void leaf(const SceneBox& box) {
+    if (side_.counterparts == nullptr) return draw_leaf(box);
+    const int32_t other = side_.counterpart(box.item);
+    text_ += other < 0 ? fmt::format("<g id=\"{}{}\">\n", side_.letter, box.item)
+                       : fmt::format("<a id=\"{}{}\" href=\"#{}{}\">\n", side_.letter, box.item, side_.other, other);
+    draw_leaf(box);
+    text_ += other < 0 ? "</g>\n" : "</a>\n";
+  }
+
+  void draw_leaf(const SceneBox& box) {
     const GraphItem& item = graph_.items().item(box.item);
     const ItemLook look = graph_.look(box.item);
     const std::string ink = look.is_neutral ? std::string(kInk) : hex(readable_on(look.fill));
@@ -149,6 +197,7 @@ class SvgWriter {
   GraphView& graph_;
   const Scene& scene_;
   std::vector<LegendEntry> legend_;
+  Side side_;
   std::string text_;
 };
 
@@ -156,20 +205,43 @@ class SvgWriter {
 
 class DotWriter {
  public:
-  explicit DotWriter(GraphView& graph) : graph_(graph), scene_(graph.scene()) {}
+  explicit DotWriter(GraphView& graph, Side side = {}) : graph_(graph), scene_(graph.scene()), side_(side) {}
 
-  std::string write() {
-    text_ = "digraph parallax {\n  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];\n";
-    group(0);
-    for (const SceneWire& wire : scene_.wires) {
-      if (!can_join(wire.from) || !can_join(wire.to)) continue;
-      text_ += fmt::format("  n{} -> n{} [tooltip=\"{}\"{}];\n", wire.from, wire.to, dot_text(value_name(graph_, wire)),
-                           wire.kind == EdgeKind::led ? "" : ", style=dashed, constraint=false");
+  std::string write() { return kBegin + draw_scene() + "}\n"; }
+
+  std::string write_next_to(GraphView& b, const TwoModels& models) {
+    DotWriter other(b, side_b(models));
+    std::string text = kBegin + in_cluster("A  " + models.name_a) + other.in_cluster("B  " + models.name_b);
+    for (size_t i = 1; i < models.b_of_a.size(); ++i) {
+      const auto item = static_cast<int32_t>(i);
+      const int32_t in_b = models.b_of_a[i];
+      if (in_b < 0 || !can_join(item) || !other.can_join(in_b)) continue;
+      if (!graph_.look(item).is_bad && !b.look(in_b).is_bad) continue;
+      text += fmt::format("  a{} -> b{} [style=dotted, dir=none, constraint=false, color=\"{}\"];\n", item, in_b, kBad);
     }
-    return text_ + "}\n";
+    return text + "}\n";
   }
 
  private:
+  static constexpr const char* kBegin =
+      "digraph parallax {\n  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];\n";
+
+  std::string in_cluster(const std::string& title) {
+    const std::string scene = draw_scene();
+    return fmt::format("  subgraph cluster_{} {{\n  label=\"{}\";\n{}  }}\n", side_.letter, dot_text(title), scene);
+  }
+
+  std::string draw_scene() {
+    group(0);
+    for (const SceneWire& wire : scene_.wires) {
+      if (!can_join(wire.from) || !can_join(wire.to)) continue;
+      text_ += fmt::format("  {0}{1} -> {0}{2} [tooltip=\"{3}\"{4}];\n", side_.letter, wire.from, wire.to,
+                           dot_text(value_name(graph_, wire)),
+                           wire.kind == EdgeKind::led ? "" : ", style=dashed, constraint=false");
+    }
+    return std::move(text_);
+  }
+
   // Clusters cannot be ends of edges.
   bool can_join(int32_t item) const {
     const int32_t box = scene_.box_of_item[static_cast<size_t>(item)];
@@ -182,7 +254,7 @@ class DotWriter {
       if (box < 0) continue;
       const GraphItem& item = graph_.items().item(child);
       if (scene_.boxes[static_cast<size_t>(box)].is_open) {
-        text_ += fmt::format("  subgraph cluster_{} {{\n  label=\"{}\";\n", child,
+        text_ += fmt::format("  subgraph cluster_{}{} {{\n  label=\"{}\";\n", side_.letter, child,
                              dot_text(item.title + (item.detail.empty() ? "" : "  " + item.detail)));
         group(child);
         text_ += "  }\n";
@@ -199,8 +271,8 @@ class DotWriter {
     if (!look.badge.empty()) first += "  " + look.badge;
     if (!item.constants_text.empty()) second += "\n" + item.constants_text;
     text_ +=
-        fmt::format("  n{} [label=\"{}{}{}\", fillcolor=\"{}\", fontcolor=\"{}\", color=\"{}\", penwidth={}{}];\n",
-                    index, dot_text(first), second.empty() ? "" : "\\n", dot_text(second),
+        fmt::format("  {}{} [label=\"{}{}{}\", fillcolor=\"{}\", fontcolor=\"{}\", color=\"{}\", penwidth={}{}];\n",
+                    side_.letter, index, dot_text(first), second.empty() ? "" : "\\n", dot_text(second),
                     look.is_neutral ? std::string(kNode) : hex(look.fill),
                     look.is_neutral ? std::string(kInk) : hex(readable_on(look.fill)), look.is_bad ? kBad : kBorder,
                     look.is_bad ? 2 : 1, look.is_hatched ? ", style=\"rounded,filled,dashed\"" : "");
@@ -208,6 +280,7 @@ class DotWriter {
 
   GraphView& graph_;
   const Scene& scene_;
+  Side side_;
   std::string text_;
 };
 
@@ -230,9 +303,24 @@ std::string on_paper(GraphView& graph) {
   return text;
 }
 
+template <class Writer>
+std::string both_on_paper(GraphView& a, GraphView& b, const TwoModels& models) {
+  const bool was_dark = std::exchange(a.is_dark, false), was_dark_b = std::exchange(b.is_dark, false);
+  std::string text = Writer(a, side_a(models)).write_next_to(b, models);
+  a.is_dark = was_dark;
+  b.is_dark = was_dark_b;
+  return text;
+}
+
 }  // namespace
 
 std::string scene_to_svg(GraphView& graph) { return on_paper<SvgWriter>(graph); }
 std::string scene_to_dot(GraphView& graph) { return on_paper<DotWriter>(graph); }
+std::string scenes_to_svg(GraphView& a, GraphView& b, const TwoModels& models) {
+  return both_on_paper<SvgWriter>(a, b, models);
+}
+std::string scenes_to_dot(GraphView& a, GraphView& b, const TwoModels& models) {
+  return both_on_paper<DotWriter>(a, b, models);
+}
 
 }  // namespace parallax

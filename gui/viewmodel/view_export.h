@@ -12,6 +12,10 @@ namespace parallax {
 
 std::string scene_to_svg(GraphView& graph);
 std::string scene_to_dot(GraphView& graph);
+// Two models next to each other, A at the left. A box that has a counterpart leads to it; in dot, a dotted edge joins
+// those that differ.
+std::string scenes_to_svg(GraphView& a, GraphView& b, const TwoModels& models);
+std::string scenes_to_dot(GraphView& a, GraphView& b, const TwoModels& models);
 
 // The two lines of text in an item's box: what it is, and which.
 std::pair<std::string, std::string> lines_of(const GraphItem& item);

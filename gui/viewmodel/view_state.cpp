@@ -165,8 +165,10 @@ Json lists_json(const Viewer& viewer) {
 // Two models: their verdict, B's graph, and what differs.
 void add_models(Viewer& viewer, Json& json) {
   const TwoModels& models = *viewer.models();
-  json["verdict"] = models.structure.is_same() ? "same" : "different";
-  json["reason"] = models.verdict_text();
+  if (viewer.document()->comparison == nullptr) {
+    json["verdict"] = models.structure->is_same() ? "same" : "different";
+    json["reason"] = models.verdict_text();
+  }
   json["graph_b"] = graph_json(viewer.graph_b);
   Json& selection = json["selection"];
   selection["item_b"] = nullptr;
@@ -182,6 +184,21 @@ void add_models(Viewer& viewer, Json& json) {
   }
   json["lists"]["difference_count"] = models.differences.size();
   json["lists"]["differences"] = differences;
+}
+
+}  // namespace
+
+namespace {
+
+// The selected value. One that B alone has may be called as another one of A is.
+void add_selected_path(const Viewer& viewer, Json& json) {
+  if (viewer.row() < 0) return;
+  const ValueRow& row = viewer.document()->rows[static_cast<size_t>(viewer.row())];
+  json[row.is_only_b ? "select_b" : "select"] = row.path;
+}
+
+void add_camera(const GraphView& graph, const char* key, Json& json) {
+  if (graph.has_graph() && !graph.is_fitted) json[key] = {graph.camera.x, graph.camera.y, graph.camera.zoom};
 }
 
 }  // namespace
@@ -202,8 +219,10 @@ std::string session_to_json(const Viewer& viewer) {
     json["colour_by"] = colorings()[static_cast<size_t>(graph.color_by())].name;
     json["opened"] = opened_groups(graph);
   }
-  if (viewer.row() >= 0) json["select"] = document.rows[static_cast<size_t>(viewer.row())].path;
-  if (graph.has_graph() && !graph.is_fitted) json["camera"] = {graph.camera.x, graph.camera.y, graph.camera.zoom};
+  if (viewer.models() != nullptr) json["opened_b"] = opened_groups(viewer.graph_b);
+  add_selected_path(viewer, json);
+  add_camera(graph, "camera", json);
+  add_camera(viewer.graph_b, "camera_b", json);
   return json.dump(1) + "\n";
 }
 
@@ -249,7 +268,7 @@ std::string view_command(Viewer& viewer) {
   const Document* document = viewer.document();
   if (document == nullptr) return "";
   Json state = Json::object();
-  if (viewer.row() >= 0) state["select"] = document->rows[static_cast<size_t>(viewer.row())].path;
+  add_selected_path(viewer, state);
   if (viewer.graph.has_graph()) state["colour_by"] = colorings()[static_cast<size_t>(viewer.graph.color_by())].name;
   if (!viewer.search().empty()) state["search"] = viewer.search();
   const TensorPane& pane = viewer.tensor();

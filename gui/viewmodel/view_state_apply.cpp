@@ -59,6 +59,12 @@ Status select(Viewer& viewer, const Json& value) {
     return usage_error(fmt::format("there is no value or node '{}'; it must be a path of the document", path));
   return {};
 }
+Status select_b(Viewer& viewer, const Json& value) {
+  const auto path = value.get<std::string>();
+  if (!viewer.select_path_in_b(path))
+    return usage_error(fmt::format("B has no value or node '{}'; it must be a path of the second of two models", path));
+  return {};
+}
 Status set_mode(Viewer& viewer, const Json& value) {
   viewer.set_tensor_mode(static_cast<TensorMode>(PX_TRY(index_in(names_of(tensor_modes()), value))));
   return {};
@@ -137,10 +143,9 @@ Status set_marks(Viewer& viewer, const Json& value) {
   return {};
 }
 // Titles from the outermost group to the one that is open; those of groups that are gone are left out.
-Status set_opened(Viewer& viewer, const Json& value) {
-  if (!viewer.graph.has_graph()) return {};
-  const GraphItems& items = viewer.graph.items();
-  close_all(viewer);
+Status open_groups(Viewer& viewer, GraphView& graph, const Json& value) {
+  if (!graph.has_graph()) return {};
+  const GraphItems& items = graph.items();
   for (const auto& titles : value.get<std::vector<std::vector<std::string>>>()) {
     int32_t at = 0;
     for (const std::string& title : titles) {
@@ -149,16 +154,25 @@ Status set_opened(Viewer& viewer, const Json& value) {
       at = found == children.end() ? 0 : *found;
       if (at == 0) break;
     }
-    if (at != 0) viewer.set_open(viewer.graph, at, true);
+    if (at != 0) viewer.set_open(graph, at, true);
   }
   return {};
 }
-Status set_camera(Viewer& viewer, const Json& value) {
+Status set_opened(Viewer& viewer, const Json& value) {
+  close_all(viewer);
+  return open_groups(viewer, viewer.graph, value);
+}
+// Counterparts of A's open groups are open already.
+Status set_opened_b(Viewer& viewer, const Json& value) { return open_groups(viewer, viewer.graph_b, value); }
+Status look_at(GraphView& graph, const Json& value) {
   const auto numbers = value.get<std::array<float, 3>>();
-  viewer.graph.camera = {numbers[0], numbers[1], numbers[2]};
-  viewer.graph.move(0, 0);  // an edge of the graph stays in sight
+  if (!graph.has_graph()) return {};
+  graph.camera = {numbers[0], numbers[1], numbers[2]};
+  graph.move(0, 0);  // an edge of the graph stays in sight
   return {};
 }
+Status set_camera(Viewer& viewer, const Json& value) { return look_at(viewer.graph, value); }
+Status set_camera_b(Viewer& viewer, const Json& value) { return look_at(viewer.graph_b, value); }
 Status set_shapes(Viewer& viewer, const Json& value) {
   viewer.graph.shows_shapes = value.get<bool>();
   return {};
@@ -168,19 +182,33 @@ struct KeyRow {
   std::string_view key;
   Status (*apply)(Viewer&, const Json&);
 };
-constexpr std::array<KeyRow, 24> kKeys = {
-    {{"select", select},       {"colour_by", set_color_by},
-     {"search", set_search},   {"preset", set_preset},
-     {"tab", set_tab},         {"theme", set_theme},
-     {"mode", set_mode},       {"split", set_split},
-     {"montage", set_montage}, {"brush", set_brush},
-     {"list", set_list},       {"slice", set_slice},
-     {"element", set_element}, {"iteration", set_iteration},
-     {"expand", set_expand},   {"fit", set_fit},
-     {"zoom", set_zoom},       {"maximise_tensor", set_maximized},
-     {"legend", set_legend},   {"marks", set_marks},
-     {"opened", set_opened},   {"camera", set_camera},
-     {"shapes", set_shapes},   {"files", [](Viewer&, const Json&) { return Status(); }}}};
+constexpr std::array<KeyRow, 27> kKeys = {{{"select", select},
+                                           {"colour_by", set_color_by},
+                                           {"search", set_search},
+                                           {"preset", set_preset},
+                                           {"tab", set_tab},
+                                           {"theme", set_theme},
+                                           {"mode", set_mode},
+                                           {"split", set_split},
+                                           {"montage", set_montage},
+                                           {"brush", set_brush},
+                                           {"list", set_list},
+                                           {"slice", set_slice},
+                                           {"element", set_element},
+                                           {"iteration", set_iteration},
+                                           {"expand", set_expand},
+                                           {"fit", set_fit},
+                                           {"zoom", set_zoom},
+                                           {"maximise_tensor", set_maximized},
+                                           {"legend", set_legend},
+                                           {"marks", set_marks},
+                                           {"opened", set_opened},
+                                           {"camera", set_camera},
+                                           {"select_b", select_b},
+                                           {"opened_b", set_opened_b},
+                                           {"camera_b", set_camera_b},
+                                           {"shapes", set_shapes},
+                                           {"files", [](Viewer&, const Json&) { return Status(); }}}};
 
 Status apply_key(Viewer& viewer, const std::string& key, const Json& value) {
   for (const KeyRow& row : kKeys) {
@@ -207,7 +235,7 @@ Status apply_session(Viewer& viewer, const std::string& text, bool looks_there) 
   Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return usage_error("the view that was kept is no JSON object");
   if (!looks_there) {
-    for (const char* key : {"select", "camera", "opened"}) json.erase(key);
+    for (const char* key : {"select", "select_b", "camera", "camera_b", "opened", "opened_b"}) json.erase(key);
   }
   return apply_view(viewer, json.dump());
 }

@@ -150,7 +150,7 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   }
   if (document_->files.size() == 1 && (document_->a == nullptr || document_->run))
     run_form.model = document_->files.front();
-  if (before != nullptr && before->models != nullptr && !is_running()) run_form.against.clear();
+  if (before != nullptr && before->models != nullptr && models() == nullptr && !is_running()) run_form.against.clear();
   graph.set_document(document_);
   graph_b.set_document(models() == nullptr ? nullptr : models()->b);
   std::vector<std::string> marked;
@@ -167,10 +167,13 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   // Error colors say nothing of one side alone.
   const bool by_error = colorings()[static_cast<size_t>(graph.color_by())].needs_comparison;
   const bool by_structure = graph.color_by() == ColorBy::structure && document_->models == nullptr;
+  const bool is_structure = graph.color_by() == ColorBy::structure;
   if (!same_graph && !document_->is_pair() && (by_error || by_structure)) graph.set_color_by(ColorBy::op);
   if (document_->is_pair() && (before == nullptr || !before->is_pair()) &&
-      (graph.color_by() == ColorBy::op || by_structure))
+      (graph.color_by() == ColorBy::op || is_structure)) {
     graph.set_color_by(ColorBy::severity);
+    graph_b.set_color_by(ColorBy::severity);
+  }
   if (!document_->is_pair() && models() == nullptr && left_tab != LeftTab::marks)
     left_tab = LeftTab::table;  // there are no others
   refresh_lists();
@@ -196,8 +199,7 @@ void Viewer::select_first() {
 void Viewer::find_first() {
   row_ = item_ = -1;
   load_tensor();
-  if (models() != nullptr) return static_cast<void>(select_difference(0));
-  if (document_->comparison == nullptr) return;
+  if (document_->comparison == nullptr) return static_cast<void>(select_difference(0));
   if (!alerts_.empty()) left_tab = LeftTab::alerts;
   const Comparison& comparison = *document_->comparison;
   const int32_t cause = comparison.causes.empty() ? -1 : document_->find_row(comparison.causes.front().path);
@@ -279,7 +281,7 @@ int Viewer::alert_at() const {
 }
 
 bool Viewer::step_alert(int step) {
-  if (models() != nullptr) return step_difference(step);
+  if (walks_differences()) return step_difference(step);
   if (alerts_.empty()) return false;
   if (step > 0) {
     for (const Alert& alert : alerts_) {
@@ -304,7 +306,10 @@ bool Viewer::step_iteration(int step) {
   if (at < 0 || at >= static_cast<std::ptrdiff_t>(family.size())) return false;
   const TensorPane before = tensor_;
   if (!select_row(family[static_cast<size_t>(at)])) return false;
-  if (graph.iteration() >= 0) graph.set_iteration(document_->rows[static_cast<size_t>(row_)].iteration);
+  if (graph.iteration() >= 0) {
+    for (GraphView* shown : {&graph, &graph_b})
+      shown->set_iteration(document_->rows[static_cast<size_t>(row_)].iteration);
+  }
   // The selected value stays selected.
   if (before.model.has_value() && tensor_.model.has_value() && before.model->shape() == tensor_.model->shape()) {
     select_element(before.element);
@@ -314,6 +319,7 @@ bool Viewer::step_iteration(int step) {
 
 void Viewer::set_iteration(int64_t iteration) {
   graph.set_iteration(iteration);
+  graph_b.set_iteration(iteration);
   if (iteration < 0 || row_ < 0) return;
   for (int32_t row :
        document_->rows_of_family[static_cast<size_t>(document_->rows[static_cast<size_t>(row_)].family)]) {

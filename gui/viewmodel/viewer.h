@@ -64,6 +64,10 @@ struct TensorPane {
 
 bool can_show(const TensorPane& pane, TensorMode mode);
 
+// A copy of a dump's value; none where there is no entry, or the value did not exist. Errors: usage, where its elements
+// were not kept; those of load_copy.
+Result<Value> captured_value(const DumpReader* dump, int32_t entry);
+
 // The parts of the view that can be exported, and the endings of files that it is written to.
 enum class ExportSubject : uint8_t { graph, value, window, view };
 struct ExportSubjectInfo {
@@ -148,10 +152,13 @@ class Viewer {
   GraphView graph_b;
   const TwoModels* models() const { return document_ == nullptr ? nullptr : document_->models.get(); }
   int32_t item_b() const { return item_b_; }
-  bool select_item_b(int32_t item);   // and its counterpart in A
+  bool select_item_b(int32_t item);  // and its counterpart in A
+  bool select_path_in_b(const std::string& path);
   bool select_difference(int index);  // of TwoModels::differences; brings both sides into sight
   int difference_at() const;          // of what is selected; -1
   bool step_difference(int step);     // in the order of the list
+  // True where steps go through what differs between the models: they were not run, or that list is shown.
+  bool walks_differences() const;
   GraphView& active_graph() { return is_b_active_ ? graph_b : graph; }  // the one in which something was selected last
   int32_t active_item() const { return is_b_active_ ? item_b_ : item_; }
   bool select_active(int32_t item) { return is_b_active_ ? select_item_b(item) : select_item(item); }
@@ -233,6 +240,7 @@ class Viewer {
   void show_models();                            // that have just been opened
   void follow_in_b();                            // what is selected in A
   Result<Value> value_in_b(const ValueRow& row) const;
+  bool is_weight_in_b(const ValueRow& row) const;
   std::string explain_no_elements() const;
   void refresh_lists();
   void select_first();

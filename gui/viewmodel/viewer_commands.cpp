@@ -14,7 +14,7 @@ namespace {
 bool has_document(Viewer& v) { return v.document() != nullptr; }
 
 bool first_divergence(Viewer& v) {
-  if (v.models() != nullptr) return v.select_difference(0);
+  if (v.walks_differences()) return v.select_difference(0);
   return !v.alerts().empty() && v.select_row(v.alerts().front().row);
 }
 

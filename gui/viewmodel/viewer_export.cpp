@@ -12,7 +12,6 @@
 #include "inspector/base/mapped_file.h"
 #include "inspector/dump/tensor_files/npy.h"
 #include "inspector/render/markup.h"
-#include "inspector/render/structure_report.h"
 
 namespace parallax {
 namespace {
@@ -76,9 +75,12 @@ Status Viewer::admit_export(const std::string& path, ExportSubject subject, bool
 
 Status Viewer::write_export(const std::string& path, ExportSubject subject) {
   if (subject == ExportSubject::view) return write_file(path, session_to_json(*this));
-  if (path.ends_with(".svg") && models() != nullptr) return write_file(path, structure_to_svg(models()->structure));
-  if (path.ends_with(".svg")) return write_file(path, scene_to_svg(graph));
-  if (subject == ExportSubject::graph) return write_file(path, scene_to_dot(graph));
+  if (subject == ExportSubject::graph) {
+    const bool is_svg = path.ends_with(".svg");
+    if (models() == nullptr) return write_file(path, is_svg ? scene_to_svg(graph) : scene_to_dot(graph));
+    return write_file(path,
+                      is_svg ? scenes_to_svg(graph, graph_b, *models()) : scenes_to_dot(graph, graph_b, *models()));
+  }
   if (path.ends_with(".csv")) return write_file(path, slice_csv(*tensor_.model));
   return write_npy(path, PX_TRY(shown_tensor(tensor_)));
 }

@@ -42,9 +42,10 @@ std::string_view obstacle_to(const Viewer& v, Need need) {
     case Need::comparison:
     case Need::alerts:
     case Need::difference:
-      if (need == Need::alerts && v.models() != nullptr)
+      if (need == Need::alerts && v.walks_differences())
         return v.models()->differences.empty() ? "the two models are the same" : "";
-      if (v.models() != nullptr) return "the two models were not run; run them (Ctrl+R)";
+      if (document->comparison == nullptr && v.models() != nullptr)
+        return "the two models were not run; run them (Ctrl+R)";
       if (document->comparison == nullptr) return "there is one side only; open two dumps or run the model (Ctrl+R)";
       if (need == Need::difference && worst_row(*document) < 0) return "no value differs";
       return need == Need::alerts && v.alerts().empty() ? "no value diverged" : "";

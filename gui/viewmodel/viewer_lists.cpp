@@ -10,9 +10,9 @@ namespace parallax {
 void Viewer::refresh_lists() {
   alerts_ = make_alerts(*document_);
   explained_ = explained_rows(*document_);
-  const bool is_empty = (left_tab == LeftTab::alerts && alerts_.empty()) ||
-                        (left_tab == LeftTab::explained && explained_.empty()) ||
-                        (left_tab == LeftTab::runs && runs_.empty()) || left_tab == LeftTab::differences;
+  const bool is_empty =
+      (left_tab == LeftTab::alerts && alerts_.empty()) || (left_tab == LeftTab::explained && explained_.empty()) ||
+      (left_tab == LeftTab::runs && runs_.empty()) || (left_tab == LeftTab::differences && models() == nullptr);
   if (is_empty && document_->comparison != nullptr) left_tab = explained_.empty() ? LeftTab::table : LeftTab::explained;
   set_search(search_);
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several runs against one baseline: which is shown, and the others, compared one after another while nothing else
 // runs.
+#include <algorithm>
+
 #include "gui/viewmodel/viewer.h"
+#include "inspector/workbench/open.h"
 
 namespace parallax {
 namespace {
@@ -30,7 +33,11 @@ std::vector<std::string> Viewer::take_runs(std::vector<std::string> files) {
   runs_.clear();
   shown_run_ = 0;
   surveyed_run_ = -1;
-  if (files.size() <= 2) return files;
+  const auto is_model = [](const std::string& file) {
+    const auto is_dump = is_dump_file(file);
+    return is_dump.ok() && !*is_dump;
+  };
+  if (files.size() <= 2 || std::ranges::any_of(files, is_model)) return files;
   for (size_t i = 1; i < files.size(); ++i) runs_.push_back({files[i], nullptr, false});
   files.resize(2);
   return files;

@@ -14,10 +14,8 @@
 #include "inspector/exec/value_path.h"
 
 namespace parallax {
-namespace {
-
 // Copied, so that the selected value stays valid whatever happens to the file.
-Result<Value> value_of(const DumpReader* dump, int32_t entry) {
+Result<Value> captured_value(const DumpReader* dump, int32_t entry) {
   if (dump == nullptr || entry < 0) return Value();
   const DumpEntry& kept = dump->entries()[static_cast<size_t>(entry)];
   if (kept.absence.has_value()) return Value();
@@ -25,6 +23,8 @@ Result<Value> value_of(const DumpReader* dump, int32_t entry) {
     return usage_error("its elements were not kept in full; statistics are on the right");
   return dump->load_copy(entry);
 }
+
+namespace {
 
 // The names of sizes in the type that the model gives the row's value, one for each axis.
 std::vector<std::string> names_of_axes(const GraphItems* items, const ValueRow& row) {
@@ -77,16 +77,16 @@ void Viewer::load_tensor() {
   const ValueRow& row = document_->rows[static_cast<size_t>(row_)];
   const ValueComparison* compared = document_->compared(row_);
   const auto value_a =
-      row.weight >= 0 ? document_->weights->load_copy(row.weight) : value_of(document_->a.get(), row.entry_a);
-  const auto value_b = row.row_b >= 0 ? value_in_b(row) : value_of(document_->b.get(), row.entry_b);
+      row.weight >= 0 ? document_->weights->load_copy(row.weight) : captured_value(document_->a.get(), row.entry_a);
+  const auto value_b = row.row_b >= 0 ? value_in_b(row) : captured_value(document_->b.get(), row.entry_b);
   if (!value_a.ok() || !value_b.ok()) {
     tensor_.problem = value_a.ok() ? value_b.error().message : value_a.error().message;
-    if (row.weight >= 0 || row.row_b >= 0) tensor_.weight.problem = tensor_.problem;
+    if (row.weight >= 0 || is_weight_in_b(row)) tensor_.weight.problem = tensor_.problem;
     return;
   }
   if (row.weight >= 0 && value_a->tensor().dtype() != DType::string)
     tensor_.weight.statistics = compute_statistics(value_a->tensor());
-  if (row.row_b >= 0 && value_b->is_tensor() && value_b->tensor().dtype() != DType::string)
+  if (is_weight_in_b(row) && value_b->is_tensor() && value_b->tensor().dtype() != DType::string)
     tensor_.weight.statistics_b = compute_statistics(value_b->tensor());
   const Limit limit = compared == nullptr ? Limit{} : compared->limit;
   if (is_listed_as_text(*value_a) || is_listed_as_text(*value_b)) {

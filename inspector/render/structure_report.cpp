@@ -15,6 +15,7 @@
 #include "inspector/render/graph_svg.h"
 #include "inspector/render/markup.h"
 #include "inspector/render/report_json.h"
+#include "inspector/render/report_text.h"
 
 namespace parallax {
 namespace {
@@ -44,8 +45,8 @@ std::string attribute_side(const Attribute* attribute, const std::string& defaul
 std::string distance_text(const NodeChange& change) {
   if (!change.metrics.has_value()) return {};
   const Metrics& metrics = *change.metrics;
-  return fmt::format("; {} of {} elements differ, max |a-b| {:.4g}", metrics.mismatches, metrics.count,
-                     metrics.max_abs);
+  const std::string count = fmt::format("; {} of {} elements differ", metrics.mismatches, metrics.count);
+  return are_texts(metrics) ? count : count + fmt::format(", max |a-b| {:.4g}", metrics.max_abs);
 }
 
 std::string path_of(const std::string& scope, const Node& node) { return scope + node.display_name; }

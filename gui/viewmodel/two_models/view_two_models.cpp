@@ -8,8 +8,12 @@
 
 #include <fmt/format.h>
 
+#include "gui/viewmodel/rows/document_rows.h"
+#include "inspector/diff/compare/captured_weights.h"
 #include "inspector/exec/value_path.h"
+#include "inspector/model/io/import.h"
 #include "inspector/render/structure_report.h"
+#include "inspector/workbench/open.h"
 
 namespace parallax {
 namespace {
@@ -35,38 +39,24 @@ class PairMaker {
     pair_.a_of_b.assign(b_.items->items().size(), -1);
     pair_.difference_of_a.assign(pair_.b_of_a.size(), -1);
     pair_.difference_of_b.assign(pair_.a_of_b.size(), -1);
-    for (const NodePair& nodes : pair_.structure.pairs) {
+    for (const NodePair& nodes : pair_.structure->pairs) {
       join(a_.items->find_node(nodes.scope_a, nodes.node_a->display_name),
            b_.items->find_node(nodes.scope_b, nodes.node_b->display_name));
     }
     for (const bool is_input : {true, false}) {
-      for (const auto& [name_a, name_b] : is_input ? pair_.structure.inputs : pair_.structure.outputs)
+      for (const auto& [name_a, name_b] : is_input ? pair_.structure->inputs : pair_.structure->outputs)
         join(end_of_graph(a_, is_input, name_a), end_of_graph(b_, is_input, name_b));
     }
     join_groups();
     list_differences();
   }
 
-  // A's rows with their counterparts, then those that B alone has.
+  // A's rows with their counterparts.
   void join_rows(Document& document) const {
-    std::vector<bool> is_known(b_.rows.size());
     const auto b_of_path = paths();
     for (ValueRow& row : document.rows) {
       const auto found = b_of_path.find(row.path);
       row.row_b = found == b_of_path.end() ? -1 : b_.find_row(found->second);
-      if (row.row_b >= 0) is_known[static_cast<size_t>(row.row_b)] = true;
-    }
-    for (size_t i = 0; i < b_.rows.size(); ++i) {
-      if (is_known[i]) continue;
-      ValueRow row = b_.rows[i];
-      row.item = row.weight = -1;
-      row.row_b = static_cast<int32_t>(i);
-      row.is_only_b = true;
-      const auto index = static_cast<int32_t>(document.rows.size());
-      row.family = static_cast<int32_t>(document.rows_of_family.size());
-      document.rows_of_family.push_back({index});
-      document.row_of_path.emplace(row.path, index);
-      document.rows.push_back(std::move(row));
     }
   }
 
@@ -122,7 +112,7 @@ class PairMaker {
   }
 
   void list_differences() {
-    for (const SignatureDifference& difference : pair_.structure.signature) {
+    for (const SignatureDifference& difference : pair_.structure->signature) {
       const NodeDifference::Kind kind = difference.name_a.empty()   ? NodeDifference::Kind::only_b
                                         : difference.name_b.empty() ? NodeDifference::Kind::only_a
                                                                     : NodeDifference::Kind::changed;
@@ -134,7 +124,7 @@ class PairMaker {
            end_of_graph(a_, difference.is_input, difference.name_a),
            end_of_graph(b_, difference.is_input, difference.name_b)});
     }
-    for (const NodeDifference& difference : pair_.structure.nodes) {
+    for (const NodeDifference& difference : pair_.structure->nodes) {
       ModelDifference entry{difference.kind, node_text(difference), {}, &difference};
       for (const NodeChange& change : difference.changes) entry.sentences.push_back(change_text(change));
       if (difference.node_a != nullptr)
@@ -155,11 +145,11 @@ class PairMaker {
   // B's path by A's, of the values that are counterparts.
   std::unordered_map<std::string, std::string> paths() const {
     std::unordered_map<std::string, std::string> b_of_a;
-    for (const auto& [name_a, name_b] : pair_.structure.inputs)
+    for (const auto& [name_a, name_b] : pair_.structure->inputs)
       b_of_a.emplace(escape_name(name_a), escape_name(name_b));
-    for (const auto& [a, b] : pair_.structure.constants)
+    for (const auto& [a, b] : pair_.structure->constants)
       b_of_a.emplace(a->scope + a->escaped_name, b->scope + b->escaped_name);
-    for (const NodePair& nodes : pair_.structure.pairs) {
+    for (const NodePair& nodes : pair_.structure->pairs) {
       const int32_t item_a = a_.items->find_node(nodes.scope_a, nodes.node_a->display_name),
                     item_b = b_.items->find_node(nodes.scope_b, nodes.node_b->display_name);
       if (item_a < 0 || item_b < 0) continue;
@@ -182,25 +172,174 @@ class PairMaker {
 }  // namespace
 
 std::string TwoModels::verdict_text() const {
-  return structure.is_same() ? "The two models are the same." : summary_text(structure);
+  return structure->is_same() ? "The two models are the same." : summary_text(*structure);
 }
 
-Result<std::shared_ptr<const Document>> open_models(const std::string& a, const std::string& b) {
-  auto result = std::make_shared<Document>(*PX_TRY(open_document({a})));
-  auto other = std::make_shared<Document>(*PX_TRY(open_document({b})));
+namespace {
+
+// Rows that B alone has follow A's.
+void add_rows_of_b_alone(const Document& b, Document& document) {
+  std::vector<bool> is_known(b.rows.size());
+  for (const ValueRow& row : document.rows) {
+    if (row.row_b >= 0) is_known[static_cast<size_t>(row.row_b)] = true;
+  }
+  for (size_t i = 0; i < b.rows.size(); ++i) {
+    if (is_known[i]) continue;
+    ValueRow row = b.rows[i];
+    row.weight = row.comparison = row.entry_a = row.entry_b = -1;
+    row.row_b = static_cast<int32_t>(i);
+    row.is_only_b = true;
+    document.rows.push_back(std::move(row));
+  }
+}
+
+// The model's file; of a dump alone, its file and the model that was run.
+std::string name_of_side(const Document& side) {
+  const std::string& file = side.files.front();
+  if (side.a == nullptr || side.weights != nullptr || side.a->executions().empty()) return file;
+  const std::string& model = side.a->executions().front().model_path;
+  return model.empty() ? file : fmt::format("{} of {}", file, model);
+}
+
+// Without a comparison the counterparts of values in loops are not known: rows of B alone follow with it.
+Result<std::shared_ptr<const Document>> join_documents(Document a, Document b, StructureComparison structure) {
   auto pair = std::make_shared<TwoModels>();
-  pair->structure = PX_TRY(compare_structure(result->model, other->model));
-  PairMaker maker(*result, *other, *pair);
+  pair->structure = std::make_shared<const StructureComparison>(std::move(structure));
+  PairMaker maker(a, b, *pair);
   maker.make();
-  result->differences_of_item =
-      PairMaker::item_differences(*result, pair->difference_of_a, pair->b_of_a, *pair, ItemKind::only_a);
-  other->differences_of_item =
-      PairMaker::item_differences(*other, pair->difference_of_b, pair->a_of_b, *pair, ItemKind::only_b);
-  maker.join_rows(*result);
-  result->files = {a, b};
-  pair->b = std::move(other);
-  result->models = std::move(pair);
-  return std::shared_ptr<const Document>(std::move(result));
+  a.differences_of_item = PairMaker::item_differences(a, pair->difference_of_a, pair->b_of_a, *pair, ItemKind::only_a);
+  b.differences_of_item = PairMaker::item_differences(b, pair->difference_of_b, pair->a_of_b, *pair, ItemKind::only_b);
+  maker.join_rows(a);
+  if (a.a == nullptr) add_rows_of_b_alone(b, a);
+  index_rows(a);
+  pair->name_a = name_of_side(a);
+  pair->name_b = name_of_side(b);
+  a.files.insert(a.files.end(), b.files.begin(), b.files.end());
+  a.b = b.a;
+  a.remarks.insert(a.remarks.end(), b.remarks.begin(), b.remarks.end());
+  pair->b = std::make_shared<const Document>(std::move(b));
+  a.models = std::move(pair);
+  return std::make_shared<const Document>(std::move(a));
+}
+
+// The dump's values as those of the model.
+Status take_dump(std::shared_ptr<const DumpReader> dump, std::string_view side, Document& document) {
+  PX_TRY(check_graphs(*dump));
+  document.remarks = remarks_on(*dump, side);
+  const Document before = document;
+  document.a = std::move(dump);
+  document.rows.clear();
+  add_dump_rows(document);
+  keep_weight_rows(before, document);
+  index_rows(document);
+  return {};
+}
+
+std::string model_of(const DumpReader& dump) {
+  const std::string path = dump.executions().empty() ? "" : dump.executions().front().model_path;
+  return path.empty() ? "another model" : fmt::format("'{}'", path);
+}
+
+// A dump knows the hash of its model. One that other tools wrote may not; then a value of the model must be in it.
+Status check_owner(const DumpReader& dump, const Document& own, const Document& other) {
+  const std::string sha256 = dump.executions().empty() ? "" : dump.executions().front().model_sha256;
+  if (sha256.empty()) {
+    const bool is_any_known =
+        std::ranges::any_of(dump.entries(), [&](const DumpEntry& entry) { return own.find_any_row(entry.path) >= 0; });
+    if (is_any_known) return {};
+    return usage_error(fmt::format("'{}' holds no value of '{}'; name a dump of that model, or open the dumps alone",
+                                   dump.path(), own.files.front()));
+  }
+  if (sha256 == model_sha256(*own.model)) return {};
+  if (sha256 == model_sha256(*other.model)) {
+    return usage_error(
+        fmt::format("'{}' is a dump of '{}', and stands where that of '{}' is expected; dumps must be in "
+                    "the order of their models: A.onnx B.onnx A.plx B.plx",
+                    dump.path(), other.files.front(), own.files.front()));
+  }
+  return usage_error(fmt::format(
+      "'{}' is a dump of {}, whose SHA-256 is not that of '{}'; name the dump of a run of '{}', or open the "
+      "dumps alone",
+      dump.path(), model_of(dump), own.files.front(), own.files.front()));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Document>> open_models(const std::vector<std::string>& files,
+                                                    const StructureOptions& options) {
+  Document a = *PX_TRY(open_document({files[0]})), b = *PX_TRY(open_document({files[1]}));
+  if (files.size() == 4) {
+    auto dump_a = PX_TRY(DumpReader::open(files[2])), dump_b = PX_TRY(DumpReader::open(files[3]));
+    PX_TRY(check_owner(*dump_a, a, b));
+    PX_TRY(check_owner(*dump_b, b, a));
+    PX_TRY(take_dump(std::move(dump_a), "A", a));
+    PX_TRY(take_dump(std::move(dump_b), "B", b));
+  }
+  auto structure = PX_TRY(compare_structure(a.model, b.model, options));
+  Document result = *PX_TRY(join_documents(std::move(a), std::move(b), std::move(structure)));
+  result.files = files;
+  return std::make_shared<const Document>(std::move(result));
+}
+
+Result<std::shared_ptr<const Document>> with_models_of_dumps(std::shared_ptr<const Document> document,
+                                                             const StructureOptions& options) {
+  const auto sha256 = [](const DumpReader& dump) {
+    return dump.executions().empty() ? std::string() : dump.executions().front().model_sha256;
+  };
+  const std::string sha256_a = sha256(*document->a), sha256_b = sha256(*document->b);
+  if (sha256_a.empty() || sha256_b.empty() || sha256_a == sha256_b) return document;
+  const auto model_a = PX_TRY(graph_of(*document->a)), model_b = PX_TRY(graph_of(*document->b));
+  if (model_a == nullptr || model_b == nullptr) return document;
+  auto structure = PX_TRY(compare_structure(diff::with_captured_weights(*document->a, model_a),
+                                            diff::with_captured_weights(*document->b, model_b), options));
+  if (structure.is_same_graph()) return document;
+  Document a = *PX_TRY(open_document({document->files.front()})), b = *PX_TRY(open_document({document->files.back()}));
+  a.remarks = document->remarks;
+  b.remarks.clear();
+  return join_documents(std::move(a), std::move(b), std::move(structure));
+}
+
+Result<std::shared_ptr<const Document>> with_dumps(const Document& models, const std::string& a, const std::string& b) {
+  Document result = models;
+  auto pair = std::make_shared<TwoModels>(*models.models);
+  Document side_b = *pair->b;
+  auto dump_a = PX_TRY(DumpReader::open(a)), dump_b = PX_TRY(DumpReader::open(b));
+  PX_TRY(take_dump(std::move(dump_a), "A", result));
+  PX_TRY(take_dump(std::move(dump_b), "B", side_b));
+  for (ValueRow& row : result.rows) {
+    if (row.row_b >= 0) row.row_b = side_b.find_row(pair->b->rows[static_cast<size_t>(row.row_b)].path);
+  }
+  result.b = side_b.a;
+  result.remarks.insert(result.remarks.end(), side_b.remarks.begin(), side_b.remarks.end());
+  pair->b = std::make_shared<const Document>(std::move(side_b));
+  result.models = std::move(pair);
+  return std::make_shared<const Document>(std::move(result));
+}
+
+void join_comparison(const Document& before, Document& result) {
+  auto pair = std::make_shared<TwoModels>(*before.models);
+  const Document& b_before = *before.models->b;
+  auto b = std::make_shared<Document>(b_before);
+  b->comparison = result.comparison;
+  b->rows.clear();
+  add_comparison_rows_of_b(b_before, *b);
+  keep_weight_rows(b_before, *b);
+  index_rows(*b);
+  keep_weight_rows(before, result);
+  std::vector<int32_t> b_of_compared(result.comparison->values.size(), -1);
+  for (size_t i = 0; i < b->rows.size(); ++i) {
+    if (b->rows[i].comparison >= 0) b_of_compared[static_cast<size_t>(b->rows[i].comparison)] = static_cast<int32_t>(i);
+  }
+  for (ValueRow& row : result.rows) {
+    if (row.comparison >= 0) {
+      row.row_b = b_of_compared[static_cast<size_t>(row.comparison)];
+    } else if (row.row_b >= 0) {
+      row.row_b = b->find_row(b_before.rows[static_cast<size_t>(row.row_b)].path);
+    }
+  }
+  add_rows_of_b_alone(*b, result);
+  pair->b = std::move(b);
+  result.models = std::move(pair);
 }
 
 // ---- colors

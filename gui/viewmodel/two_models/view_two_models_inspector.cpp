@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inspector's content for two models: the sections of both sides in two columns, and what differs marked.
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include <fmt/format.h>
@@ -41,8 +42,16 @@ InspectorSection joined(const InspectorSection& a, const InspectorSection& b) {
 
 std::string joined(const std::string& a, const std::string& b) { return a == b ? a : a + " | " + b; }
 
-InspectorView joined(InspectorView a, const InspectorView& b) {
+// These show both sides themselves.
+bool is_of_comparison(const InspectorSection& section) {
+  constexpr std::array<std::string_view, 4> kTitles = {"Verdict", "Expected output", "Difference", "Statistics"};
+  return std::ranges::find(kTitles, section.title) != kTitles.end();
+}
+
+InspectorView joined(InspectorView a, InspectorView b, bool is_compared) {
+  if (is_compared) std::erase_if(b.sections, is_of_comparison);
   for (InspectorSection& section : a.sections) {
+    if (is_compared && is_of_comparison(section)) continue;
     const auto other = std::ranges::find(b.sections, section.title, &InspectorSection::title);
     section = joined(section, other == b.sections.end() ? InspectorSection{section.title, {}} : *other);
   }
@@ -51,6 +60,7 @@ InspectorView joined(InspectorView a, const InspectorView& b) {
     if (known == a.sections.end()) a.sections.push_back(joined({section.title, {}, section.is_open}, section));
   }
   for (InspectorSection& section : a.sections) {
+    if (is_compared && is_of_comparison(section)) continue;
     const bool has_two = std::ranges::any_of(section.lines, [](const InspectorLine& line) { return !line.b.empty(); });
     if (has_two) section.lines.insert(section.lines.begin(), {"", "A", "B", Kind::header, ""});
   }
@@ -60,9 +70,9 @@ InspectorView joined(InspectorView a, const InspectorView& b) {
 }
 
 // Attributes and inputs as the comparison says, for other names are no difference; figures and versions as they read.
-void mark_changes(const std::vector<NodeChange>& changes, InspectorView& view) {
+void mark_changes(const std::vector<NodeChange>& changes, bool is_compared, InspectorView& view) {
   for (InspectorSection& section : view.sections) {
-    const bool by_text = section.title == "Statistics" || section.title == "Model";
+    const bool by_text = (section.title == "Statistics" && !is_compared) || section.title == "Model";
     for (InspectorLine& line : section.lines) {
       if (line.kind == Kind::header) continue;
       const auto is_of_line = [&](const NodeChange& change) {
@@ -105,8 +115,8 @@ std::vector<InspectorSection> sections_of_difference(const Document& document, i
     section.lines.push_back({std::move(key), std::move(text), "", is_changed ? Kind::bad : Kind::good, ""});
   };
   if (item_a <= 0 && item_b <= 0) {
-    say("", pair.verdict_text(), !pair.structure.is_same());
-    for (const SignatureDifference& difference : pair.structure.signature) say("", signature_text(difference), true);
+    say("", pair.verdict_text(), !pair.structure->is_same());
+    for (const SignatureDifference& difference : pair.structure->signature) say("", signature_text(difference), true);
     return {section};
   }
   const int32_t index = item_a > 0 ? pair.difference_of_a[static_cast<size_t>(item_a)]
@@ -142,20 +152,26 @@ InspectorView inspect_models(const Document& document, int32_t item_a, int32_t i
   const ValueRow* value = row < 0 ? nullptr : &document.rows[static_cast<size_t>(row)];
   const int32_t row_a = value == nullptr || value->is_only_b ? -1 : row, row_b = value == nullptr ? -1 : value->row_b;
   const bool has_a = item_a >= 0 || row_a >= 0, has_b = item_b >= 0 || row_b >= 0;
+  const bool is_compared = document.compared(row) != nullptr && row_a >= 0;
   InspectorView view;
   if (has_a) view = inspect(document, item_a, row_a, {weight.statistics, {}, weight.problem});
   if (has_b) {
     const InspectorView b = inspect(*pair.b, item_b, row_b, {weight.statistics_b, {}, has_a ? "" : weight.problem});
-    view = has_a ? joined(std::move(view), b) : b;
+    view = has_a ? joined(std::move(view), b, is_compared) : b;
   }
   std::vector<InspectorSection> first = sections_of_difference(document, item_a, item_b);
   const int32_t index = item_a > 0 ? pair.difference_of_a[static_cast<size_t>(item_a)] : -1;
   const NodeDifference* node = index < 0 ? nullptr : pair.differences[static_cast<size_t>(index)].node;
-  mark_changes(node == nullptr ? std::vector<NodeChange>() : node->changes, view);
+  mark_changes(node == nullptr ? std::vector<NodeChange>() : node->changes, is_compared, view);
   view.sections.insert(view.sections.begin(), first.begin(), first.end());
   if (is_model) view.title = document.title();
-  view.command =
-      fmt::format("parallax diff {} {}", shell_word(document.files.front()), shell_word(document.files.back()));
+  if (document.run.has_value()) {
+    view.command = command_of(*document.run);
+  } else {
+    const bool has_values = document.a != nullptr && document.b != nullptr;
+    view.command = fmt::format("parallax diff {} {}", shell_word(has_values ? document.a->path() : pair.name_a),
+                               shell_word(has_values ? document.b->path() : pair.name_b));
+  }
   return view;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gui/viewmodel/viewer.h"
+#include "inspector/exec/path_parts.h"
 
 namespace parallax {
 
@@ -23,11 +24,14 @@ void show_neighborhood(GraphView& graph, int32_t item, const std::vector<int32_t
 }  // namespace
 
 void Viewer::show_models() {
-  graph.set_color_by(ColorBy::structure);
-  graph_b.set_color_by(ColorBy::structure);
-  left_tab = LeftTab::differences;
-  run_form.model = document_->files.front();
-  run_form.against = document_->files.back();
+  const ColorBy by = document_->is_pair() ? ColorBy::severity : ColorBy::structure;
+  graph.set_color_by(by);
+  graph_b.set_color_by(by);
+  if (left_tab != LeftTab::runs) left_tab = document_->is_pair() ? LeftTab::alerts : LeftTab::differences;
+  if (document_->weights != nullptr) {  // the models' files are known
+    run_form.model = models()->name_a;
+    run_form.against = models()->name_b;
+  }
   for (size_t i = 1; i < models()->b_of_a.size(); ++i) {
     const int32_t other = models()->b_of_a[i];
     if (other >= 0 && graph.is_open(static_cast<int32_t>(i)) && !graph_b.is_open(other)) graph_b.set_open(other, true);
@@ -66,15 +70,27 @@ bool Viewer::select_item_b(int32_t item) {
   item_ = difference_ = -1;
   item_b_ = item;
   is_b_active_ = true;
-  const auto own = std::ranges::find_if(document_->rows, [&](const ValueRow& row) {
-    return row.is_only_b && models()->b->rows[static_cast<size_t>(row.row_b)].item == item;
-  });
+  const int32_t shown = graph_b.summary(item).worst_row;
+  const auto own =
+      std::ranges::find_if(document_->rows, [&](const ValueRow& row) { return row.row_b >= 0 && row.row_b == shown; });
   row_ = own == document_->rows.end() ? -1 : static_cast<int32_t>(own - document_->rows.begin());
   load_tensor();
   graph_b.center_on(item);
   show_neighborhood(graph_b, item, models()->a_of_b, graph);
   remember();
   return true;
+}
+
+bool Viewer::select_path_in_b(const std::string& path) {
+  if (models() == nullptr) return false;
+  const Document& b = *models()->b;
+  const int32_t in_b = b.find_any_row(path);
+  const auto row = std::ranges::find_if(document_->rows, [&](const ValueRow& known) { return known.row_b == in_b; });
+  if (in_b >= 0 && row != document_->rows.end()) return select_row(static_cast<int32_t>(row - document_->rows.begin()));
+  const int32_t item = b.items->find_node(static_scope_of(path), path.substr(name_begin(path)));
+  if (item < 0) return false;
+  graph_b.reveal(item);
+  return select_item_b(item);
 }
 
 bool Viewer::select_difference(int index) {
@@ -95,6 +111,10 @@ int Viewer::difference_at() const {
   if (models() == nullptr || difference_ >= 0) return difference_;
   if (item_ > 0) return models()->difference_of_a[static_cast<size_t>(item_)];
   return item_b_ > 0 ? models()->difference_of_b[static_cast<size_t>(item_b_)] : -1;
+}
+
+bool Viewer::walks_differences() const {
+  return models() != nullptr && (document_->comparison == nullptr || left_tab == LeftTab::differences);
 }
 
 // From what is no difference on: to the next one in A's order of execution.
@@ -124,10 +144,15 @@ int32_t Viewer::changed_constant(int32_t item) const {
   return -1;
 }
 
+bool Viewer::is_weight_in_b(const ValueRow& row) const {
+  return row.row_b >= 0 && models()->b->rows[static_cast<size_t>(row.row_b)].weight >= 0;
+}
+
 Result<Value> Viewer::value_in_b(const ValueRow& row) const {
   const Document& b = *models()->b;
   const int32_t weight = b.rows[static_cast<size_t>(row.row_b)].weight;
-  return weight < 0 ? Value() : b.weights->load_copy(weight);
+  return weight < 0 ? captured_value(b.a.get(), b.rows[static_cast<size_t>(row.row_b)].entry_a)
+                    : b.weights->load_copy(weight);
 }
 
 void Viewer::set_open(GraphView& shown, int32_t item, bool open, bool recursive) {

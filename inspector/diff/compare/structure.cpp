@@ -79,20 +79,26 @@ bool is_default_of(const Node& node, const Attribute& attribute) {
 
 class Comparer {
  public:
-  Comparer(const ValueTable& a, const ValueTable& b, StructureComparison& result)
-      : a_(a), b_(b), matching_(match_models(a, b)), result_(result) {}
+  Comparer(const ValueTable& a, const ValueTable& b, const StructureOptions& options, StructureComparison& result)
+      : a_(a), b_(b), options_(options), result_(result) {}
 
-  void compare() {
+  Status compare() {
     std::vector<LocatedNode> nodes_a, nodes_b;
     collect(a_.main(), nodes_a);
     collect(b_.main(), nodes_b);
     result_.nodes_a = static_cast<int64_t>(nodes_a.size());
     result_.nodes_b = static_cast<int64_t>(nodes_b.size());
+    // The constants of both are read for the matching, and once more where they are compared.
+    steps_ = 2 * result_.nodes_a + result_.nodes_b;
+    matching_ = match_models(a_, b_, {[this] { step(); }, options_.cancel});
+    if (options_.cancel.is_cancelled()) return was_cancelled();
     pair_matched();
     pair_by_results(nodes_a, nodes_b);
     pair_by_names(nodes_a, nodes_b);
     compare_signature();
     for (const LocatedNode& node : nodes_a) {
+      if (options_.cancel.is_cancelled()) return was_cancelled();
+      step();
       if (const auto pair = b_of_a_.find(node); pair != b_of_a_.end()) {
         compare_nodes(node, pair->second);
       } else if (!is_shown_with_its_reader(node)) {
@@ -103,9 +109,18 @@ class Comparer {
       if (paired_in_b_.contains(node) || is_shown_with_its_reader(node)) continue;
       result_.nodes.push_back({NodeDifference::Kind::only_b, "", node.location->scope, nullptr, &node.node()});
     }
+    return {};
   }
 
  private:
+  static Error was_cancelled() {
+    return {ErrorCode::cancelled, "the comparison of the two models was cancelled", {}, {}};
+  }
+
+  void step() {
+    if (options_.progress) options_.progress(++step_, steps_);
+  }
+
   // A Constant is data of the node that reads it, as an initializer is.
   static bool is_shown_with_its_reader(const LocatedNode& node) {
     return node.node().op_type == "Constant" && node.node().inputs.empty();
@@ -273,6 +288,8 @@ class Comparer {
 
   const ValueTable& a_;
   const ValueTable& b_;
+  const StructureOptions& options_;
+  int64_t step_ = 0, steps_ = 0;
   ModelMatching matching_;
   std::map<LocatedNode, LocatedNode> b_of_a_;
   std::set<LocatedNode> paired_in_b_;
@@ -281,13 +298,22 @@ class Comparer {
 
 }  // namespace
 
-Result<StructureComparison> compare_structure(std::shared_ptr<const Model> a, std::shared_ptr<const Model> b) {
+bool StructureComparison::is_same_graph() const {
+  const auto is_constant = [](const NodeChange& change) { return change.kind == NodeChange::Kind::constant; };
+  return signature.empty() && renamed == 0 && std::ranges::all_of(nodes, [&](const NodeDifference& difference) {
+           return difference.kind == NodeDifference::Kind::changed &&
+                  std::ranges::all_of(difference.changes, is_constant);
+         });
+}
+
+Result<StructureComparison> compare_structure(std::shared_ptr<const Model> a, std::shared_ptr<const Model> b,
+                                              const StructureOptions& options) {
   StructureComparison result;
   result.a = std::move(a);
   result.b = std::move(b);
   result.values_a = std::make_shared<ValueTable>(PX_TRY(ValueTable::build(result.a)));
   result.values_b = std::make_shared<ValueTable>(PX_TRY(ValueTable::build(result.b)));
-  Comparer(*result.values_a, *result.values_b, result).compare();
+  PX_TRY(Comparer(*result.values_a, *result.values_b, options, result).compare());
   return result;
 }
 

@@ -3,12 +3,15 @@
 // that names and order do not count; operators may be unknown.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "inspector/base/cancel.h"
 #include "inspector/base/result.h"
 #include "inspector/diff/metrics/metrics.h"
 #include "inspector/exec/value_table.h"
@@ -72,9 +75,17 @@ struct StructureComparison {
   std::vector<std::pair<const ValueInfo*, const ValueInfo*>> constants;
   std::vector<std::pair<std::string, std::string>> inputs, outputs;  // counterparts among those of the graphs, by name
   bool is_same() const { return signature.empty() && nodes.empty(); }
+  // True where nothing but the elements of constants differs: one drawing shows both graphs.
+  bool is_same_graph() const;
 };
 
-// Errors: invalid_model, where a model expands to too many nodes.
-Result<StructureComparison> compare_structure(std::shared_ptr<const Model> a, std::shared_ptr<const Model> b);
+struct StructureOptions {
+  std::function<void(int64_t done, int64_t total)> progress;  // steps of the comparison
+  CancelToken cancel;
+};
+
+// Errors: invalid_model, where a model expands to too many nodes; cancelled.
+Result<StructureComparison> compare_structure(std::shared_ptr<const Model> a, std::shared_ptr<const Model> b,
+                                              const StructureOptions& options = {});
 
 }  // namespace parallax

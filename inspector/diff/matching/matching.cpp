@@ -291,18 +291,20 @@ SignatureMatch match_inputs(const Graph& a, const Graph& b) {
 }
 SignatureMatch match_outputs(const Graph& a, const Graph& b) { return match_signature(a, a.outputs, b, b.outputs); }
 
-ModelMatching match_models(const ValueTable& a, const ValueTable& b) {
+ModelMatching match_models(const ValueTable& a, const ValueTable& b, const MatchOptions& options) {
   const Graph &graph_a = *a.main().graph, &graph_b = *b.main().graph;
   const bool passes_quantized = diff::has_quantization(a) != diff::has_quantization(b);
-  MatchSide side_a(
-      diff::flatten(a, {numbers_of_a(graph_a.inputs.size()), numbers_of_a(graph_a.outputs.size()), passes_quantized}));
+  MatchSide side_a(diff::flatten(
+      a, {numbers_of_a(graph_a.inputs.size()), numbers_of_a(graph_a.outputs.size()), passes_quantized, &options}));
   MatchSide side_b(diff::flatten(b, {numbers_of_b(match_inputs(graph_a, graph_b)),
-                                     numbers_of_b(match_outputs(graph_a, graph_b)), passes_quantized}));
+                                     numbers_of_b(match_outputs(graph_a, graph_b)), passes_quantized, &options}));
   ModelMatching result;
-  const diff::SearchResult found = diff::search_matches(side_a, side_b);
-  result.names_agree = found.names_agree;
   result.b_of_a.assign(side_a.flat.values.size(), -1);
   result.a_of_b.assign(side_b.flat.values.size(), -1);
+  if (options.cancel.is_cancelled()) return result;
+  const diff::SearchResult found = diff::search_matches(side_a, side_b, options.cancel);
+  if (options.cancel.is_cancelled()) return result;
+  result.names_agree = found.names_agree;
   const auto groups_a = diff::aliases_of(side_a.flat), groups_b = diff::aliases_of(side_b.flat);
   for (size_t root = 0; root < groups_a.size(); ++root) {
     const int32_t other = side_a.value_match[root];

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "inspector/base/cancel.h"
 #include "inspector/diff/comparison.h"
 #include "inspector/exec/value_table.h"
 
@@ -39,8 +41,13 @@ struct ModelMatching {
   bool names_agree = true;  // what has the same structure has the same name in general
 };
 
+struct MatchOptions {
+  std::function<void()> on_node;  // called for each node of A, then of B, with whose content the matching begins
+  CancelToken cancel;             // once it is cancelled, the matching returns soon, and is incomplete
+};
+
 // Time is linear in the number of values, but for graphs of many equal parts that nothing tells apart.
-ModelMatching match_models(const ValueTable& a, const ValueTable& b);
+ModelMatching match_models(const ValueTable& a, const ValueTable& b, const MatchOptions& options = {});
 
 // Position in A's list of graph inputs (or outputs) for each of B's, -1 where there is none: by name; where no name of
 // B's is known in A, in order among those of equal type. Where the names leave one input without a default on each

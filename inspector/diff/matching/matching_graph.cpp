@@ -77,6 +77,8 @@ class Flattener {
     return id < 0 ? -1 : at(id).root;
   }
 
+  bool is_cancelled() const { return options_.watch != nullptr && options_.watch->cancel.is_cancelled(); }
+
   void add_graph(const GraphValues& location) {
     const Graph& graph = *location.graph;
     for (size_t index = 0; index < graph.inputs.size() && location.parent == nullptr; ++index) {
@@ -84,13 +86,15 @@ class Flattener {
       value.signature = mix(11, options_.inputs[index]);
       value.made_of = value.kind_made_of = value.signature;
     }
-    for (size_t index = 0; index < graph.initializers.size(); ++index) {
+    for (size_t index = 0; index < graph.initializers.size() && !is_cancelled(); ++index) {
       const int32_t id = value_info_of(location, graph.initializer_values[index]);
       if (id >= 0 && at(id).value_info->role == ValueInfo::Role::initializer)
         set_constant(at(id), hash_tensor(graph.initializers[index]));
     }
     size_t child = 0;
     for (const NodeId id : graph.order) {
+      if (is_cancelled()) return;
+      if (options_.watch != nullptr && options_.watch->on_node) options_.watch->on_node();
       const size_t first = child;
       while (child < location.children.size() && location.children[child].node == id) ++child;
       const Node& node = graph.nodes[static_cast<size_t>(id)];

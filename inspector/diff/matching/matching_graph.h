@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "inspector/diff/matching/matching.h"
 #include "inspector/exec/value_table.h"
 
 namespace parallax::diff {
@@ -73,6 +74,7 @@ struct FlatOptions {
   // DequantizeLinear after it, pass on what they are given, and so does a Relu, for which a range that begins at zero
   // may stand.
   bool passes_quantized = false;
+  const MatchOptions* watch = nullptr;
 };
 FlatGraph flatten(const ValueTable& table, const FlatOptions& options);
 

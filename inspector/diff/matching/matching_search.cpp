@@ -18,7 +18,8 @@ namespace {
 
 class Matcher {
  public:
-  Matcher(MatchSide& a, MatchSide& b) : a_(a), b_(b), exchanges_(a, b) {}
+  Matcher(MatchSide& a, MatchSide& b, CancelToken cancel)
+      : a_(a), b_(b), exchanges_(a, b), cancel_(std::move(cancel)) {}
 
   bool run() {
     match_by(&made_of_key, 1.0, true);
@@ -247,7 +248,7 @@ class Matcher {
   // ---- from what is paired to its neighbors ----
 
   void spread(bool strictly) {
-    while (!queue_.empty() || (trusts_shared_ && !shared_.empty())) {
+    while ((!queue_.empty() || (trusts_shared_ && !shared_.empty())) && !cancel_.is_cancelled()) {
       std::deque<int32_t>& next = queue_.empty() ? shared_ : queue_;
       const int32_t a = next.front();
       next.pop_front();
@@ -418,7 +419,7 @@ class Matcher {
     bool has_moved = true;
     for (int round = 0; has_moved && round < 8; ++round) {
       has_moved = false;
-      for (size_t index = 0; index < a_.flat.nodes.size(); ++index) {
+      for (size_t index = 0; index < a_.flat.nodes.size() && !cancel_.is_cancelled(); ++index) {
         const auto a = static_cast<int32_t>(index);
         if (!a_.is_free_node(a)) continue;
         int best_fit = 0;
@@ -467,15 +468,17 @@ class Matcher {
   std::unordered_map<int32_t, double> confidences_;
   double confidence_ = 1;
   bool names_agree_ = true;
+  CancelToken cancel_;
   bool names_are_sure_ = false;  // a value that has a name of the other model's stands for no other value of it
 };
 
 }  // namespace
 
-SearchResult search_matches(MatchSide& a, MatchSide& b) {
-  Matcher matcher(a, b);
+SearchResult search_matches(MatchSide& a, MatchSide& b, const CancelToken& cancel) {
+  Matcher matcher(a, b, cancel);
   SearchResult result;
   result.names_agree = matcher.run();
+  if (cancel.is_cancelled()) return result;
   uncross(a, b, result.names_agree);
   result.confidences = matcher.take_confidences();
   return result;

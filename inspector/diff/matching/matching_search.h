@@ -42,7 +42,7 @@ struct SearchResult {
   std::unordered_map<int32_t, double> confidences;
 };
 
-// Fills value_match and node_match of both.
-SearchResult search_matches(MatchSide& a, MatchSide& b);
+// Fills value_match and node_match of both; returns soon, and incomplete, once it is cancelled.
+SearchResult search_matches(MatchSide& a, MatchSide& b, const CancelToken& cancel);
 
 }  // namespace parallax::diff

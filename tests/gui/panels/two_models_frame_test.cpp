@@ -58,5 +58,23 @@ TEST_F(TwoModelsFrames, AClickInTheListSelectsTheDifference) {
   EXPECT_EQ(viewer_.difference_at(), 0);
 }
 
+TEST_F(TwoModelsFrames, WithDumpsErrorsColorBothGraphsAndTheTensorViewerHasBothSides) {
+  const auto& dumps = view_test::two_graphs().dumps;
+  viewer_.open({dumps.a, dumps.b});
+  viewer_.wait_idle();
+  frames(3);
+  ASSERT_NE(viewer_.models(), nullptr);
+  for (const char* name : {"graph", "graph_b", "ribbon", "legend", "tensor", "tab.differences", "tab.causes"})
+    EXPECT_TRUE(ui_.widgets.contains(name)) << name;
+  EXPECT_LE(ui_.widgets.find("graph_b")->second.greatest.x, ui_.widgets.find("ribbon")->second.least.x);
+  ASSERT_TRUE(click("mode.b"));
+  EXPECT_EQ(viewer_.tensor().mode, TensorMode::b);
+  ASSERT_TRUE(click("item_b:late"));
+  EXPECT_EQ(viewer_.item(), -1);
+  ASSERT_TRUE(click("tab.differences"));
+  ASSERT_TRUE(click("difference:0"));
+  EXPECT_EQ(viewer_.difference_at(), 0);
+}
+
 }  // namespace
 }  // namespace parallax::gui

@@ -15,6 +15,11 @@
 
 namespace parallax::view_test {
 
+// A node of the main graph.
+inline int32_t item_in(const Document& document, const std::string& node) {
+  return document.items->find_node("", node);
+}
+
 class Person {
  public:
   explicit Person(const Dumps& dumps) : Person(std::vector<std::string>{dumps.a, dumps.b}) {}

@@ -94,6 +94,32 @@ std::string log_model(const std::string& name, const std::string& shift, int row
   return path;
 }
 
+std::string forked_model(const std::string& name, const std::string& axis, const std::string& letter, bool is_b) {
+  std::string text = R"(ir_version: 8
+opset_import { version: 17 }
+graph {
+  name: "fork"
+  node { name: "scale" op_type: "Mul" input: "x" input: "w" output: "p_" }
+  node { name: "soft" op_type: "Softmax" input: "p_" output: "q_" attribute { name: "axis" type: INT i: AXIS } }
+  MORE
+  node { name: "end" op_type: "Mul" input: "q_" input: "w" output: "y" }
+  initializer { name: "w" dims: 4 data_type: 1 float_data: 1 float_data: 2 float_data: 3 float_data: 4 }
+  input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } dim { dim_value: 4 } } } } }
+  output { name: "y" type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } dim { dim_value: 4 } } } } }
+  output { name: "LAST" type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } dim { dim_value: 4 } } } } }
+}
+)";
+  for (const auto& [word, value] : {std::pair<std::string, std::string>{"AXIS", axis},
+                                    {"MORE", is_b ? R"(node { name: "late" op_type: "Neg" input: "p_" output: "z" })"
+                                                  : R"(node { name: "clip" op_type: "Relu" input: "p_" output: "u" })"},
+                                    {"LAST", is_b ? "z" : "u"}})
+    text.replace(text.find(word), word.size(), value);
+  for (size_t at = 0; (at = text.find("_\"", at)) != std::string::npos;) text.replace(at, 1, letter);
+  const std::string path = scratch(name);
+  PX_CHECK(write_file(path, text).ok());
+  return path;
+}
+
 struct PlainValue {
   std::string name;
   std::vector<int64_t> shape;
@@ -167,6 +193,15 @@ const Dumps& large_fault() {
   static const Dumps dumps =
       run(log_model("large.textproto", "1", 700, 700), log_model("shifted.textproto", "1.5", 700, 700), "large", "");
   return dumps;
+}
+
+const TwoGraphs& two_graphs() {
+  static const TwoGraphs two = [] {
+    const Dumps models{forked_model("fork_a.textproto", "0", "", false),
+                       forked_model("fork_b.textproto", "1", "_in_b", true)};
+    return TwoGraphs{models, run(models.a, models.b, "fork", "")};
+  }();
+  return two;
 }
 
 const Dumps& plain_values() {

@@ -24,6 +24,13 @@ const Dumps& nan_fault();
 // y = Log(|x| + 1) of 490,000 elements against y = Log(|x| + 1.5).
 const Dumps& large_fault();
 
+// x -> scale -> soft -> end -> y; A has a second output `u` by `clip`, B `z` by `late`. In B values have other names, and
+// `soft` has another axis. `dumps` are of a run of both `models`.
+struct TwoGraphs {
+  Dumps models, dumps;
+};
+const TwoGraphs& two_graphs();
+
 // Values without a graph: `off` differs, `same` does not, `lone` is in B alone, `shapes` is 4x2 in A and 3x2 in B.
 const Dumps& plain_values();
 
