@@ -37,7 +37,7 @@ FOLDER holds the two dumps that `parallax run --dump FOLDER` wrote. Of more than
 all; Alt+1 to Alt+9 choose the other one. Press ? for the keys.
 
   --shot F.png        draw once to a picture and end; needs no display
-  --state S.json      how it is to look (see gui/README.md); or the JSON itself
+  --state S.json      how it is to look (see gui/app/README.md); or the JSON itself
   --script F          do what a script says and end; needs no display
   --state-out F.json  write what is shown and end; with --window whenever the window has come to rest
   --size WxH          of window or picture (1280x720; a window by default times the scale)

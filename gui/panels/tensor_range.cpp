@@ -61,7 +61,7 @@ void draw_bar(Ui& ui, float width, float height) {
   tooltip("Drag the ends: which values the colors span");
 }
 
-// Of split panes, whose pictures have two scales: the colors of the other one, and what they span.
+// The colors of the other scale and what they span, where panes are split and their pictures have two.
 void draw_other_bar(Ui& ui, float width) {
   const TensorPane& pane = ui.viewer->tensor();
   const bool is_value = pane.mode < TensorMode::difference;

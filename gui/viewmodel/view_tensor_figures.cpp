@@ -36,7 +36,7 @@ Bins bins_over(double low, double high, size_t count) {
 // Signed differences and values do not fit an axis of logarithms.
 bool is_magnitude(TensorMode mode) { return mode >= TensorMode::absolute; }
 
-// Of a logarithmic axis of numbers of both signs: so much of the largest is about linear.
+// A logarithmic axis of numbers of both signs is about linear up to this share of the largest.
 constexpr double kLinearShare = 1e-3;
 double unit_over(double low, double high) {
   const double most = std::max(std::abs(low), std::abs(high));

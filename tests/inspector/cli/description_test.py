@@ -91,7 +91,7 @@ class Description(ProgramTest):
         return ended.stdout
 
     def offered(self, shell, scripts):
-        """What the shell offers at the end of each line."""
+        """The completions that the shell offers at the end of each line."""
         command = {"bash": ["bash", "-c"], "zsh": ["zsh", "-f", "-c"], "fish": ["fish", "--no-config", "-c"]}[shell]
         arguments = LINES if shell == "fish" else [shell, *LINES]  # others take the first for their own name
         ended = subprocess.run([*command, OFFERS[shell], *arguments], timeout=200, cwd=self.folder, capture_output=True,

@@ -65,7 +65,7 @@ class Pages(ProgramTest):
         return (self.folder / "page.html").read_text()
 
     def measured(self, page):
-        """What a browser makes of the page, in light and in dark colors."""
+        """The page as a browser draws it, in light and in dark colors."""
         figures = []
         (self.folder / "measured.html").write_text(page + MEASURE)
         for scheme in (1, 0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What --netron and --model-explorer write, next to the graphs that these viewers make of the model: every name is one of
+"""The files of --netron and --model-explorer, next to the graphs that these viewers make of the model: every name is one of
 theirs."""
 import json
 import os
