@@ -181,6 +181,7 @@ class BlameCommand final : public Command {
     mode_.declare(app);
     policy_.declare(app);
     reports_.declare(app);
+    app.get_option("--top")->description("worst values listed (default: causes alone; -1: all, in execution order)");
     common_.declare(app, true);
     common_.declare_force(app);
   }
@@ -196,6 +197,7 @@ class BlameCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     PX_TRY(reports_.check_distinct());
+    if (!reports_.top.has_value()) reports_.top = 0;
     return files_.size() == 2 ? blame_dumps() : blame_model();
   }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/text.h"
 #include "reference/reference.h"
 #include "runtime/plan/runtime.h"
 
@@ -33,12 +34,13 @@ constexpr Row kExecutors[] = {
 }  // namespace
 
 Result<std::shared_ptr<Executor>> make_executor(const std::string& name) {
-  std::string names;
+  std::vector<std::string> names;
   for (const Row& row : kExecutors) {
     if (row.name == name) return row.make();
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+    names.emplace_back(row.name);
   }
-  return usage_error(fmt::format("there is no executor '{}' (known: {})", name, names));
+  return usage_error(
+      fmt::format("there is no executor '{}'{} (known: {})", name, did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 std::vector<ExecutorAvailability> list_executors() {

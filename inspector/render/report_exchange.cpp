@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -97,6 +98,32 @@ bool is_in_main_graph(const ValueComparison& value) { return value.path.find("//
 // Netron matches the part of a name before its first line break, and reads no other.
 std::string target_of(std::string_view name) { return std::string(name.substr(0, name.find('\n'))); }
 
+// The ids by our names of nodes, as onnx-ir's NameFixPass, through which the adapter goes, makes them: "node" and
+// "node_1" of those without a name, "twin_1" of a second "twin".
+std::unordered_map<std::string, std::string> ids_of_adapter(const Graph* graph) {
+  std::unordered_map<std::string, std::string> ids;
+  if (graph == nullptr) return ids;
+  std::unordered_set<std::string> used;
+  std::unordered_map<std::string, int> counts;
+  for (const Node& node : graph->nodes) {
+    const std::string wanted = node.name.empty() ? "node" : node.name;
+    std::string id = wanted;
+    while (!used.insert(id).second) id = fmt::format("{}_{}", wanted, ++counts[wanted]);
+    ids[node.display_name] = id;
+  }
+  return ids;
+}
+
+// Our names of nodes that a file has without one, or has again.
+std::unordered_set<std::string> made_names(const Graph* graph) {
+  std::unordered_set<std::string> names;
+  if (graph == nullptr) return names;
+  for (const Node& node : graph->nodes) {
+    if (node.name != node.display_name) names.insert(node.display_name);
+  }
+  return names;
+}
+
 void add_entry(ordered_json& list, std::string_view kind, const std::string& target, std::string_view name,
                ordered_json value) {
   list.push_back({{"kind", kind}, {"target", target}, {"name", name}, {"value", std::move(value)}});
@@ -128,19 +155,20 @@ std::string comparison_to_junit(const Comparison& comparison) {
       counts, counts, summary.mistrusted + summary.not_compared - damaged, seconds, cases);
 }
 
-std::string comparison_to_netron(const Comparison& comparison) {
+std::string comparison_to_netron(const Comparison& comparison, const Graph* graph) {
+  const std::unordered_set<std::string> unknown = made_names(graph);
   ordered_json metrics = ordered_json::array();
   ordered_json metadata = ordered_json::array();
   add_entry(metadata, "model", "", "parallax verdict", name_of(comparison.verdict));
   for (const Cause& cause : comparison.causes) {
     const std::string title = fmt::format("parallax cause {}", cause.rank);
-    add_entry(metadata, "node", target_of(cause.node), title, cause.why);
+    if (!unknown.contains(cause.node)) add_entry(metadata, "node", target_of(cause.node), title, cause.why);
     if (cause.is_renamed_in_b()) add_entry(metadata, "node", target_of(cause.node_b), title, cause.why);
   }
   std::unordered_map<std::string, const ValueComparison*> worst_of_node;
   for (const ValueComparison& value : comparison.values) {
     if (!is_in_main_graph(value)) continue;
-    const std::string target = target_of(value.path);
+    const std::string target = target_of(unescape_name(value.path));
     add_entry(metadata, "value", target, "parallax",
               value.reason.empty() ? std::string(name_of(value.verdict))
                                    : fmt::format("{}: {}", name_of(value.verdict), reason_text(value)));
@@ -154,7 +182,8 @@ std::string comparison_to_netron(const Comparison& comparison) {
   }
   for (const ValueComparison& value : comparison.values) {
     const auto worst = worst_of_node.find(value.node);
-    if (value.node.empty() || worst == worst_of_node.end() || worst->second != &value) continue;
+    if (value.node.empty() || worst == worst_of_node.end() || worst->second != &value || unknown.contains(value.node))
+      continue;
     add_entry(metadata, "node", target_of(value.node), "parallax", style_of(value).badge);
     if (value.metrics.has_value())
       add_entry(metrics, "node", target_of(value.node), "severity", number_json(value.severity));
@@ -162,7 +191,8 @@ std::string comparison_to_netron(const Comparison& comparison) {
   return json_text({{"signature", "netron:attachment"}, {"metadata", metadata}, {"metrics", metrics}});
 }
 
-std::string comparison_to_model_explorer(const Comparison& comparison) {
+std::string comparison_to_model_explorer(const Comparison& comparison, const Graph* graph) {
+  const std::unordered_map<std::string, std::string> node_ids = ids_of_adapter(graph);
   std::vector<std::string> ids;
   std::unordered_map<std::string, const ValueComparison*> worst;
   const auto add = [&](std::string id, const ValueComparison& value) {
@@ -173,7 +203,8 @@ std::string comparison_to_model_explorer(const Comparison& comparison) {
   for (const ValueComparison& value : comparison.values) {
     if (!is_in_main_graph(value)) continue;
     const bool is_made_by_node = !value.node.empty() && !value.node_reads_it;
-    if (is_made_by_node) add(value.node, value);
+    const auto node_id = node_ids.find(value.node);
+    if (is_made_by_node) add(node_id == node_ids.end() ? value.node : node_id->second, value);
     if (!is_made_by_node || value.is_graph_output) add("[value] " + unescape_name(value.path), value);
   }
   ordered_json results = ordered_json::object();

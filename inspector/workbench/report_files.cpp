@@ -81,8 +81,9 @@ Result<std::vector<std::string>> write_reports(const ReportFiles& files, const C
   };
   if (!files.csv.empty()) PX_TRY(write(files.csv, comparison_to_csv(comparison)));
   if (!files.junit.empty()) PX_TRY(write(files.junit, comparison_to_junit(comparison)));
-  if (!files.netron.empty()) PX_TRY(write(files.netron, comparison_to_netron(comparison)));
-  if (!files.model_explorer.empty()) PX_TRY(write(files.model_explorer, comparison_to_model_explorer(comparison)));
+  if (!files.netron.empty()) PX_TRY(write(files.netron, comparison_to_netron(comparison, graph)));
+  if (!files.model_explorer.empty())
+    PX_TRY(write(files.model_explorer, comparison_to_model_explorer(comparison, graph)));
   if (!files.dot.empty()) {
     DotOptions options;
     options.comparison = &comparison;

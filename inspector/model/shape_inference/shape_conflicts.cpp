@@ -160,7 +160,8 @@ Conflict wrong_counts(const NodeContext& context, size_t axes) {
                                     {"pads", 2 * axes}}) {
     const auto numbers = context.integers(name);
     if (numbers && !numbers->empty() && numbers->size() != count)
-      return fmt::format("{} has {} numbers, but there are {} spatial dimensions", name, numbers->size(), axes);
+      return fmt::format("{} has {} numbers; it must have {}, as there are {} spatial dimensions", name,
+                         numbers->size(), count, axes);
   }
   return {};
 }

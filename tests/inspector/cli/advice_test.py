@@ -7,9 +7,11 @@ advice_test.py PARALLAX
 
 import json
 import re
+from pathlib import Path
 
 from program import ProgramTest, main, node
 
+ROOT = Path(__file__).resolve().parents[3]
 TENSOR = "type {{ tensor_type {{ elem_type: {} shape {{ {} }} }} }}"
 WEIGHTS = "initializer { name: 'w' data_type: 1 dims: 8 dims: 8 " + " ".join(f"float_data: {index % 7 - 3}" for index in range(64)) + "} "
 BIAS = "initializer { name: 'b' data_type: 1 dims: 8 " + "float_data: 1 " * 8 + "} "
@@ -282,6 +284,29 @@ class Advice(ProgramTest):
         self.ended("import v.npz --model m.textproto -o g.plx")
         for line in ("show g.plx", "dot g.plx", "diff g.plx v.plx --netron v.json"):
             self.ended(line)
+
+    def test_misspelled_names_are_met_with_the_right_ones(self):
+        self.assertEqual(self.run_program("run", "m.textproto", "--with", "cpu", "--dump", "out").returncode, 0)
+        for line, name in ((("runn",), "run"), (("run", "m.textproto", "--inputz", "x"), "--inputs"),
+                           (("run", "m.textproto", "--with", "refrence,cpu"), "reference"),
+                           (("tensor", "out/cpu.plx", "Y"), "y"), (("extract", "m.textproto", "--to", "hh"), "h")):
+            with self.subTest(line=line):
+                ended = self.run_program(*line)
+                self.assertEqual(ended.returncode, 2)
+                self.assertRegex(ended.stderr, f"did you mean .*'{name}'.*\\?")
+
+    def test_what_is_missing_is_said_with_the_help_of_its_verb(self):
+        self.assertIn("MODEL is required (see parallax run --help)", self.run_program("run").stderr)
+        for verb, form in (("blame", "A.plx B.plx | MODEL"), ("dot", "MODEL | DUMP | A.plx B.plx"), ("diff", "A.plx|A.onnx B.plx|B.onnx [C.plx ...]")):
+            self.assertIn(f"Usage: parallax {verb} [OPTIONS] {form}\n", self.run_program(verb, "--help").stdout)
+
+    def test_the_first_pages_name_every_verb_and_the_graphical_program(self):
+        verbs = re.findall(r"^  ([a-z][a-z0-9-]+)  ", self.run_program("--help").stdout.split("Subcommands:")[1], re.MULTILINE)
+        self.assertGreater(len(verbs), 20)
+        page = (ROOT / "README.md").read_text().split("## What it does")[1].split("\n## ")[0]
+        self.assertEqual([verb for verb in verbs if not re.search(rf"`(parallax )?{verb}[` ]", page)], [])
+        end = (ROOT / "samples/quickstart").read_text().split("cat <<'END'")[1]
+        self.assertIn("build/release/bin/parallax-gui out/fault\n", end)
 
 
 if __name__ == "__main__":

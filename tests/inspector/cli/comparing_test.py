@@ -5,7 +5,9 @@
 comparing_test.py PARALLAX
 """
 
+import csv
 import json
+import re
 
 from program import ProgramTest, main, node
 
@@ -43,6 +45,27 @@ class Comparing(ProgramTest):
         self.assertEqual(in_run["node"], "gated")
         for key in ("node", "path", "introduced", "inherited", "why"):
             self.assertEqual(in_run[key], in_diff[key], key)
+
+    def test_numbers_that_are_not_finite_are_counted_next_to_averages(self):
+        self.write_softmaxes()
+        text = self.run_program("run", "safe.textproto", "--against", "naive.textproto", "--csv", "values.csv").stdout
+        [line] = [line for line in text.splitlines() if line.startswith("diverged     y ")]
+        found = re.search(r"NaN: 0 in A, (\d+) in B; averages are over (\d+) of 16 pairs$", line)
+        self.assertIsNotNone(found, line)
+        with open(self.folder / "values.csv", newline="") as file:
+            [row] = [row for row in csv.DictReader(file) if row["path"] == "y"]
+        self.assertEqual((row["nan_a"], row["nan_b"], row["finite_pairs"]), ("0", found[1], found[2]))
+        self.assertEqual(int(found[1]) + int(found[2]), 16)
+
+    def test_blame_lists_causes_and_values_when_asked(self):
+        self.write_dumps()
+        dumps = ("base.plx", "far.plx")
+        text = self.run_program("blame", *dumps).stdout
+        self.assertIn("\ncause 1: HardSigmoid 'gated'", text)
+        self.assertNotIn("worst first", text)
+        asked = self.run_program("blame", *dumps, "--top", "2").stdout
+        self.assertTrue(asked.startswith(text.rstrip()), asked)
+        self.assertIn("worst first", asked)
 
     def write_dumps(self):
         """base.plx, and next to it near.plx (by another executor), far.plx (a fault), other.plx (another model)."""

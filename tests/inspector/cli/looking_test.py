@@ -182,6 +182,15 @@ class Looking(ProgramTest):
         self.assertEqual(list(faulty), ["node_layer_norm"])
         self.assertIn("wants one type for both (T)", faulty["node_layer_norm"])
 
+    def test_lists_of_a_wrong_length_say_the_right_one(self):
+        said = self.passed("check", str(FILES / "conv_pads.onnx"), code=3)
+        self.assertIn("node 'conv7' (Conv-11): pads has 2 numbers; it must have 4, as there are 2 spatial dimensions", said)
+
+    def test_a_model_is_shown_with_its_properties_and_typed_attributes(self):
+        shown = json.loads(self.passed("show", str(FILES / "conv_pads.onnx"), "--json"))
+        self.assertEqual([node["attributes"]["pads"] for node in shown["nodes"] if node["op"] == "Conv"], [[1, 1]])
+        self.assertLessEqual({"doc", "metadata", "domain", "model_version", "producer_version"}, set(shown))
+
     def test_a_weight_of_a_model_is_looked_into(self):
         weights = str(FILES / "weights.onnx")
         paths = [value["path"] for value in json.loads(self.passed("tensor", weights, "--json"))["values"]]

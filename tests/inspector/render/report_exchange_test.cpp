@@ -144,5 +144,25 @@ TEST(ReportModelExplorer, ColorsByIdsOfItsAdapter) {
   EXPECT_FALSE(results.contains("left")) << "names of values are no ids there";
 }
 
+// A file may leave names of nodes out, and have them again.
+TEST(ReportModelExplorer, NodesThatTheFileDoesNotNameHaveTheAdaptersNames) {
+  Graph graph;
+  for (const auto& [name, shown] : {std::pair("", "Neg_0"), {"twin", "twin"}, {"twin", "twin#2"}, {"", "Neg_3"}}) {
+    Node& node = graph.nodes.emplace_back();
+    node.name = name;
+    node.display_name = shown;
+  }
+  Comparison comparison;
+  for (const char* node : {"Neg_0", "twin", "twin#2", "Neg_3"})
+    comparison.values.push_back(value_of(std::string(node) + "%2F%2F", node, Verdict::pass, 0.5));
+  const json results = json::parse(comparison_to_model_explorer(comparison, &graph))["results"];
+  for (const char* id : {"node", "twin", "twin_1", "node_1"}) EXPECT_TRUE(results.contains(id)) << id;
+  const json attachment = json::parse(comparison_to_netron(comparison, &graph));
+  for (const json& entry : attachment["metrics"]) {
+    EXPECT_TRUE(entry["kind"] == "value" || entry["target"] == "twin") << entry;
+    EXPECT_TRUE(entry["kind"] != "value" || entry["target"].get<std::string>().ends_with("//")) << entry;
+  }
+}
+
 }  // namespace
 }  // namespace parallax
