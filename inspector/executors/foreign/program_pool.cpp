@@ -18,8 +18,9 @@ Result<std::unique_ptr<Conversation>> ProgramPool::take(const CancelToken& cance
   auto started = Conversation::start(executor_, command_, cancel);
   if (!started.ok()) {
     Error error = std::move(started).error();
-    if (!advice_.empty() && error.message.find("No module named parallax") != std::string::npos)
-      error.message += "; " + advice_;
+    const bool lacks_package = error.message.find("No module named parallax") != std::string::npos ||
+                               error.message.find("No module named 'parallax") != std::string::npos;
+    if (!advice_.empty() && lacks_package) error.message += "; " + advice_;
     return error;
   }
   auto conversation = started.take();

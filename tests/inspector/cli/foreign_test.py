@@ -140,11 +140,12 @@ class Foreign(ProgramTest):
                               env={**os.environ, "PARALLAX_PYTHON": str(python)})
 
     def test_a_python_without_the_package(self):
-        missing = self.with_python('echo "python: No module named parallax.runners" >&2; exit 1', "run", "m.textproto",
-                                   "--with", "onnxruntime")
-        self.assertEqual(missing.returncode, 4, missing.stderr)
-        self.assertIn("No module named parallax.runners", missing.stderr)
-        self.assertIn("-m pip install parallax-onnx", missing.stderr)
+        for words in ("parallax.runners", "'parallax'"):  # without the module, without the package
+            missing = self.with_python(f'echo "No module named {words}" >&2; exit 1', "run", "m.textproto", "--with",
+                                       "onnxruntime")
+            self.assertEqual(missing.returncode, 4, missing.stderr)
+            self.assertIn(f"No module named {words}", missing.stderr)
+            self.assertIn("-m pip install parallax-onnx", missing.stderr)
         swept = self.with_python("exit 0", "sweep", "model.onnx")
         self.assertEqual(swept.returncode, 2)
         self.assertIn("has no package parallax.sweep", swept.stderr)
