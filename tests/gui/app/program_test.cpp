@@ -118,7 +118,8 @@ TEST(Program, WritesThePictureAndTheViewItWasAskedFor) {
 TEST(Program, WritesItsStateWithoutAWindowAsItsHelpSays) {
   PX_PROGRAM_NEEDS_EGL;
   const std::string out = view_test::scratch("alone.json");
-  const Answer answer = run("'" + view_test::sample("cnn/model.onnx") + "' --state-out '" + out + "'", "env -u DISPLAY");
+  const Answer answer =
+      run("'" + view_test::sample("cnn/model.onnx") + "' --state-out '" + out + "'", "env -u DISPLAY");
   ASSERT_EQ(answer.exit_code, 0) << answer.text;
   EXPECT_NE((*read_file(out)).find("cnn/model.onnx"), std::string::npos);
   EXPECT_NE(run("--help").text.find("--state-out F.json  write what is shown and end; with --window whenever"),

@@ -24,8 +24,8 @@ const Dumps& nan_fault();
 // y = Log(|x| + 1) of 490,000 elements against y = Log(|x| + 1.5).
 const Dumps& large_fault();
 
-// x -> scale -> soft -> end -> y; A has a second output `u` by `clip`, B `z` by `late`. In B values have other names, and
-// `soft` has another axis. `dumps` are of a run of both `models`.
+// x -> scale -> soft -> end -> y; A has a second output `u` by `clip`, B `z` by `late`. In B values have other names,
+// and `soft` has another axis. `dumps` are of a run of both `models`.
 struct TwoGraphs {
   Dumps models, dumps;
 };

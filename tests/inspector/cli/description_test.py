@@ -71,7 +71,7 @@ LINES = {
     "parallax run --save": {"--save-baseline"},
     "parallax run m.onnx --capture s": {"sample", "shape", "stats"},
     "parallax run m.onnx --capture=al": {"all"},
-    "parallax run m.onnx --with ": {"reference", "reference:double", "cpu", "cuda"},
+    "parallax run m.onnx --with ": {"reference", "reference:double", "cpu", "cuda", "cmd:", "onnxruntime", "torch:", "openvino", "tensorrt"},
     "parallax run m.onnx --with reference,cp": {"reference,cpu"},
     "parallax run m.onnx --with=reference:d": {"double"},
     "parallax run m.onnx --baseline ": {"folder", "kept.plx"},

@@ -204,7 +204,7 @@ class Generate(ProgramTest):
 
     def test_html_has_a_row_for_each_step(self):
         self.assertEqual(self.generate("--html", "page.html", "--max-new-tokens", "3").returncode, 0)
-        self.assertEqual((self.folder / "page.html").read_text().count("<tr><td>"), 3)
+        self.assertEqual((self.folder / "page.html").read_text().count("<tr><td class=\"n\">"), 3)
         self.assertEqual(self.generate("--html", "two.html", "--max-new-tokens", "2", "--with", "cpu,reference").returncode, 0)
         self.assertIn("<h2>Steps</h2>", (self.folder / "two.html").read_text())
 

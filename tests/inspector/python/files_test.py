@@ -295,8 +295,14 @@ def test_a_failed_assertion_is_reported_next_to_foreign_files(tmp_path: Path) ->
         assert arrays["x"].shape == (2, 4)
 
 
-# Functions whose files are temporary.
-MAY_WRITE = {("model.py", "_load_onnx_ir"), ("model_jobs.py", "convert"), ("torch/conversion.py", "_opened")}
+# Functions whose files are temporary, that only read, and that write into a sweep's own folder or store.
+MAY_WRITE = {
+    ("model.py", "_load_onnx_ir"), ("model_jobs.py", "convert"), ("torch/conversion.py", "_opened"),
+    ("_ort_session.py", "node_milliseconds"), ("sweep/content.py", "companions"), ("sweep/content.py", "_sha256"),
+    ("sweep/content.py", "save"), ("sweep/content.py", "add"), ("sweep/execution.py", "_process"),
+    ("sweep/records.py", "write_whole"), ("sweep/records.py", "__init__"), ("sweep/records.py", "locked"),
+    ("sweep/table.py", "write_rows"),
+}  # fmt: skip
 
 
 def test_no_other_function_of_the_package_writes_files() -> None:
@@ -317,4 +323,4 @@ def writes(call: str) -> bool:
     modules = ("np.save", "np.tofile", "onnx.save", "onnx_ir.save", "program.save", "shutil.", "os.replace", "os.rename")
     is_ours = call.startswith("_files.")
     writes_paths = call.endswith((".write_text", ".write_bytes", ".tofile"))
-    return call == "open" or writes_paths and not is_ours or call.startswith(modules)
+    return call == "open" or writes_paths and not is_ours or call.startswith(modules) and call != "shutil.which"

@@ -33,7 +33,8 @@ _TIMES = {"wall_ms", "load_ms", "prepare_ms", "latency_ms", "total_ms", "ms", "s
 
 def program(*words: str) -> dict[str, Any]:
     """The document that the program prints."""
-    done = subprocess.run([PROGRAM, *words, "--json"], capture_output=True, text=True, timeout=120, check=False)
+    environment = {**os.environ, "PARALLAX_PYTHON": sys.executable}  # of executors that are programs, as jobs have it
+    done = subprocess.run([PROGRAM, *words, "--json"], env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     return document

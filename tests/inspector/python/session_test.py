@@ -181,7 +181,7 @@ def test_exceptions_of_observers_come_out(method: str) -> None:
 
 def test_options_reach_the_executor() -> None:
     model = two_inputs()
-    with pytest.raises(parallax.UsageError, match="no executor 'gpu' .known: reference"):
+    with pytest.raises(parallax.UsageError, match="no executor 'gpu'; did you mean 'cpu'. .known: reference"):
         parallax.Session(model, "gpu")
     with pytest.raises(parallax.UsageError, match="rewrite: 'some' is none of"):
         parallax.Session(model, rewrite="some")
