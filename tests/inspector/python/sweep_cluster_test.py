@@ -71,8 +71,8 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Spec:
 
 def test_a_cluster_that_loses_a_worker_gives_the_table_of_local_processes(spec: Spec, tmp_path: Path) -> None:
     local = sweep(spec)
-    assert local.cells >= (300 if IS_WHOLE else 66) and local.verdicts["pass"] > 0.8 * local.cells and local.verdicts["diverged"] >= 4
-    assert not {"crash", "timeout", "memory"} & set(local.verdicts)
+    assert local.cells >= (300 if IS_WHOLE else 66) and local.verdicts["pass"] > 0.6 * local.cells and local.verdicts["diverged"] >= 4
+    assert set(local.verdicts) <= {"pass", "diverged", "refused"}  # StringNormalizer has no kernel in cpu
     remote = spec.with_changes(out=tmp_path / "remote", store=tmp_path / "store")
     with sweeps.cluster(tmp_path) as cluster:
 
