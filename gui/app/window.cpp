@@ -3,10 +3,12 @@
 #define GLFW_INCLUDE_NONE
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cfloat>
 #include <chrono>
 #include <deque>
 #include <iterator>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -157,9 +159,12 @@ class GlfwWindow final : public Window {
   Picture picture() override { return draw_gl_picture(width_, height_); }
 
   void loop(Ui& ui, const Calls& calls) override {
-    ui.viewer->wake = [] { glfwPostEmptyEvent(); };
+    ui.viewer->wake = [woken = woken_] {
+      *woken = true;
+      glfwPostEmptyEvent();
+    };
     while (glfwWindowShouldClose(window_) == 0 && !ui.viewer->wants_quit) {
-      if (events_.frames_left <= 0 && ui.input.empty()) {
+      if (events_.frames_left <= 0 && ui.input.empty() && !is_woken()) {
         if (!is_busy(ui)) calls.settled();
         wait(ui);
       }
@@ -240,10 +245,14 @@ class GlfwWindow final : public Window {
     events_.frames_left = std::max(events_.frames_left, 1);
   }
 
+  // By work that has ended, since it was last asked. The empty event alone may be taken by the polls of a frame.
+  bool is_woken() { return woken_->exchange(false); }
+
   GLFWwindow* window_;
   Events events_;
   std::string title_;
   int width_ = 0, height_ = 0;
+  std::shared_ptr<std::atomic<bool>> woken_ = std::make_shared<std::atomic<bool>>(false);
   double least_seconds_;  // of a picture
   double seconds_between_polls_ = 0, picture_seconds_ = 0;
   std::vector<Hash128> drawn_;  // what the picture on the screen was made of
