@@ -78,7 +78,8 @@ def test_what_ran_when_the_sweep_was_killed_is_done_again_and_nothing_else(tmp_p
     done = sweep(spec.with_changes(jobs=2), program=program)
     assert done.verdicts == {"pass": 13} and done.computed == 13 - len(before)
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
-    assert len(sweeps.runs(tmp_path)) == len(first) + done.computed
+    again = sweeps.runs(tmp_path)[len(first) :]  # a process that had just begun may come to its line after the kill
+    assert len(set(again)) == done.computed and len(again) <= done.computed + 2
 
 
 def _command_line(pid: str) -> str:
