@@ -109,7 +109,4 @@ def test_requests_that_make_no_sense(tmp_path: Path) -> None:
         name = next(iter(inputs))
         failure = client.run([], {name: inputs[name][..., :3]})
         assert failure["code"] in ("usage", "execution")
-        other = saved("attention" if "attention" in conversion_models.MAKERS else "cnn", tmp_path)[0]
-        assert client.load(other) == {}
-        assert "answer" not in client.run([], inputs)
         assert client.close() == 0
