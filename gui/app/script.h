@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scripts: a person's actions as lines of text, for tests, demonstrations and pictures.
-//   open FILE [FILE]     files by their paths
+//   open FILE [FILE ...] files by their paths
 //   run MODEL [A,B]      a model on two executors
 //   wait-idle            until no job is left
 //   select PATH          a value path or a node

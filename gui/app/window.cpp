@@ -258,7 +258,7 @@ class GlfwWindow final : public Window {
   std::vector<Hash128> drawn_;  // what the picture on the screen was made of
 };
 
-// As many words as on an ordinary screen, where the screen has room for them.
+// Letters grow with the scale, and the window with them, so that it shows as much text; at most 90 % of the screen.
 void grow(GLFWwindow* window, const RenderTargetOptions& options, float scale) {
   GLFWmonitor* monitor = glfwGetPrimaryMonitor();
   if (monitor == nullptr || scale <= 1) return;

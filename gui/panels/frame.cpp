@@ -79,13 +79,15 @@ void draw_model(Ui& ui, const char* side, const std::string& file, GraphView& gr
 
 void draw_two_models(Ui& ui, float width, float height) {
   const TwoModels& models = *ui.viewer->models();
-  const float bar = 5 * ui.scale, left = std::floor((width - bar) * ui.middle);
+  const bool is_narrow = width < 420 * ui.scale && width < height;  // then A is above B
+  const float bar = 5 * ui.scale, whole = is_narrow ? height : width, first = std::floor((whole - bar) * ui.middle),
+              second = whole - bar - first;
   ImGui::BeginGroup();
-  draw_model(ui, "A", models.name_a, ui.viewer->graph, {left, height});
-  ImGui::SameLine(0, 0);
-  splitter(ui, "splitter.middle", true, height, width, ui.middle, true);
-  ImGui::SameLine(0, 0);
-  draw_model(ui, "B", models.name_b, ui.viewer->graph_b, {width - bar - left, height});
+  draw_model(ui, "A", models.name_a, ui.viewer->graph, is_narrow ? ImVec2(width, first) : ImVec2(first, height));
+  if (!is_narrow) ImGui::SameLine(0, 0);
+  splitter(ui, "splitter.middle", !is_narrow, is_narrow ? width : height, whole, ui.middle, true);
+  if (!is_narrow) ImGui::SameLine(0, 0);
+  draw_model(ui, "B", models.name_b, ui.viewer->graph_b, is_narrow ? ImVec2(width, second) : ImVec2(second, height));
   ImGui::EndGroup();
   ui.mark("graphs");
 }

@@ -19,7 +19,8 @@ constexpr std::string_view kInk = "#1B1F24", kDim = "#5B636E", kBorder = "#C3C9D
                            kFrame = "#F4F6F8", kWire = "#8A94A0";
 constexpr float kLegendLine = 18;
 constexpr float kLegendWidth = 170;
-constexpr float kTitleHeight = 28, kGap = 40;  // of two models
+constexpr float kLetterWidth = 0.6F;           // of DejaVu Sans on average, as a share of its size
+constexpr float kTitleHeight = 64, kGap = 40;  // of two models: both names, and a letter above each graph
 
 // One of two models: the letter of its side, and each item's counterpart in the other.
 struct Side {
@@ -61,11 +62,15 @@ class SvgWriter {
 
   std::string write_next_to(GraphView& b, const TwoModels& models) {
     const float left_of_b = scene_.width + kGap, height = std::max(scene_.height, b.scene().height) + kTitleHeight;
-    begin(left_of_b + b.scene().width, height);
+    const std::string title_a = "A  " + models.name_a, title_b = "B  " + models.name_b;
+    const auto title_width = 24 + 13 * kLetterWidth * static_cast<float>(std::max(title_a.size(), title_b.size()));
+    begin(std::max(left_of_b + b.scene().width, title_width), height);
     SvgWriter other(b, side_b(models));
     other.draw_scene();
-    words(12, 18, 13, kInk, "A  " + models.name_a);
-    words(left_of_b + 12, 18, 13, kInk, "B  " + models.name_b);
+    words(12, 18, 13, kInk, title_a);
+    words(12, 36, 13, kInk, title_b);
+    words(scene_.width / 2, 58, 13, kDim, "A", "middle");
+    words(left_of_b + b.scene().width / 2, 58, 13, kDim, "B", "middle");
     text_ += fmt::format("<g transform=\"translate(0 {})\">\n", kTitleHeight);
     draw_scene();
     text_ +=
@@ -170,17 +175,20 @@ class SvgWriter {
                    "middle");
     }
     const auto [first, second] = lines_of(item);
-    const std::string shown_badge = fitting(look.badge, (box.width - 18) * 0.5F, 11);
-    const float badge = 6.2F * static_cast<float>(shown_badge.size());
+    // A short name leaves more room for the badge; one that cannot be read is left out.
+    const float room = box.width - 18, left = room - 13 * kLetterWidth * static_cast<float>(first.size());
+    const std::string fitted = fitting(look.badge, std::max(room * 0.5F, left), 9),
+                      shown_badge = 9 * kLetterWidth * static_cast<float>(fitted.size()) > room * 0.75F ? "" : fitted;
+    const float badge = 9 * kLetterWidth * static_cast<float>(shown_badge.size());
     words(box.x + 7, box.y + 16, 13, ink, fitting(first, box.width - 18 - badge, 13));
     words(box.x + 7, box.y + 31, 11, look.is_neutral ? std::string(kDim) : ink, fitting(second, box.width - 14, 11));
     if (!item.constants_text.empty())
       words(box.x + 7, box.y + 45, 11, ink, fitting(item.constants_text, box.width - 14, 11));
-    if (!look.badge.empty()) words(box.x + box.width - 7, box.y + 16, 11, ink, shown_badge, "end");
+    if (!shown_badge.empty()) words(box.x + box.width - 7, box.y + 16, 9, ink, shown_badge, "end");
   }
 
   static std::string fitting(const std::string& text, float width, float size) {
-    const float letters = std::max(4.0F, width / (size * 0.6F));  // DejaVu Sans: letters are 0.6 em wide on average
+    const float letters = std::max(4.0F, width / (size * kLetterWidth));
     return shorten(text, static_cast<size_t>(letters));
   }
 

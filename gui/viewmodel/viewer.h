@@ -52,8 +52,8 @@ struct TensorPane {
   bool linear_counts = false;  // of the histogram
   bool flips_axis = false;     // of the histogram: logarithmic where it is linear otherwise, and linear where not
   std::vector<std::string> axis_names;  // the model's names of sizes, "batch"; empty where an axis has none
-  // Histogram and lists are of the whole value, not of the slice; as long as nobody has chosen, of a model's weight
-  // only: next to it nothing else is there to be compared with.
+  // Whether histogram and lists count the whole value or the slice that is shown. Until somebody chooses, the whole
+  // of a model's weight and the slice of all else.
   std::optional<bool> chosen_whole;
   bool counts_whole() const { return chosen_whole.value_or(weight.statistics.has_value()); }
   TensorModel counted() const { return counts_whole() ? model->as_one_slice() : *model; }  // where there is a model

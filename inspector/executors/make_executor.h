@@ -21,7 +21,7 @@ Result<std::shared_ptr<Executor>> make_executor(const std::string& name);
 using ExecutorSource = std::function<Result<std::shared_ptr<Executor>>(const std::string& name)>;
 ExecutorSource executor_source();
 
-// As they are typed; what takes an argument ends in a colon.
+// The names that make_executor takes, for completion; one that needs an argument ends in a colon ("cmd:").
 std::vector<std::string> executor_names();
 
 struct ExecutorAvailability {

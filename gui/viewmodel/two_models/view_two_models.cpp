@@ -3,6 +3,7 @@
 #include "gui/viewmodel/two_models/view_two_models.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <unordered_map>
 
@@ -198,7 +199,7 @@ std::string name_of_side(const Document& side) {
   const std::string& file = side.files.front();
   if (side.a == nullptr || side.weights != nullptr || side.a->executions().empty()) return file;
   const std::string& model = side.a->executions().front().model_path;
-  return model.empty() ? file : fmt::format("{} of {}", file, model);
+  return model.empty() ? file : fmt::format("{} of {}", std::filesystem::path(file).filename().string(), model);
 }
 
 // Without a comparison the counterparts of values in loops are not known: rows of B alone follow with it.

@@ -119,6 +119,8 @@ std::vector<InspectorSection> sections_of_difference(const Document& document, i
     for (const SignatureDifference& difference : pair.structure->signature) say("", signature_text(difference), true);
     return {section};
   }
+  if (item_a > 0 && item_b > 0 && pair.b_of_a[static_cast<size_t>(item_a)] != item_b)
+    say("", "no counterparts of each other, but what they make is", true);
   const int32_t index = item_a > 0 ? pair.difference_of_a[static_cast<size_t>(item_a)]
                                    : pair.difference_of_b[static_cast<size_t>(item_b)];
   const ItemDifference& state = item_a > 0 ? document.differences_of_item[static_cast<size_t>(item_a)]

@@ -25,6 +25,15 @@ TEST_F(TwoModelsFrames, BothGraphsAreDrawnNextToEachOther) {
   EXPECT_TRUE(ui_.widgets.contains("difference:0"));
 }
 
+TEST_F(TwoModelsFrames, InANarrowPaneAIsAboveB) {
+  open_pair();
+  viewer_.preset = Preset::table;
+  frames(3);
+  const Widget &a = ui_.widgets.find("graph")->second, &b = ui_.widgets.find("graph_b")->second;
+  EXPECT_EQ(a.least.x, b.least.x);
+  EXPECT_LT(a.greatest.y, b.least.y);
+}
+
 TEST_F(TwoModelsFrames, AClickInBSelectsBothSides) {
   open_pair();
   const std::string title = viewer_.models()->b->items->item(viewer_.item_b()).title;
