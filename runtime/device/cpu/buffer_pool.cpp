@@ -15,14 +15,13 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr size_t kAlignment = kBufferAlignment;
 constexpr int kPoison = 0xFB;  // as float: a large negative number; as int64 index: far out of range
 constexpr int64_t kIdleSlackBytes = int64_t{64} << 20;  // idle memory that is always kept
 
 // Rounded up to one of eight steps between powers of two, and to whole cache lines.
 size_t size_class(size_t bytes) {
-  const size_t lines = bytes < kAlignment ? kAlignment : bytes;
-  const size_t step = std::max(kAlignment, std::bit_floor(lines) / 8);
+  const size_t lines = bytes < kBufferAlignment ? kBufferAlignment : bytes;
+  const size_t step = std::max(kBufferAlignment, std::bit_floor(lines) / 8);
   return (lines + step - 1) / step * step;
 }
 
@@ -69,7 +68,7 @@ Result<std::byte*> BufferPool::take(size_t bytes, size_t rounded) {
     buffers.pop_back();
     idle_bytes_ -= static_cast<int64_t>(rounded);
   } else {
-    const bool has_room = MemoryBudget::has_room(static_cast<int64_t>(rounded + kAlignment));
+    const bool has_room = MemoryBudget::has_room(static_cast<int64_t>(rounded + kBufferAlignment));
     if (idle_bytes_ > live_bytes_ + kIdleSlackBytes || !has_room) free_idle();
     memory = allocate_payload(rounded);
   }
@@ -115,7 +114,7 @@ std::shared_ptr<std::byte> BufferPool::make_block(int64_t bytes) {
   live_bytes_ -= std::exchange(block_bytes_, 0);
   free_idle();
   if (limit_bytes_ > 0 && weight_bytes_ + live_bytes_ + bytes > limit_bytes_) return nullptr;
-  if (!MemoryBudget::has_room(bytes + static_cast<int64_t>(kAlignment))) return nullptr;
+  if (!MemoryBudget::has_room(bytes + static_cast<int64_t>(kBufferAlignment))) return nullptr;
   std::shared_ptr<std::byte> memory = shared_payload(static_cast<size_t>(bytes));
   if (memory == nullptr) return nullptr;
   block_bytes_ = bytes;
