@@ -53,7 +53,7 @@ struct RunOptions {
 };
 
 struct SessionStatistics {
-  int64_t peak_bytes = 0;  // most bytes of values alive at once in any run so far (weights included)
+  int64_t peak_bytes = 0;  // most bytes of values alive at once in any run so far (weights included); 0: not known
   int64_t weight_bytes = 0;
   int64_t arena_bytes = 0;  // planned memory, 0 where nothing is planned
   int64_t plan_count = 0;   // plans built so far

@@ -61,7 +61,7 @@ std::string execution_lines(const Comparison& comparison) {
     if (execution.costs.has_value()) costs = fmt::format("{:.1f} ms to prepare", execution.costs->prepare_ms);
     if (execution.wall_ms > 0 && !is_import(execution))
       costs += fmt::format("{}{:.1f} ms to run (with capture)", costs.empty() ? "" : ", ", execution.wall_ms);
-    if (execution.costs.has_value())
+    if (execution.costs.has_value() && execution.costs->peak_bytes > 0)
       costs += fmt::format(", peak memory {}", bytes_rounded_up(execution.costs->peak_bytes));
     text += costs.empty() ? "\n" : fmt::format("; {}\n", costs);
   }

@@ -64,6 +64,11 @@ ordered_json single_run_json(const RunResult& result) {
   return json;
 }
 
+// Nothing where it is not known: an executor that is a program of its own does not say.
+std::string peak_text(int64_t bytes) {
+  return bytes > 0 ? fmt::format("; peak memory {}", bytes_rounded_up(bytes)) : "";
+}
+
 }  // namespace
 
 std::string single_run_to_json(const RunResult& result, const Error* failure) {
@@ -82,8 +87,8 @@ std::string single_run_to_text(const RunResult& result) {
   std::string text = fmt::format("{} on {}: first run {:.2f} ms, after {:.1f} ms of loading", result.execution.name,
                                  result.execution.device, result.execution.wall_ms, result.load_ms);
   if (result.execution.costs.has_value()) {
-    text += fmt::format(" and {:.1f} ms of preparing; peak memory {}", result.execution.costs->prepare_ms,
-                        bytes_rounded_up(result.execution.costs->peak_bytes));
+    text += fmt::format(" and {:.1f} ms of preparing{}", result.execution.costs->prepare_ms,
+                        peak_text(result.execution.costs->peak_bytes));
   }
   text += "\n(the time of a first run includes packing weights and taking memory: parallax bench measures latency)\n";
   size_t width = 6;
@@ -200,10 +205,10 @@ std::string bench_to_json(const BenchResult& result) {
 
 std::string bench_to_text(const BenchResult& result) {
   std::string text = fmt::format(
-      "{}: {} runs: min {:.3f} ms, median {:.3f} ms, p95 {:.3f} ms; peak memory {}; before "
+      "{}: {} runs: min {:.3f} ms, median {:.3f} ms, p95 {:.3f} ms{}; before "
       "these, {:.1f} ms of loading and preparing\n",
-      result.executor, result.iterations, result.min_ms, result.median_ms, result.p95_ms,
-      bytes_rounded_up(result.peak_bytes), result.load_ms);
+      result.executor, result.iterations, result.min_ms, result.median_ms, result.p95_ms, peak_text(result.peak_bytes),
+      result.load_ms);
   const MemoryReport& memory = result.memory;
   if (memory.arena_bytes == 0) return text;
   return text + fmt::format("planned memory {}: {} live at once, {} in all buffers\n", bytes_text(memory.arena_bytes),
