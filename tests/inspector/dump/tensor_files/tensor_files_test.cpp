@@ -89,7 +89,8 @@ TEST(TensorFiles, NpySwapsThePartsOfComplexNumbers) {
 }
 
 TEST(TensorFiles, NpyReadsBfloat16OfMlDtypes) {
-  const auto tensor = parse_npy(bytes_of(npy("'<V2'", "False", "(2,)", std::string("\x80\x3F\x20\xC0", 4))), nullptr);
+  const std::string file = npy("'<V2'", "False", "(2,)", std::string("\x80\x3F\x20\xC0", 4));
+  const auto tensor = parse_npy(bytes_of(file), nullptr);
   ASSERT_OK(tensor);
   EXPECT_EQ(tensor->dtype(), DType::bfloat16);
   EXPECT_EQ(element_as_double(tensor->view(), 0), 1);
