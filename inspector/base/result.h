@@ -105,7 +105,7 @@ Result<T> add_context(Result<T> result, std::string_view context) {
 
 }  // namespace parallax
 
-// Yields the value of a Result, or returns its error from the enclosing function.
+// Yields the value of a Result, or returns its error from the enclosing function; elements before it in braces leak.
 #define PX_TRY(...)                                                   \
   __extension__({                                                     \
     auto px_try_result = (__VA_ARGS__);                               \

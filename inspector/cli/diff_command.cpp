@@ -106,7 +106,8 @@ class DiffCommand final : public Command {
         if (!PX_TRY(is_dump_file(named)))
           return usage_error(fmt::format("'{}' is no dump: several runs are compared by their dumps", named));
       }
-      compared.runs.push_back({file, PX_TRY(compare_and_blame("run", a_, file, policy, reports_)).comparison});
+      auto blamed = PX_TRY(compare_and_blame("run", a_, file, policy, reports_));
+      compared.runs.push_back({file, std::move(blamed.comparison)});
     }
     warn_of_idle_globs(policy, compared);
     return write_runs(compared);

@@ -79,7 +79,8 @@ class RunCommand final : public Command {
       if (samples.size() > 1 && !dump_.empty()) request.dump_directory = fmt::format("{}/{}", dump_, sample.name);
       auto result = run_models(request, executor_factory());
       if (!result.ok() && samples.size() > 1) return std::move(result).error().with_context(sample.name);
-      runs.push_back({sample.name, PX_TRY(std::move(result))});
+      RunResult run = PX_TRY(std::move(result));
+      runs.push_back({sample.name, std::move(run)});
       for (const std::string& note : runs.back().result.notes) log_info(prefix + note);
       for (const std::string& file : runs.back().result.written) log_info(fmt::format("wrote {}", file));
     }

@@ -61,8 +61,8 @@ Result<DumpPair> capture_both(RunSide& a, RunSide& b, const TemporaryPath& folde
   other.join();
   if (!status_a.ok()) return Error(status_a.error());
   if (!status_b.ok()) return Error(status_b.error());
-  return DumpPair{PX_TRY(DumpReader::open(path_a)), PX_TRY(DumpReader::open(path_b)), std::move(reserved_a),
-                  std::move(reserved_b)};
+  auto dump_a = PX_TRY(DumpReader::open(path_a)), dump_b = PX_TRY(DumpReader::open(path_b));
+  return DumpPair{std::move(dump_a), std::move(dump_b), std::move(reserved_a), std::move(reserved_b)};
 }
 
 // True where two comparisons of the same two sides found the same differences.
@@ -320,8 +320,9 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   if (!is_repeated(comparison, seen)) variations = PX_TRY(find_variations(a, b, *folder, dumps));
   const Diagnosis before = variations.empty() ? diverged_before(comparison, seen) : Diagnosis{};
   seen = applied(before, std::move(seen));
-  const BlameRequest blame{side_of(a, dumps.a), side_of(b, dumps.b), PX_TRY(make_executor("reference:double")),
-                           request.policy, request.options.cancel};
+  auto judge = PX_TRY(make_executor("reference:double"));
+  const BlameRequest blame{side_of(a, dumps.a), side_of(b, dumps.b), std::move(judge), request.policy,
+                           request.options.cancel};
   Diagnosis found = PX_TRY(find_causes(blame, seen));
   const bool is_fused = has_fused_values(dumps.a) || has_fused_values(dumps.b);
   // Definitions that differ inside a fused node show only once it is split into its parts.

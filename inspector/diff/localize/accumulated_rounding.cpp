@@ -151,7 +151,8 @@ std::optional<Cause> find_left_range(const Comparison& comparison, bool with_con
 Status accept_accumulated_rounding(const RootFinder& finder, const Comparison& comparison, Diagnosis& diagnosis) {
   for (const ValueComparison& value : comparison.values) {
     if (value.verdict != Verdict::diverged) continue;
-    diagnosis.accepted_as_rounding.push_back({value.path, PX_TRY(acceptance_of(finder, value))});
+    auto acceptance = PX_TRY(acceptance_of(finder, value));
+    diagnosis.accepted_as_rounding.push_back({value.path, std::move(acceptance)});
   }
   return {};
 }

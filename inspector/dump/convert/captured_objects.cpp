@@ -138,7 +138,8 @@ Result<CapturedObjects> read_dump(const std::string& path) {
         result.notes.push_back(fmt::format("'{}' is left out: the dump does not hold all of its elements", name));
         return {};
       }
-      result.values.push_back({name, PX_TRY(reader->load(entry))});
+      Value value = PX_TRY(reader->load(entry));
+      result.values.push_back({name, std::move(value)});
       return {};
     };
     PX_TRY_CONTEXT("'" + path + "', object '" + structure.path + "'", dump::visit_leaves(tree, "", keep));

@@ -60,9 +60,9 @@ Result<Values> read_constants(const std::string& path) {
     const DumpEntry& entry = entries[index];
     // A name of the main graph may be the path of a value that was exported so.
     const bool is_in_main_graph = entry.path == escape_name(entry.name);
-    values.push_back({{is_in_main_graph ? entry.name : entry.path, PX_TRY(weights->load(static_cast<int32_t>(index)))},
-                      entry.role,
-                      entry.is_graph_output});
+    Value value = PX_TRY(weights->load(static_cast<int32_t>(index)));
+    values.push_back(
+        {{is_in_main_graph ? entry.name : entry.path, std::move(value)}, entry.role, entry.is_graph_output});
   }
   return values;
 }
@@ -75,8 +75,8 @@ Result<Values> read_dump_values(const std::string& path) {
   for (size_t index = 0; index < entries.size(); ++index) {
     const DumpEntry& entry = entries[index];
     if (entry.execution > 0 || entry.absence.has_value() || entry.level != CaptureLevel::all) continue;
-    values.push_back(
-        {{entry.path, PX_TRY(dump->load(static_cast<int32_t>(index)))}, entry.role, entry.is_graph_output});
+    Value value = PX_TRY(dump->load(static_cast<int32_t>(index)));
+    values.push_back({{entry.path, std::move(value)}, entry.role, entry.is_graph_output});
   }
   return values;
 }

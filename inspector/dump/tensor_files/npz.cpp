@@ -119,7 +119,8 @@ Result<std::vector<NamedValue>> parse_npz(std::span<const std::byte> bytes) {
     if (!names.insert(name).second) return corrupt_file(context + " stands twice; each name must stand once");
     const Tensor buffer = PX_TRY_CONTEXT(context, read_entry(archive.get(), static_cast<zip_uint64_t>(index), info));
     const std::span contents(static_cast<const std::byte*>(buffer.view().data), buffer.size_bytes());
-    values.push_back({name, PX_TRY_CONTEXT(context, parse_npy(contents, buffer.storage()))});
+    Tensor tensor = PX_TRY_CONTEXT(context, parse_npy(contents, buffer.storage()));
+    values.push_back({name, std::move(tensor)});
   }
   return values;
 }

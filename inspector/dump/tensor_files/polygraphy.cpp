@@ -67,7 +67,8 @@ Result<std::vector<NamedValue>> read_arrays(const Json& arrays) {
   std::vector<NamedValue> values;
   for (const auto& [name, array] : arrays.items()) {
     if (name == "polygraphy_class") continue;
-    values.push_back({name, Value(PX_TRY_CONTEXT("'" + name + "'", read_array(array)))});
+    Value value(PX_TRY_CONTEXT("'" + name + "'", read_array(array)));
+    values.push_back({name, std::move(value)});
   }
   return values;
 }

@@ -163,7 +163,8 @@ Result<std::vector<NamedValue>> parse_safetensors(std::span<const std::byte> byt
     const Extent extent = PX_TRY_CONTEXT(context, read_extent(tensor, data.size()));
     const auto payload =
         data.subspan(static_cast<size_t>(extent.begin), static_cast<size_t>(extent.end - extent.begin));
-    values.push_back({name, PX_TRY_CONTEXT(context, make_tensor(dtype, shape, payload, owner))});
+    Tensor made = PX_TRY_CONTEXT(context, make_tensor(dtype, shape, payload, owner));
+    values.push_back({name, std::move(made)});
     extents.push_back(extent);
   }
   PX_TRY(check_cover(std::move(extents), data.size()));

@@ -221,7 +221,8 @@ Result<NamedValue> read_value_file(const std::string& path, const TypeInfo& expe
       proto::SparseTensorProto message;
       PX_TRY(parse_file(path, *file, message));
       const std::string name = message.values().name();
-      return NamedValue{name, PX_TRY_CONTEXT("'" + path + "'", read(message))};
+      auto value = PX_TRY_CONTEXT("'" + path + "'", read(message));
+      return NamedValue{name, std::move(value)};
     }
     default:
       return read_as<proto::TensorProto>(path, *file, [&](auto& message) { return reader.tensor(message); });

@@ -157,8 +157,8 @@ class CommandFails final : public FailureCriterion {
     const std::string& directory = context_.request.directory;
     const PartData data = PX_TRY(load_part_data(part, *context_.values));
     const auto model = PX_TRY(transform::extract_model(part, data));
-    std::vector<std::string> written = {PX_TRY(transform::write_model(*model, directory, "model.onnx")),
-                                        PX_TRY(transform::write_data_set(part, data, directory))};
+    std::vector<std::string> written = {PX_TRY(transform::write_model(*model, directory, "model.onnx"))};
+    written.push_back(PX_TRY(transform::write_data_set(part, data, directory)));
     const std::string command =
         filled_in(check().text, {{"{model}", "\"$PWD/model.onnx\""}, {"{inputs}", "\"$PWD/test_data_set_0\""}});
     written.push_back(directory + "/repeat.sh");

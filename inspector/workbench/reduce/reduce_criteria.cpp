@@ -97,8 +97,8 @@ class ExecutorsDiffer final : public ComparingCriterion {
     const std::string& directory = context_.request.directory;
     const PartData data = PX_TRY(load_part_data(part, *context_.values));
     const auto model = PX_TRY(transform::extract_model(part, data));
-    std::vector<std::string> written = {PX_TRY(transform::write_model(*model, directory, "model.onnx")),
-                                        PX_TRY(transform::write_data_set(part, data, directory))};
+    std::vector<std::string> written = {PX_TRY(transform::write_model(*model, directory, "model.onnx"))};
+    written.push_back(PX_TRY(transform::write_data_set(part, data, directory)));
     written.push_back(PX_TRY(write_script(run_command("model.onnx"), {"model.onnx"})));
     return written;
   }
@@ -120,9 +120,9 @@ class ModelsDiffer final : public ComparingCriterion {
     const std::string& directory = context_.request.directory;
     const Pair pair = PX_TRY(make_pair(part));
     PX_CHECK(pair.b != nullptr);
-    std::vector<std::string> written = {PX_TRY(transform::write_model(*pair.a, directory, "A.onnx")),
-                                        PX_TRY(transform::write_model(*pair.b, directory, "B.onnx")),
-                                        PX_TRY(transform::write_data_set(part, pair.data, directory))};
+    std::vector<std::string> written = {PX_TRY(transform::write_model(*pair.a, directory, "A.onnx"))};
+    written.push_back(PX_TRY(transform::write_model(*pair.b, directory, "B.onnx")));
+    written.push_back(PX_TRY(transform::write_data_set(part, pair.data, directory)));
     written.push_back(PX_TRY(write_script(run_command("A.onnx --against B.onnx"), {"A.onnx", "B.onnx"})));
     return written;
   }
