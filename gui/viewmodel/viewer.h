@@ -52,7 +52,7 @@ struct TensorPane {
   bool linear_counts = false;  // of the histogram
   bool flips_axis = false;     // of the histogram: logarithmic where it is linear otherwise, and linear where not
   std::vector<std::string> axis_names;  // the model's names of sizes, "batch"; empty where an axis has none
-  // Whether histogram and lists count the whole value or the slice that is shown. Until somebody chooses, the whole
+  // Histogram and lists count the whole value, or the slice that is shown. Until somebody chooses, it is the whole
   // of a model's weight and the slice of all else.
   std::optional<bool> chosen_whole;
   bool counts_whole() const { return chosen_whole.value_or(weight.statistics.has_value()); }
