@@ -162,7 +162,8 @@ def echo_of_run(folder: Path) -> Path:
     (folder / "document.json").write_bytes(subprocess.run(line, capture_output=True, check=True).stdout)
     print(f"a real cell of this model takes {usage(resource.RUSAGE_CHILDREN) - before:.3f} s of processor time")
     path = folder / "echo"
-    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo {program_version(program)} && exit\nexec cat {folder}/document.json\n')
+    (folder / "version").write_text(program_version(program))
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec cat {folder}/version\nexec cat {folder}/document.json\n')
     path.chmod(0o755)
     return path
 
