@@ -191,6 +191,10 @@ void draw_messages(Ui& ui) {
   if (small_button(ui, "Dismiss", "dismiss")) ui.viewer->messages.pop_back();
 }
 
+std::string zoom_text(const Ui& ui) {
+  return fmt::format("{:.0f} %", ui.viewer->active_graph().camera.zoom / ui.scale * 100);
+}
+
 void draw_status(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   ImGui::SetCursorPos({8 * ui.scale, 0});
@@ -227,7 +231,7 @@ void draw_status(Ui& ui) {
     if (small_button(ui, "Cancel", "job.cancel")) viewer.cancel_job();
   }
   if (viewer.graph.has_graph()) {
-    const std::string zoom = fmt::format("{:.0f} %   ? keys", viewer.active_graph().camera.zoom / ui.scale * 100);
+    const std::string zoom = zoom_text(ui) + "   ? keys";
     const float at = right - ImGui::CalcTextSize(zoom.c_str()).x - 10 * ui.scale;
     if (ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x > at) return;  // no room
     ImGui::SameLine(at);

@@ -14,6 +14,7 @@ void draw_frame(Ui& ui);
 
 void draw_menu(Ui& ui);
 void draw_status(Ui& ui);
+std::string zoom_text(const Ui& ui);  // "100 %", where letters have the size of the scale
 void draw_messages(Ui& ui);
 void draw_lists(Ui& ui);                         // alerts, table, causes
 void draw_differences(Ui& ui);                   // of two models

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/shown_text.h"
+#include "inspector/base/text.h"
 #include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/scope_tree.h"
@@ -32,6 +33,13 @@ bool is_constant(const Graph& graph, const ValueDef& value) {
   return value.initializer_index >= 0 || value.sparse_initializer_index >= 0;
 }
 
+std::vector<std::string> names_in(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const ValueDef& value : graph.values) names.push_back(value.name);
+  for (const Node& node : graph.nodes) names.push_back(node.display_name);
+  return names;
+}
+
 // Nodes of the main graph within `steps` edges of the value's producer and readers.
 Result<std::set<NodeId>> nodes_near(const Graph& graph, const DotOptions& options) {
   const ValuePath path = PX_TRY(parse_value_path(options.focus));
@@ -46,7 +54,8 @@ Result<std::set<NodeId>> nodes_near(const Graph& graph, const DotOptions& option
     start = graph.find_node(path.name);
   }
   if (start == kNoNode && pending.empty())
-    return usage_error(fmt::format("--focus: there is no value or node '{}' in the graph", options.focus));
+    return usage_error(fmt::format("--focus: there is no value or node '{}' in the graph{}", options.focus,
+                                   did_you_mean(options.focus, names_in(graph))));
   if (start != kNoNode) pending.emplace_front(start, 0);
   std::set<NodeId> near;
   while (!pending.empty()) {

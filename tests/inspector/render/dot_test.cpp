@@ -71,6 +71,8 @@ TEST_F(Focus, OnNothingIsAUsageError) {
   const auto dot = graph_to_dot(model_->graph, options);
   ASSERT_FALSE(dot.ok());
   EXPECT_EQ(dot.error().code, ErrorCode::usage);
+  options.focus = "left_ad";
+  EXPECT_NE(graph_to_dot(model_->graph, options).error().message.find("did you mean 'left_add'"), std::string::npos);
 }
 
 TEST(Graphviz, WithoutDescriptorsThereIsAnErrorAndNoPoorerPicture) {
