@@ -317,12 +317,14 @@ constexpr Command kCommands[] = {
      [](Viewer& v) { return flip(v.tensor().linear_counts); }},
     {"tensor.whole", "Tensor", "Histogram and lists of all slices", "Shift+H",
      [](Viewer& v) {
+       if (!v.tensor().model.has_value()) return false;
        ++v.tensor().version;
        v.tensor().chosen_whole = !v.tensor().counts_whole();
-       return v.tensor().model.has_value();
+       return true;
      }},
     {"tensor.flip_axis", "Tensor", "Values of the histogram logarithmic or linear", "Alt+H",
      [](Viewer& v) {
+       if (!v.tensor().model.has_value()) return false;
        ++v.tensor().version;
        return flip(v.tensor().flips_axis);
      }},

@@ -155,7 +155,6 @@ void Viewer::show_channel(int axis, int64_t index) {
   if (tensor_.element >= 0) location = model.multi_index(tensor_.element);
   location[static_cast<size_t>(axis)] = index;
   select_element(model.element_of(location));
-  refresh_range();
 }
 
 void Viewer::set_brush(std::optional<ValueRange> brush) {
@@ -180,7 +179,6 @@ Status Viewer::go_to_index(const std::string& text) {
   if (element < 0)
     return usage_error(fmt::format("[{}] is not in a tensor {}", text, tensor_.model->shape().to_string()));
   select_element(element);
-  refresh_range();
   return {};
 }
 
@@ -207,11 +205,9 @@ void Viewer::worst_element() {
     select_element(tensor_.model->element_of(compared->metrics->worst_index));
   } else if (const TensorModel counted = tensor_.counted(); !counted.is_short(tensor_.mode)) {
     tensor_.wants_worst = true;
-    return;
   } else if (const auto worst = counted.worst(tensor_.mode, 1); !worst.empty()) {
     select_element(worst.front());
   }
-  refresh_range();
 }
 
 }  // namespace parallax

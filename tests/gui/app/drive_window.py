@@ -3,7 +3,7 @@
 """drive_window.py PROGRAM A.plx B.plx CULPRIT MODEL: the real window, driven by keys and mouse through the X server.
 
 The program writes its state to a FIFO whenever it has come to rest: after each key or click, states are read until the
-expected one is there. Nothing waits for a length of time, but for an end to what hangs. Run it under xvfb-run.
+expected one is there. No step waits for a fixed time; a deadline ends a test that hangs. Run it under xvfb-run.
 """
 import json
 import math

@@ -68,6 +68,15 @@ std::string name_of(const testing::TestParamInfo<std::tuple<size_t, Size>>& test
 INSTANTIATE_TEST_SUITE_P(Models, FirstView, testing::Combine(testing::Range<size_t>(0, 6), testing::ValuesIn(kSizes)),
                          name_of);
 
+TEST_F(Frames, ZoomIsOfTheScale) {
+  open(view_test::llama_fault());
+  for (const float scale : {1.0F, 2.0F}) {
+    ui_.scale = scale;
+    viewer_.graph.camera.zoom = 0.9F * scale;
+    EXPECT_EQ(zoom_text(ui_), "90 %");
+  }
+}
+
 TEST_F(Frames, ShapesOnEdgesAreSwitchedByAKey) {
   open(view_test::llama_fault());
   press("F2");

@@ -183,15 +183,6 @@ TEST_F(Frames, ADragWithControlFillsThePane) {
   EXPECT_GT(viewer_.graph.camera.zoom, before * 1.5F);
 }
 
-TEST_F(Frames, ZoomIsOfTheScale) {
-  open(view_test::llama_fault());
-  for (const float scale : {1.0F, 2.0F}) {
-    ui_.scale = scale;
-    viewer_.graph.camera.zoom = 0.9F * scale;
-    EXPECT_EQ(zoom_text(ui_), "90 %");
-  }
-}
-
 // As a person types: nothing waits for the text field to be there.
 TEST_F(Frames, LettersThatFollowAKeyAtOnceReachTheFieldItOpens) {
   open(view_test::llama_fault());

@@ -136,13 +136,12 @@ TEST(Viewer, OfSeveralRunsKeysChooseTheOneNextToTheBaseline) {
   EXPECT_TRUE(viewer.other_runs().empty());
 }
 
-TEST(Viewer, TimingEveryNodeOfDumpsWorksOrSaysWhyNot) {
+TEST(Viewer, EveryNodeOfDumpsIsTimed) {
   Person person(view_test::llama_fault());
   find_command("graph.measure_times")->run(person.viewer);
-  const bool began = person.viewer.is_busy();
   person.viewer.wait_idle();
-  EXPECT_TRUE(began || !person.viewer.messages.empty());
-  EXPECT_EQ(person.viewer.messages.empty(), !person.viewer.document()->ms_of_item.empty());
+  EXPECT_EQ(person.viewer.messages, std::vector<std::string>());
+  EXPECT_FALSE(person.viewer.document()->ms_of_item.empty());
 }
 
 }  // namespace

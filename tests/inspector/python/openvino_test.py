@@ -45,7 +45,10 @@ def test_values_of_a_sample_agree_with_the_reference(sample: str, optimize: bool
     answer = client.run(wanted, data_set=data)
     assert answer.get("milliseconds", 0) > 0, answer
     parallax.run(model, data, executor="reference", dump=tmp_path / "reference.plx", capture="all")
-    comparison = parallax.diff(tmp_path / "reference.plx", answer["answer"], rtol=1e-2, atol=1e-2)
+    # OpenVINO's own choice where the processor multiplies bfloat16.
+    is_half = optimize and "bf" in client.ask("describe", protocol=1)["settings"]["inference_precision_hint"].lower()
+    limit = 0.1 if is_half else 1e-2
+    comparison = parallax.diff(tmp_path / "reference.plx", answer["answer"], rtol=limit, atol=limit)
     assert comparison.verdict == "pass", comparison.to_dict()["first_divergence"]
     with parallax.open(answer["answer"]) as dump:
         assert len(dump) > len(wanted) / 2
