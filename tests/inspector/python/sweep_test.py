@@ -21,6 +21,7 @@ from parallax.errors import UsageError  # noqa: E402
 from parallax.sweep import Limits, Spec, read_spec, save_baselines, sweep  # noqa: E402
 from parallax.sweep.command import main  # noqa: E402
 from parallax.sweep.content import Hashes, Store, companions  # noqa: E402
+from parallax.sweep.identity import check_identity, identity_of  # noqa: E402
 from parallax.sweep.plan import Plan  # noqa: E402
 
 
@@ -170,6 +171,10 @@ def test_a_foreign_executor_of_another_version_computes_cells_again(tmp_path: Pa
     assert (computed(), computed()) == (1, 0)
     version.write_text("")  # nothing says whether it is the one before
     assert (computed(), computed()) == (1, 1)
+    version.write_text("3")
+    check_identity(runner, identity_of(runner, Hashes()))  # as a worker of a cluster does
+    with pytest.raises(UsageError, match="is another one than where the sweep was planned"):
+        check_identity(runner, "that of the planner")
 
 
 def test_runners_of_cells_start_in_the_python_of_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
