@@ -7,9 +7,7 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "inspector/base/shell.h"
 #include "inspector/base/text.h"
 #include "inspector/executors/foreign/foreign_session.h"
 #include "inspector/executors/foreign/interpreter.h"
@@ -33,12 +31,6 @@ constexpr std::array<Kind, 4> kRunners = {
      {"openvino", Argument::optional, "openvino:DEVICE", "openvino"},
      {"tensorrt", Argument::none, "tensorrt", "tensorrt"}}};
 constexpr std::string_view kCommand = "cmd:";
-
-std::string runner_command(const std::vector<std::string>& words) {
-  std::vector<std::string> quoted;
-  for (const std::string& word : words) quoted.push_back(shell_quoted(word));
-  return fmt::format("exec {}", fmt::join(quoted, " "));
-}
 
 class ForeignExecutor final : public Executor {
  public:
@@ -135,7 +127,7 @@ Result<std::shared_ptr<Executor>> make_foreign_executor(const std::string& name)
     std::vector<std::string> arguments = {std::string(kind.name)};
     if (has_argument) arguments.push_back(*argument);
     const auto words = PX_TRY_CONTEXT(name, python_module("parallax.runners", arguments));
-    return made(runner_command(words), install_advice(words.front(), kPackage));
+    return made(python_command(words), install_advice(words.front(), kPackage));
   }
   return usage_error(fmt::format("there is no executor '{}'", name));
 }

@@ -19,8 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 
 std::mutex mutex;
-std::string& running_python() {
-  static auto* const python = new std::string;
+struct Python {
+  std::string executable, package_folder;
+};
+Python& running_python() {
+  static auto* const python = new Python;
   return *python;
 }
 
@@ -40,15 +43,15 @@ std::string on_path(std::string_view program) {
 
 }  // namespace
 
-void set_python(std::string executable) {
+void set_python(std::string executable, std::string package_folder) {
   const std::lock_guard lock(mutex);
-  running_python() = std::move(executable);
+  running_python() = {std::move(executable), std::move(package_folder)};
 }
 
 Result<std::string> find_python() {
   {
     const std::lock_guard lock(mutex);
-    if (!running_python().empty()) return running_python();
+    if (!running_python().executable.empty()) return running_python().executable;
   }
   if (const char* const named = std::getenv("PARALLAX_PYTHON"); named != nullptr && *named != '\0') {
     const std::string found = std::string_view(named).find('/') == std::string_view::npos ? on_path(named) : named;
@@ -57,8 +60,13 @@ Result<std::string> find_python() {
         fmt::format("PARALLAX_PYTHON is '{}', which is no program that can be run; set it to a python3", named));
   }
   std::error_code error;
-  const fs::path own = fs::read_symlink("/proc/self/exe", error).parent_path() / "python3";
-  if (!error && is_program(own)) return own.string();
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  if (!error && is_program(folder / "python3")) return (folder / "python3").string();
+  // A wheel's program: ENVIRONMENT/lib/python3.N/site-packages/parallax_onnx.scripts/parallax, started by
+  // ENVIRONMENT/bin/parallax.
+  const fs::path packages = folder.parent_path();
+  const fs::path own = packages.parent_path().parent_path().parent_path() / "bin" / "python3";
+  if (!error && packages.filename() == "site-packages" && is_program(own)) return own.string();
   if (std::string found = on_path("python3"); !found.empty()) return found;
   return usage_error("no python3 is found next to this program or on the PATH; set PARALLAX_PYTHON to one");
 }
@@ -67,6 +75,20 @@ Result<std::vector<std::string>> python_module(std::string_view module, const st
   std::vector<std::string> words = {PX_TRY(find_python()), "-m", std::string(module)};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
+}
+
+std::string python_command(const std::vector<std::string>& words) {
+  std::string folder;
+  {
+    const std::lock_guard lock(mutex);
+    folder = running_python().package_folder;
+  }
+  std::string command;
+  if (!folder.empty())
+    command = fmt::format("export PYTHONPATH={}\"${{PYTHONPATH:+:$PYTHONPATH}}\"; ", shell_quoted(folder));
+  command += "exec";
+  for (const std::string& word : words) command += ' ' + shell_quoted(word);
+  return command;
 }
 
 std::vector<std::string> packages_of(const std::string& python) {
@@ -82,8 +104,7 @@ std::vector<std::string> packages_of(const std::string& python) {
   constexpr double kLimitS = 20;
   const auto folder = TemporaryPath::make_folder("parallax-python");
   if (!folder.ok()) return {};
-  const std::string command =
-      fmt::format("{} -c {} 2>/dev/null", shell_quoted(python), shell_quoted(std::string(kProgram)));
+  const std::string command = python_command({python, "-c", std::string(kProgram)}) + " 2>/dev/null";
   const auto outcome = run_shell(command, kLimitS, (*folder)->file("packages"));
   if (!outcome.ok()) return {};
   std::vector<std::string> packages;

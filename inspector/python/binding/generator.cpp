@@ -116,6 +116,7 @@ class PythonGenerator {
     ModeArguments mode;
     mode.rewrite = fields.text("rewrite", mode.rewrite);
     mode.memory_limit = fields.text("memory_limit");
+    mode.time_limit = fields.text("time_limit");
     mode.observe_all = fields.flag("observe_all");
     mode.fallback = fields.text("fallback");
     RunRequest run;

@@ -4,6 +4,7 @@
 
 #include "inspector/base/loading/late_library.h"
 #include "inspector/base/thread_pool.h"
+#include "inspector/exec/executor_names.h"
 #include "inspector/executors/foreign/interpreter.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/python/binding/binding.h"
@@ -21,9 +22,6 @@ NB_MODULE(_core, module) {
 #ifdef NDEBUG
   nb::set_leak_warnings(false);
 #endif
-  std::string executable;  // empty or None in a program that embeds Python
-  if (nb::try_cast(nb::module_::import_("sys").attr("executable"), executable) && !executable.empty())
-    foreign::set_python(std::move(executable));
   python::bind_errors(module);
   python::bind_tensor(module);
   python::bind_model(module);
@@ -46,11 +44,26 @@ NB_MODULE(_core, module) {
       nb::arg("folders"),
       "Sets the folders of packages in which NVIDIA's libraries are looked for, as wheels install them.");
   module.def(
+      "set_python",
+      [](std::string executable, std::string package_folder) {
+        foreign::set_python(std::move(executable), std::move(package_folder));
+      },
+      nb::arg("executable"), nb::arg("package_folder"),
+      "Sets the Python that runs executors which are programs of the package, and the folder of the package where "
+      "that\n"
+      "Python does not find it by itself.");
+  module.def(
       "threads", [] { return thread_count(); }, "Returns how many threads work on one loop.");
   module.def(
       "has_own_library_threads", runtime::has_own_library_threads,
       "Whether oneDNN's parallel regions run on this module's threads. Where they do not, as with another OpenMP\n"
       "runtime that came first, convolutions that might lose a NaN are computed twice: slower, never wrong.");
+  module.def(
+      "split_executors", [](const std::string& text) { return split_executors(text); }, nb::arg("text"),
+      "Returns the names in a list of executors; a comma within quotes belongs to a command.");
+  module.def(
+      "is_foreign_executor", [](const std::string& name) { return is_foreign_executor(name); }, nb::arg("name"),
+      "Whether the executor is a program of its own.");
   module.def(
       "executors",
       [] {

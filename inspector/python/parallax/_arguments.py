@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, Union
@@ -143,17 +142,13 @@ def text_of(name: str, value: Any) -> str:
     return value
 
 
-# A comma that separates executors: not within quotes, which belong to a command.
-_COMMA = re.compile(r""",(?=(?:[^'"]*(?:'[^']*'|"[^"]*"))*[^'"]*$)""")
-
-
 def set_names(request: dict[str, Any], **lists: str | Sequence[str] | None) -> None:
     """Puts lists of names into the request; one text is a list of one, separated by commas for executors."""
     for name, value in lists.items():
         if value is None:
             continue
         if isinstance(value, str):
-            value = _COMMA.split(value) if name == "executors" else [value]
+            value = _core.split_executors(value) if name == "executors" else [value]
         if isinstance(value, Mapping) or not isinstance(value, Iterable):
             raise UsageError(f"{name} is {shown(value)}; it must be a str, or a list of them")
         items = list(value)

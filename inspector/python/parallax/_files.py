@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Union
@@ -62,8 +63,16 @@ def write_text(path: Paths, text: str, force: bool = False, inputs: Sequence[Pat
 def write_arrays(path: Paths, arrays: Mapping[str, Any], force: bool = False) -> Path:
     """Writes an .npz file of arrays by name. Returns its path. Raises as written() does."""
     with written(path, force) as file:
-        np.savez(file, **arrays)
+        write_archive(file, arrays)
     return Path(path)
+
+
+def write_archive(file: BinaryIO | Paths, arrays: Mapping[str, Any]) -> None:
+    """Writes what numpy.savez does, for arrays of any names: savez has `file` and `allow_pickle` as arguments of its own."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(array))
 
 
 @contextlib.contextmanager

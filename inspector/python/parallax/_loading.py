@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import sysconfig
 from types import ModuleType
 
 # Whoever loads the module leaves "pid:file" here, for a second copy of the package to see.
@@ -29,6 +30,22 @@ def _own_symbols_first() -> int:
     return 0 if "asan" in preloaded or "tsan" in preloaded else getattr(os, "RTLD_DEEPBIND", 0)
 
 
+def _folder_of_package() -> str:
+    """The folder of this package, "" where pip has installed it: a Python that is started finds it there by itself."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return "" if folder in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")) else folder
+
+
+def child_environment() -> dict[str, str]:
+    """The environment of a program that starts runners: in this Python, with this package, where PARALLAX_PYTHON names no other."""
+    environment = dict(os.environ)
+    if not environment.get("PARALLAX_PYTHON"):
+        environment["PARALLAX_PYTHON"] = sys.executable
+        folders = [_folder_of_package(), environment.get("PYTHONPATH")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
+    return environment
+
+
 def load_core() -> ModuleType:
     """Imports ``parallax._core`` with its own symbols before those of other libraries in the process.
 
@@ -48,5 +65,7 @@ def load_core() -> ModuleType:
         core = importlib.import_module(name)
     finally:
         sys.setdlopenflags(before)
+    if sys.executable:  # empty or None in a program that embeds Python
+        core.set_python(sys.executable, _folder_of_package())
     core.set_package_folders([folder for folder in sys.path if os.path.isdir(os.path.join(folder, "nvidia"))])
     return core

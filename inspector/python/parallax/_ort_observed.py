@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from parallax import _core
-from parallax._memory import give_back_memory
+from parallax._memory import give_back_memory, in_groups
 from parallax._ort_session import Runtime, weight_bytes
 from parallax.errors import Error, ExecutionError
 from parallax.model import Model
@@ -82,7 +82,8 @@ class Observed:
         weights = weight_bytes(self.executed)
         keeps = self.memory_limit is None or len(groups) * (2 * weights + _SESSION) <= self.memory_limit
         for group in list(groups):
-            yield from self._values_of(group, self._run_group(groups, group, feeds))
+            yield from self._values_of(group, self._run_group(group, feeds))
+            self.runs += 1
             if not keeps and len(groups) > 1:
                 group.session = None
             if self.memory_limit is not None:
@@ -121,16 +122,7 @@ class Observed:
             model, shape_layouts, _ = self._expose(paths, shapes_only=True)
             results = self._run(self.runtime.session(model), shape_layouts, [], feeds)
             sizes = {layout["path"]: _bytes_of(layout, results[layout["output"]]) for layout in shape_layouts}
-        parts: list[list[Layout]] = []
-        used = 0
-        for layout in layouts:
-            size = sizes.get(layout["path"], 0)
-            if not parts or used + size > limit:
-                parts.append([])
-                used = 0
-            parts[-1].append(layout)
-            used += size
-        return parts or [[]]
+        return in_groups(((layout, sizes.get(layout["path"], 0)) for layout in layouts), limit)
 
     def _run(self, session: Any, layouts: list[Layout], outputs: list[str], feeds: Mapping[str, Any]) -> dict[str, Any]:
         names = dict.fromkeys(outputs)
@@ -141,7 +133,6 @@ class Observed:
         taken = {value.name for value in session.get_inputs()}
         taken.update(value.name for value in session.get_overridable_initializers())
         given = {name: feed for name, feed in feeds.items() if name in taken}
-        self.runs += 1
         try:
             return self.runtime.run(session, given, list(names))
         except Error as error:
@@ -167,7 +158,7 @@ class Observed:
     def _source_nodes(self) -> set[str]:
         return {node.name for node in self.source.nodes}
 
-    def _run_group(self, groups: list[_Group], group: _Group, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    def _run_group(self, group: _Group, feeds: Mapping[str, Any]) -> dict[str, Any]:
         try:
             return self._run(self._session(group), group.layouts, group.outputs, feeds)
         except ExecutionError as error:

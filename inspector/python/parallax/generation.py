@@ -212,8 +212,8 @@ class Generator:
     ``executor``: "cpu", "reference", "cuda", or two of them, which are compared at every step; ``against``: a second
     model as side B. ``cache``: "in-place" (kept in the session), "copy" (handed through), "none" (everything is
     computed again with each token) or "auto". ``roles``: {role: name of an input or output}, or a JSON file, where names
-    are unusual. ``rewrite``, ``fallback``, ``memory_limit``: as of Session. Raises UsageError, InvalidModel, Unsupported
-    (no decoder; past and present that do not pair), IoError (a file that cannot be read), OutOfMemory.
+    are unusual. ``rewrite``, ``fallback``, ``memory_limit``, ``time_limit``: as of Session. Raises UsageError, InvalidModel,
+    Unsupported (no decoder; past and present that do not pair), IoError (a file that cannot be read), OutOfMemory.
 
     >>> import parallax
     >>> generator = parallax.Generator("samples/decoder/model.textproto")                           # doctest: +SKIP
@@ -234,6 +234,7 @@ class Generator:
         rewrite: str = "default",
         fallback: str | None = None,
         memory_limit: int | str | None = None,
+        time_limit: float | None = None,
         observe_all: bool = False,
         all_logits: bool = False,
         threads: int | None = None,
@@ -252,9 +253,10 @@ class Generator:
             request["map"] = os.fspath(roles)
         elif roles is not None:
             raise UsageError(f"roles is {shown(roles)}; it must be {{role: name of an input or output}}, or a JSON file")
-        executors = executor.split(",") if isinstance(executor, str) else executor
+        executors = _core.split_executors(executor) if isinstance(executor, str) else executor
         arguments.set_names(request, executor=executors)
         request["executors"] = request.pop("executor")
+        request |= arguments.request_of("Generator", {"time_limit": time_limit}, (arguments.ModeOptions,))
         self._has_two_sides = against is not None or len(request["executors"]) > 1
         arguments.set_texts(request, cache=cache, rewrite=rewrite, fallback=fallback, memory_limit=memory_limit)
         with ArgumentNames("Generator"):
@@ -374,7 +376,10 @@ def generate(
     return (generation, generator) if return_generator else generation
 
 
-_OPENING = ("against", "cache", "roles", "rewrite", "fallback", "memory_limit", "observe_all", "all_logits", "threads")
+_OPENING = (
+    "against", "cache", "roles", "rewrite", "fallback", "memory_limit", "time_limit", "observe_all", "all_logits",
+    "threads",
+)  # fmt: skip
 _OTHERS = (
     "executor", "attention_mask", "tokenizer", "prompt", "expect", "capture", "only", "dump", "policy", "on_step",
     "force",

@@ -224,7 +224,7 @@ def convert(
     with tempfile.TemporaryDirectory(prefix="parallax-") as folder:
         request["verify"] = os.path.join(folder, "inputs.npz")
         arrays: dict[str, Any] = {str(name): np.asarray(array) for name, array in verify.items()}
-        np.savez(request["verify"], **arrays)
+        _files.write_archive(request["verify"], arrays)
         return Conversion(*_made("convert", request, output))
 
 

@@ -8,6 +8,7 @@ foreign_test.py PARALLAX RUNNER
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -159,6 +160,17 @@ class Foreign(ProgramTest):
         swept = self.with_python(script, "sweep", "m.onnx", "--axis", "a b", "--help")
         self.assertEqual((swept.returncode, swept.stdout), (7, "-m parallax.sweep m.onnx --axis a b --help\n"))
         self.assertIn("parallax sweep", self.run_program("sweep", "--help").stdout)
+
+    def test_a_program_within_site_packages_finds_the_python_of_its_environment(self):
+        folder, python = self.folder / "env/lib/python3.12/site-packages/parallax_onnx.scripts", self.folder / "env/bin/python3"
+        folder.mkdir(parents=True)
+        shutil.copy(self.program, folder / "parallax")
+        python.parent.mkdir()
+        python.write_text('#!/bin/sh\n[ "$1" = -c ] && echo parallax.sweep && exit\necho of the environment\n')
+        python.chmod(0o755)
+        without = {name: value for name, value in os.environ.items() if name not in ("PARALLAX_PYTHON", "PATH")}
+        swept = subprocess.run([folder / "parallax", "sweep", "m.onnx", "--help"], capture_output=True, text=True, env=without)
+        self.assertEqual((swept.returncode, swept.stdout), (0, "of the environment\n"), swept.stderr)
 
     def test_doctor_says_what_is_missing(self):
         items = json.loads(self.with_python('[ "$1" = -c ] && echo parallax.runners && echo torch', "doctor",

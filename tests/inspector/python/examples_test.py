@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("module", ["generation", "model_jobs", "process", "_sentences", "runners._groups"])
+@pytest.mark.parametrize("module", ["generation", "model_jobs", "process", "_sentences", "_memory", "runners._groups"])
 def test_examples_of_docstrings(module: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "samples").symlink_to(ROOT / "samples")
     monkeypatch.chdir(tmp_path)

@@ -305,6 +305,13 @@ MAY_WRITE = {
 }  # fmt: skip
 
 
+def test_an_archive_takes_any_names(tmp_path: Path) -> None:
+    arrays = {name: np.arange(3, dtype=np.float32) for name in ("file", "allow_pickle", "a/b", "x")}
+    with np.load(_files.write_arrays(tmp_path / "all.npz", arrays)) as archive:
+        assert set(archive.files) == set(arrays)
+        assert all(archive[name].tolist() == [0, 1, 2] for name in arrays)
+
+
 def test_no_other_function_of_the_package_writes_files() -> None:
     package = Path(parallax.__file__).resolve().parent
     found = []

@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import parallax
 import pytest
 from small_models import run_python
 
+SAMPLES = Path(__file__).parents[3] / "samples"
 SANITIZED = pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer comes first in the process")
 
 
@@ -36,6 +38,20 @@ def test_names_are_loaded_when_they_are_used() -> None:
     assert "Session" in dir(parallax)
     with pytest.raises(AttributeError, match="no attribute 'Sesion'"):
         parallax.Sesion  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_runners_find_a_package_that_only_this_process_finds(tmp_path: Path) -> None:
+    package = Path(parallax.__file__).parents[1]
+    code = (
+        f"import sys; sys.path.insert(0, {str(package)!r})\n"
+        "import parallax\n"
+        "print(parallax.doctor())\n"
+        f"parallax.Session({str(SAMPLES / 'cnn' / 'model.onnx')!r}, 'torch:nowhere')"
+    )
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, "-B", "-c", code], cwd=tmp_path, env=alone, capture_output=True, text=True, timeout=120, check=False)
+    assert "has no package parallax-onnx" not in done.stdout, done.stdout
+    assert "torch is not installed" in done.stderr or "names no program" in done.stderr, done.stderr
 
 
 @SANITIZED

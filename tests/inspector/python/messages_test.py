@@ -98,7 +98,7 @@ def test_states_of_a_session() -> None:
     (DECODER, {"roles": {"logits": 3}}, "roles is {'logits': 3}"),
     (DECODER, {"roles": [3]}, "roles is a list"),
     (DECODER, {"memory_limit": "x"}, "memory_limit: 'x' is no number of bytes"),
-    (DECODER, {"threads": "x"}, "threads is 'x'"),
+    (DECODER, {"threads": "x"}, "threads is 'x'"), (DECODER, {"time_limit": 0}, "time_limit is '0.0'; it must be"),
 ])  # fmt: skip
 def test_options_of_a_generator(model: Any, options: dict[str, Any], words: str) -> None:
     assert words in failure_of(lambda: parallax.Generator(model, **options))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from parallax._files import write_archive
 
 
 class Client:
@@ -59,7 +59,7 @@ class Client:
         archive = None
         if inputs is not None:
             archive = str(self._folder / f"inputs-{self._answers}.npz")
-            np.savez(archive, **inputs)
+            write_archive(archive, inputs)
         return self.ask(
             "run", inputs=archive, data_set=str(data_set or ""), wanted=list(wanted),
             answer=str(self._folder / f"answer-{self._answers}"), **members,

@@ -59,6 +59,7 @@ def run_action(project: Path, **given: str) -> tuple[int, dict[str, str], str]:
         if "uses" in step:
             assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step["uses"]) and step["if"] == "always()"
             kept = filled(step["with"]["path"], inputs).split()
+            assert filled(step["with"]["name"], inputs) == given.get("artifact", "parallax-sweep")
             assert {Path(path).name for path in kept} == {"results.parquet", "overview.html", "junit.xml", "reports"}
             continue
         if result or ("if" in step and not inputs[re.fullmatch(r"inputs\.(\w+) != ''", step["if"])[1]]):  # type: ignore[index]
@@ -81,7 +82,7 @@ def test_the_action_fails_where_an_intermediate_result_moved(project: Path) -> N
     assert (project / outputs["table"]).exists() and (project / outputs["overview"]).exists()
     assert (project / "pip.log").read_text().split()[-1] == "parallax-onnx[sweep]"
     break_model(project)
-    result, outputs, summary = run_action(project, spec="moved.toml", out="after", package="")
+    result, outputs, summary = run_action(project, spec="moved.toml", out="after", artifact="after", package="")
     assert result == 1 and "1 pass, 1 diverged" in summary and summary.count("```") == 4
     rows = {row["model"]: row for row in sweeps.table(project / "after")}
     assert rows["pair"]["first_node"] == "block1/depthwise_bn" and rows["recurrent"]["verdict"] == "pass"
@@ -93,9 +94,13 @@ def test_the_action_fails_where_an_intermediate_result_moved(project: Path) -> N
 
 def test_the_gitlab_template_gives_test_cases(project: Path) -> None:
     break_model(project)
-    template: dict[str, Any] = yaml.safe_load((CI / "gitlab-ci.yml").read_text())
-    job = template[template["models-moved"]["extends"]]
-    variables = {**job["variables"], "PARALLAX_SPEC": "moved.toml"}
+    text = (CI / "gitlab-ci.yml").read_text()
+    template: dict[str, Any] = yaml.safe_load(text)
+    assert all(name.startswith(".") for name in template)  # an include adds no job of its own
+    comment = "\n".join(line[2:] for line in text.splitlines() if line.startswith("#   "))
+    example = yaml.safe_load(comment)["models-moved"]
+    job = template[example["extends"]]
+    variables = {**job["variables"], **example["variables"]}
     script = "\n".join([*job["before_script"], *job["script"]])
     done = subprocess.run(["sh", "-ec", script], cwd=project, env=environment(project, **variables), timeout=300, check=False)
     assert done.returncode == 1

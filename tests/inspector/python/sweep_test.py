@@ -20,7 +20,9 @@ pytest.importorskip("pyarrow", reason="a sweep writes its table with pyarrow")
 from parallax.errors import UsageError  # noqa: E402
 from parallax.sweep import Limits, Spec, read_spec, save_baselines, sweep  # noqa: E402
 from parallax.sweep.command import main  # noqa: E402
-from parallax.sweep.content import Hashes, Store  # noqa: E402
+from parallax.sweep.content import Hashes, Store, companions  # noqa: E402
+from parallax.sweep.identity import check_identity, identity_of  # noqa: E402
+from parallax.sweep.plan import Plan  # noqa: E402
 
 
 def spec_in(folder: Path, text: str) -> Spec:
@@ -124,8 +126,103 @@ def test_the_hash_covers_external_data_and_the_store_has_it(tmp_path: Path) -> N
     spec = spec_in(tmp_path, f'store = "store"\n[[models]]\nsha256 = "{big.sha}"\nname = "by hash"\n[[models]]\npath = "models/big.onnx"\n')
     done = sweep(spec)
     assert done.verdicts == {"pass": 2} and done.computed == 1
+    (tmp_path / "secret.bin").write_bytes((folder / "weights.bin").read_bytes())
+    hostile = onnx.load(folder / "big.onnx", load_external_data=False)
+    for location in ("../secret.bin", str(tmp_path / "secret.bin")):
+        hostile.graph.initializer[0].external_data[0].value = location
+        (folder / "hostile.onnx").write_bytes(hostile.SerializeToString())
+        assert companions(folder / "hostile.onnx") == []
     (folder / "weights.bin").write_bytes(np.zeros(500, np.float32).tobytes())
     assert Hashes().source(folder / "big.onnx").sha != big.sha
+
+
+# A runner whose version is in a file next to it.
+RUNNER = '''
+import pathlib, sys, parallax
+from parallax.runners import Description, serve
+
+class Runner:
+    def describe(self):
+        return Description("ours", pathlib.Path(sys.argv[1]).read_text())
+    def load(self, request):
+        self.session = parallax.Session(request.model, "reference")
+    def run(self, request):
+        return self.session.run(request.read_inputs())
+
+serve(Runner())
+'''
+
+
+def test_a_foreign_executor_of_another_version_computes_cells_again(tmp_path: Path) -> None:
+    sweeps.small_models(tmp_path / "models", "one")
+    (tmp_path / "runner.py").write_text(RUNNER)
+    version = tmp_path / "version"
+    runner = f"cmd:{sys.executable} -B {tmp_path / 'runner.py'} {version}"
+    spec = spec_in(tmp_path, f'executors = ["cpu", ["cpu", "{runner}"]]\n[[models]]\npath = "models"\n')
+
+    def computed() -> int:
+        done = sweep(spec)
+        assert done.verdicts == {"pass": 2}
+        return done.computed
+
+    version.write_text("1")
+    assert (computed(), computed()) == (2, 0)
+    version.write_text("2")
+    assert (computed(), computed()) == (1, 0)
+    version.write_text("")  # nothing says whether it is the one before
+    assert (computed(), computed()) == (1, 1)
+    version.write_text("3")
+    check_identity(runner, identity_of(runner, Hashes()))  # as a worker of a cluster does
+    with pytest.raises(UsageError, match="is another one than where the sweep was planned"):
+        check_identity(runner, "that of the planner")
+
+
+def test_runners_of_cells_start_in_the_python_of_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeps.small_models(tmp_path / "models", "one")
+    program, seen = tmp_path / "program", tmp_path / "python"
+    program.write_text(f'#!/bin/sh\n[ "$1" = run ] && echo "$PARALLAX_PYTHON" >{seen}\nexec {sweeps.PROGRAM} "$@"\n')
+    program.chmod(0o755)
+    spec = spec_in(tmp_path, '[[models]]\npath = "models"\n')
+    monkeypatch.delenv("PARALLAX_PYTHON", raising=False)
+    sweep(spec, program=str(program))
+    assert seen.read_text().strip() == sys.executable
+    monkeypatch.setenv("PARALLAX_PYTHON", "/another/python3")
+    sweep(spec, program=str(program), retry=["all"])
+    assert seen.read_text().strip() == "/another/python3"
+
+
+def test_a_runner_that_was_ended_at_its_memory_limit_is_one(tmp_path: Path) -> None:
+    sweeps.small_models(tmp_path / "models", "one")
+    program = tmp_path / "program"
+    error = {"code": 4, "message": "ours: it holds 2 GB of memory and was ended: the limit is 1 GB (--memory-limit)"}
+    program.write_text(f"#!/bin/sh\n[ \"$1\" = --version ] && echo parallax 1 && exit\necho '{json.dumps({'error': error})}'\nexit 4\n")
+    program.chmod(0o755)
+    assert sweep(spec_in(tmp_path, '[[models]]\npath = "models"\n'), program=str(program)).verdicts == {"memory": 1}
+
+
+def test_commas_within_commands_and_switches_reach_the_program(tmp_path: Path) -> None:
+    sweeps.small_models(tmp_path / "models", "one")
+    text = 'executors = ["cpu,cmd:./runner \'a,b\'"]\n[[models]]\npath = "models"\n[[options]]\ntf32 = true\ntime_limit = 30\n'
+    cells = list(Plan(spec_in(tmp_path, text), "1", Hashes()))
+    assert [(cell.executor_a, cell.executor_b) for cell in cells] == [("cpu", "cmd:./runner 'a,b'")]
+    words = " ".join(map(str, cells[0].line))
+    assert "--tf32 on --time-limit 30" in words
+
+
+def test_options_that_would_do_nothing_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sweeps.small_models(tmp_path / "models", "one")
+    finished, models, kept = str(tmp_path / "out"), str(tmp_path / "models"), str(tmp_path / "kept")
+    assert main([models, "-o", finished]) == 0
+    for option, words in (("--retry", ["all"]), ("-k", ["one"]), ("--with", ["cpu"]), ("--save-baselines", [])):
+        assert main([finished, option, *words]) == 2
+        assert f"{option} is given, and nothing is run of '{finished}', which is a finished sweep" in capsys.readouterr().err
+    baselines = [models, "--baselines", kept, "--save-baselines", "--with", "cpu"]
+    assert main([*baselines, "--scheduler", "127.0.0.1:9"]) == 2
+    assert "--scheduler is given, and --save-baselines runs cells on this machine" in capsys.readouterr().err
+    assert main([*baselines, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"baselines": 1, "folder": kept}
+    assert main([models, "--with", "cpu,reference,cpu"]) == 2
+    assert "--with has 'cpu,reference,cpu'; each entry must be one executor or a pair" in capsys.readouterr().err
 
 
 def test_a_moved_intermediate_result_fails_against_its_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,6 @@
 from __future__ import annotations
 
 from parallax.runners._requests import Answer, Description, Load, Run, Runner
-from parallax.runners._serve import serve
+from parallax.runners._serve import PROTOCOL, serve
 
-__all__ = ["Answer", "Description", "Load", "Run", "Runner", "serve"]
+__all__ = ["PROTOCOL", "Answer", "Description", "Load", "Run", "Runner", "serve"]

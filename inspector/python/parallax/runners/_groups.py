@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from parallax._memory import in_groups
+
 __all__ = ["absent_note", "bytes_of", "groups_within"]
 
 
@@ -17,15 +19,7 @@ def groups_within(sizes: Mapping[str, int], limit_bytes: int) -> list[list[str]]
     >>> groups_within({"a": 1, "b": 2, "c": 9}, 12)
     [['a', 'b'], ['c']]
     """
-    groups: list[list[str]] = []
-    used = 0
-    for name, size in sizes.items():
-        if not groups or (limit_bytes > 0 and used + size > limit_bytes // 4):
-            groups.append([])
-            used = 0
-        groups[-1].append(name)
-        used += size
-    return groups or [[]]
+    return in_groups(sizes.items(), limit_bytes // 4 if limit_bytes > 0 else None)
 
 
 def bytes_of(shape: Iterable[int], item_bytes: int) -> int:

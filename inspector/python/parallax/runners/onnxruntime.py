@@ -66,6 +66,7 @@ class OnnxRuntime:
             with dump.call():
                 for value_path, value, is_output in observed.values(inputs, request.wanted):
                     dump.write(value_path, value, is_graph_output=is_output)
+                    del value  # it would live through the run of the next group
         notes = [f"{name} is not captured: {reason}" for name, reason in observed.left_out]
         if observed.runs - runs > 1:
             notes.append(f"{observed.runs - runs} runs of onnxruntime gave a part of the values each, as the limit of memory asks")

@@ -17,10 +17,15 @@ from parallax.sweep.jobs import Progress, Sweep, save_baselines, sweep
 from parallax.sweep.junit import write_junit
 from parallax.sweep.overview import write_overview
 from parallax.sweep.records import TABLE
-from parallax.sweep.spec import Limits, Spec, bytes_of, read_spec
+from parallax.sweep.spec import Limits, Spec, bytes_of, checked_executors, read_spec
 from parallax.sweep.table import VERDICTS
 
 __all__ = ["main"]
+
+# Options that writing baselines takes, too.
+_OF_BASELINES = (
+    "save_baselines", "baselines", "out", "executors", "pattern", "jobs", "threads", "store", "time", "memory", "json", "program",
+)  # fmt: skip
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -73,9 +78,19 @@ def _interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
+def _refuse_others(options: argparse.Namespace, taken: Sequence[str], reason: str) -> None:
+    """Raises UsageError for an option that is given and not among those that are taken."""
+    parser = _parser()
+    for name, value in vars(options).items():
+        if name not in ("spec", *taken) and value != parser.get_default(name):
+            option = {"executors": "--with", "pattern": "-k"}.get(name, f"--{name.replace('_', '-')}")
+            raise UsageError(f"{option} is given, and {reason}; leave it out")
+
+
 def _run(options: argparse.Namespace) -> int:
     if (Path(options.spec) / TABLE).exists():
         folder = Path(options.spec)
+        _refuse_others(options, ("against", "junit", "json"), f"nothing is run of '{folder}', which is a finished sweep")
         done = Sweep.read(folder)
     else:
         spec = _spec(options)
@@ -85,8 +100,10 @@ def _run(options: argparse.Namespace) -> int:
             raise UsageError(f"--retry has '{unknown[0]}'; a verdict is one of {', '.join(VERDICTS)}")
         progress = Progress(sys.stderr)
         if options.save_baselines:
+            _refuse_others(options, _OF_BASELINES, "--save-baselines runs cells on this machine and compares nothing")
             count = save_baselines(spec, program=options.program, pattern=options.pattern, progress=progress)
-            print(f"wrote {count} baselines into {spec.baselines}")
+            written = {"baselines": count, "folder": str(spec.baselines)}
+            print(json.dumps(written, indent=2) if options.json else f"wrote {count} baselines into {spec.baselines}")
             return 0
         folder = spec.out
         done = sweep(spec, program=options.program, pattern=options.pattern, scheduler=options.scheduler, retry=retry, progress=progress)
@@ -108,7 +125,7 @@ def _spec(options: argparse.Namespace) -> Spec:
         if (getattr(options, name) or 1) < 1:
             raise UsageError(f"--{name} is {getattr(options, name)}; it must be at least 1")
     changes: dict[str, Any] = {name: getattr(options, name) for name in ("out", "jobs", "threads", "store", "reports", "baselines")}
-    changes["executors"] = tuple(options.executors) if options.executors else None
+    changes["executors"] = checked_executors(options.executors, "--with") if options.executors else None
     return spec.with_changes(limits=Limits(time_limit, memory), **changes)
 
 

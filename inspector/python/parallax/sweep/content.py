@@ -43,7 +43,10 @@ class Source(NamedTuple):
 
 
 def companions(path: Path) -> list[str]:
-    """Relative paths of the files with a model's external data, sorted; files that are missing are left out."""
+    """Relative paths of the files with a model's external data, sorted.
+
+    Files that are missing or outside of the model's folder are left out; the program refuses a model with such names.
+    """
     names: set[str] = set()
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
@@ -55,7 +58,11 @@ def companions(path: Path) -> list[str]:
                 for found in _LOCATION.finditer(data):
                     length = found[1][0] if len(found[1]) == 1 else (found[1][0] & 0x7F) | found[1][1] << 7
                     names.add(data[found.end() : found.end() + length].decode(errors="surrogateescape"))
-    return sorted(name for name in names if "\0" not in name and (path.parent / name).is_file())
+    return sorted(name for name in names if _is_within(name) and (path.parent / name).is_file())
+
+
+def _is_within(name: str) -> bool:
+    return "\0" not in name and not os.path.isabs(name) and ".." not in Path(name).parts
 
 
 def _files_of(path: Path) -> list[tuple[str, Path]]:

@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from parallax._loading import child_environment
 from parallax.errors import IoError, UsageError
 from parallax.sweep.content import Source, resolved
 from parallax.sweep.plan import Cell, line_of
@@ -86,7 +87,8 @@ def run_cell(
     here = program_version(program)
     if version and here != version:
         raise UsageError(f"{socket.gethostname()} has {here} ({program}); the sweep was planned for {version}")
-    with tempfile.TemporaryDirectory(prefix="parallax-sweep-") as scratch:
+    # A runner outlives the program that started it by a moment, in which it may write yet.
+    with tempfile.TemporaryDirectory(prefix="parallax-sweep-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
         try:
             paths = {word: resolved(word, store) for word in cell.line if isinstance(word, Source)}
@@ -106,7 +108,7 @@ def run_cell(
             with contextlib.suppress(OSError):
                 files["report"] = (folder / "report.html").read_bytes()
         record["has_report"] = "report" in files
-    return Outcome(_completed(record, cell, here, limits), files)
+    return Outcome(_completed(record, cell, here, limits), files, all(identity for _, identity in cell.foreign))
 
 
 def _leave_out_paths(record: dict[str, Any], names: dict[str, str]) -> None:
@@ -138,7 +140,7 @@ def _process(command: list[str], folder: Path, limits: Limits, stop: threading.E
     with open(folder / "stdout", "wb") as stdout, open(folder / "stderr", "wb") as stderr:
         process = subprocess.Popen(
             guarded, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True,
-            env={**os.environ, "TMPDIR": str(folder)},
+            env={**child_environment(), "TMPDIR": str(folder)},
         )  # fmt: skip
         status, usage, cause, peak = _watch(process, started, limits, stop)
     seconds = time.monotonic() - started
@@ -239,7 +241,7 @@ def _result(stdout: Path, code: int, messages: str) -> dict[str, Any]:
     error = document.get("error")
     if error is not None or code not in (0, 1):
         message = str((error or {}).get("message") or messages)
-        verdict = "refused" if code == 3 else "memory" if code == 4 and "the memory limit is" in message else "error"
+        verdict = "refused" if code == 3 else "memory" if code == 4 and "--memory-limit" in message else "error"
         return {"verdict": verdict, "error": _short(message), "node": (error or {}).get("node"), "op": (error or {}).get("op")}
     if "cases" in document:
         return _result_of_test(document)

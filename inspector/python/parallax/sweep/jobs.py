@@ -102,7 +102,8 @@ def sweep(
             records.write(cell, outcome)
             progress.add(outcome.record["verdict"])
 
-        _compute((cell for cell in _once(plan) if cell.id in waiting), spec, program, version, scheduler, finished)
+        if waiting:
+            _compute((cell for cell in _once(plan) if cell.id in waiting), spec, program, version, scheduler, finished)
         write_table(records, plan, spec.out / TABLE)
     return Sweep.read(spec.out, len(waiting))
 

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Union
 
+from parallax import _core
 from parallax.errors import UsageError
 from parallax.sweep.content import MODEL_ENDINGS, Hashes, Source, Store
+from parallax.sweep.identity import identity_of
 from parallax.sweep.spec import InputSet, ModelSet, OptionSet, Spec
 
 __all__ = ["BASELINE", "Cell", "Plan"]
@@ -26,7 +28,8 @@ Word = Union[str, Source]
 class Cell(NamedTuple):
     """One job: ``line`` is the program's arguments, with a Source where the path of a content stands.
 
-    ``id`` is a hash of the line with contents in place of paths, and of the program's version: equal ids have equal results.
+    ``id`` is a hash of the line with contents in place of paths, of the program's version, and of ``foreign``: the executors
+    that are programs of their own, each with its identity. Equal ids have equal results where all identities are known.
     """
 
     id: str
@@ -38,6 +41,7 @@ class Cell(NamedTuple):
     inputs: str
     options: str
     line: tuple[Word, ...]
+    foreign: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -64,6 +68,7 @@ class Plan:
         self._version = version
         self._hashes = hashes
         self._keeping = keeping
+        self._identities: dict[str, str] = {}
         self._store = Store(spec.store) if spec.store is not None else None
         found: dict[tuple[str, str], _Model] = {}
         for row in spec.models:
@@ -85,10 +90,6 @@ class Plan:
                 for executors in self._spec.executors:
                     for options in self._spec.options:
                         yield self._cell(model, name, words, executors, options)
-
-    def __len__(self) -> int:
-        combinations = len(self._spec.executors) * len(self._spec.options)
-        return sum(len(list(self._input_names(model))) for model in self._models) * combinations
 
     # ---- models
 
@@ -151,7 +152,8 @@ class Plan:
     # ---- cells
 
     def _cell(self, model: _Model, inputs: str, given: list[Word], executors: str, options: OptionSet) -> Cell:
-        a, _, b = executors.partition(",")
+        names = _core.split_executors(executors)
+        a, b = (*names, "")[:2]
         line: list[Word] = [model.row.verb, model.source, "--with", executors]
         if model.row.verb == "test":
             if b:
@@ -176,15 +178,21 @@ class Plan:
                 raise UsageError(f"there is no baseline '{path}'; --save-baselines writes the baselines of a spec")
             a, b = BASELINE, a
         plain = [word.sha if isinstance(word, Source) else word for word in line]
-        digest = hashlib.sha256(json.dumps([self._version, *plain]).encode()).hexdigest()
-        return Cell(digest[:32], model.name, model.source.sha, model.row.against, a, b, inputs, options.name, tuple(line))
+        foreign = tuple((name, self._identity(name)) for name in names if _core.is_foreign_executor(name))
+        digest = hashlib.sha256(json.dumps([self._version, *plain, *foreign]).encode()).hexdigest()
+        return Cell(digest[:32], model.name, model.source.sha, model.row.against, a, b, inputs, options.name, tuple(line), foreign)
+
+    def _identity(self, executor: str) -> str:
+        if executor not in self._identities:
+            self._identities[executor] = identity_of(executor, self._hashes)
+        return self._identities[executor]
 
     def _option(self, key: str, value: Any, given: list[Word]) -> list[Word]:
         option = f"--{key.replace('_', '-')}"
         if key == "seed" and option in given:
             raise UsageError("seed is given by [[options]] and by generated inputs; give it in one of them")
         if value is True or value is False:
-            return [option] if value else []
+            return [option, *(["on"] if key == "tf32" else [])] if value else []
         if key == "policy_file":
             return [option, self._source(Path(value))]
         values = value if isinstance(value, list) else [value]

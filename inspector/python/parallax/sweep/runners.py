@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 from parallax.errors import Error, IoError
 from parallax.sweep.execution import Outcome, Stopped, failure, run_cell
+from parallax.sweep.identity import check_identity
 from parallax.sweep.packages import needed
 from parallax.sweep.plan import Cell
 from parallax.sweep.spec import Limits
@@ -56,8 +58,9 @@ def run_locally(cells: Iterable[Cell], jobs: int, limits: Limits, finished: Fini
         stop.set()
         raise
     finally:
-        while not waiting.empty():
-            waiting.get_nowait()
+        with contextlib.suppress(queue.Empty):  # other threads take from it, too
+            while True:
+                waiting.get_nowait()
         for _ in threads:
             waiting.put(None)
         for thread in threads:
@@ -142,5 +145,9 @@ class _Cluster:
 
 
 def _run_here(cell: tuple[Any, ...], limits: Limits, settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, bytes], bool]:
-    """A task of the cluster: plain data in and out."""
-    return tuple(run_cell(Cell(*cell), limits, **settings))  # type: ignore[return-value]
+    """A task of the cluster: plain data in and out. Raises UsageError where an executor differs from the planned one."""
+    planned = Cell(*cell)
+    for executor, identity in planned.foreign:
+        if identity:
+            check_identity(executor, identity)
+    return tuple(run_cell(planned, limits, **settings))  # type: ignore[return-value]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from parallax import _core
 from parallax.errors import IoError, UsageError
 from parallax.sweep.packages import needed
 
@@ -20,7 +21,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "
 # Options of `parallax run` that a row of [[options]] may set, with `_` for `-`.
 RUN_OPTIONS = (
     "accumulate", "atol", "capture", "fallback", "keep_casts", "observe_all", "only", "per", "policy", "policy_file",
-    "rewrite", "rtol", "seed", "tf32",
+    "rewrite", "rtol", "seed", "tf32", "time_limit",
 )  # fmt: skip
 _GENERATED = ("dim", "shape", "range")
 
@@ -122,6 +123,17 @@ def bytes_of(text: object, what: str) -> int:
     if found is None or isinstance(text, bool):
         raise UsageError(f"{what} is {text!r}; it must be a number of bytes such as 4096, 512M or 2GiB")
     return int(float(found[1]) * _UNITS[found[2] or ""])
+
+
+def checked_executors(texts: Sequence[str], what: str) -> tuple[str, ...]:
+    """The entries, "EXEC" or "EXEC,EXEC" each. Raises UsageError for others, and for one that is there twice."""
+    for text in texts:
+        names = _core.split_executors(text)
+        if not all(names) or len(names) > 2:
+            raise UsageError(f"{what} has '{text}'; each entry must be one executor or a pair")
+        if texts.count(text) > 1:
+            raise UsageError(f"{what} has '{text}' twice; the entries must differ")
+    return tuple(texts)
 
 
 class _Reader:
@@ -233,11 +245,7 @@ class _Reader:
         if not isinstance(rows, list) or not rows:
             raise UsageError(f"'{self._path}': executors must be a list such as [[\"reference\", \"cpu\"], \"cpu\"]")
         texts = [",".join(map(str, row)) if isinstance(row, list) else str(row) for row in rows]
-        for text in texts:
-            if not text or text.count(",") > 1:
-                raise UsageError(f"'{self._path}': executors has '{text}'; each entry must be one executor or a pair")
-        self._check_names(texts, "executors")
-        return tuple(texts)
+        return checked_executors(texts, f"'{self._path}': executors")
 
     def _limits(self, row: Any) -> Limits:
         if not isinstance(row, dict):

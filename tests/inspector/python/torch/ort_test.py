@@ -78,6 +78,7 @@ def test_a_memory_limit_makes_several_runs_of_the_same_values(tmp_path: Path) ->
     parts = ort.capture(model, inputs, tmp_path / "parts.plx", optimization="none", memory_limit=2000)
     assert whole.runs == 1
     assert parts.runs > 3
+    assert ort.capture(model, inputs, tmp_path / "one.plx", optimization="none", memory_limit=1 << 30).runs == 1
     assert parts.value_count == whole.value_count
     assert parallax.diff(tmp_path / "whole.plx", tmp_path / "parts.plx", rtol=0, atol=0).verdict == "pass"
 

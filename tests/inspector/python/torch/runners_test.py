@@ -139,6 +139,8 @@ def test_memory_stays_within_the_limit(client: Client, tmp_path: Path) -> None:
     assert "answer" in answer, answer
     assert 0 < peak.bytes <= limit
     assert "as the limit of memory asks" in answer["notes"][-1]
+    client.load(SAMPLES / "cnn" / "model.onnx", memory_limit_bytes=1 << 30)  # all values at once are within it
+    assert "notes" not in client.run([], data_set=SAMPLES / "cnn" / "test_data_set_0")
     with parallax.open(answer["answer"]) as dump:
         assert len(dump) == count
         np.testing.assert_array_equal(dump[f"v{count - 1}"].numpy(), x + count)

@@ -110,3 +110,18 @@ def test_requests_that_make_no_sense(tmp_path: Path) -> None:
         failure = client.run([], {name: inputs[name][..., :3]})
         assert failure["code"] in ("usage", "execution")
         assert client.close() == 0
+
+
+def test_the_identity_of_a_program_covers_its_file(tmp_path: Path) -> None:
+    from parallax.sweep.content import Hashes
+    from parallax.sweep.identity import identity_of
+
+    file = tmp_path / "program.pt2"
+    executor = f"torch:{file}"
+    assert identity_of(executor, Hashes()) == ""  # there is no such file
+    identities = []
+    for content in (b"one", b"two", b"one"):
+        file.write_bytes(content)
+        identities.append(identity_of(executor, Hashes()))
+    assert torch.__version__ in identities[0] and identities[0] == identities[2] != identities[1]
+    assert identity_of("torch:nets:net", Hashes()) == ""  # what a function gives is not in it
