@@ -2,11 +2,9 @@
 // One line of output a file.
 #include "gui/app/desktop_chooser.h"
 
-#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "inspector/base/shell.h"
 #include "inspector/base/signal_cleanup.h"
@@ -14,14 +12,6 @@
 
 namespace parallax::gui {
 namespace {
-
-bool is_in_path(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  for (std::string_view folder : split(path == nullptr ? "" : path, ':')) {
-    if (!folder.empty() && ::access((std::string(folder) + "/" + program).c_str(), X_OK) == 0) return true;
-  }
-  return false;
-}
 
 // "*.onnx *.plx".
 std::string patterns_of(FileKind kind) {
@@ -47,7 +37,7 @@ std::string command_of(const std::string& program, FileKind kind, const std::str
 
 DesktopFileChooser::DesktopFileChooser(Ui& ui) : ui_(ui) {
   for (const char* program : {"zenity", "kdialog"}) {
-    if (program_.empty() && is_in_path(program)) program_ = program;
+    if (program_.empty() && !find_program(program).empty()) program_ = program;
   }
   if (program_.empty()) return;
   ui.desktop.start = [this](FileKind kind, const std::string& folder) { start(kind, folder); };

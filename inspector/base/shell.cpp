@@ -6,7 +6,9 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,6 +19,7 @@
 
 #include "inspector/base/mapped_file.h"
 #include "inspector/base/signal_cleanup.h"
+#include "inspector/base/text.h"
 
 namespace parallax {
 namespace {
@@ -96,6 +99,20 @@ Result<ShellOutcome> run_shell(const std::string& command, double timeout_s, con
   outcome.exit_code = exit_code_of_status(status);
   outcome.output = PX_TRY(read_file(log));
   return outcome;
+}
+
+std::string find_program(const std::string& name) {
+  const auto is_program = [](const std::string& path) {
+    std::error_code error;
+    return std::filesystem::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+  };
+  if (name.find('/') != std::string::npos) return is_program(name) ? name : std::string();
+  const char* const folders = std::getenv("PATH");
+  for (const std::string_view folder : split(folders == nullptr ? "" : folders, ':')) {
+    std::string path = fmt::format("{}/{}", folder, name);
+    if (!folder.empty() && is_program(path)) return path;
+  }
+  return {};
 }
 
 std::string shell_quoted(const std::string& text) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shell command run to its end or its time limit, with what it printed.
+// A shell command run to its end or its time limit, with what it printed; and where a program is.
 #pragma once
 
 #include <string>
@@ -24,6 +24,10 @@ Result<ShellOutcome> run_shell(const std::string& command, double timeout_s, con
 // leads a group of its own and ends with the shell's exit code (128 + signal); -1 with errno. The group is killed when
 // the thread that started it ends, also by SIGKILL.
 int start_shell(const std::string& command, int input, int output, int errors);
+
+// The path of a program that can be run: `name` itself where it has a slash, else in a folder of PATH; empty where
+// there is none.
+std::string find_program(const std::string& name);
 
 // One word for the shell, whatever it holds.
 std::string shell_quoted(const std::string& text);

@@ -42,7 +42,7 @@ Result<int> run_sweep(std::span<const std::string> words) {
   const std::string python = PX_TRY(foreign::find_python());
   const std::vector<std::string> packages = foreign::packages_of(python);
   if (std::ranges::find(packages, kModule) == packages.end())
-    return usage_error(fmt::format("'{}' has no package {}, which sweep is a part of; {}", python, kModule,
+    return usage_error(fmt::format("'{}' has no module {}, or does not start; {}", python, kModule,
                                    foreign::install_advice(python, foreign::kPackage)));
   std::vector<std::string> command = {python, "-m", kModule};
   command.insert(command.end(), words.begin(), words.end());

@@ -3,20 +3,20 @@
 #include "inspector/exec/executor_names.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 namespace parallax {
 namespace {
 
-constexpr std::array<std::string_view, 4> kOwn = {"reference", "reference:double", "cpu", "cuda"};
 constexpr size_t kLongestFileName = 80;
 
 bool is_plain(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0; }
 
 }  // namespace
 
-bool is_foreign_executor(std::string_view name) { return std::ranges::find(kOwn, name) == kOwn.end(); }
+bool is_foreign_executor(std::string_view name) {
+  return std::ranges::find(kOwnExecutors, name) == kOwnExecutors.end();
+}
 
 std::vector<std::string> split_executors(std::string_view text) {
   std::vector<std::string> names(1);

@@ -2,13 +2,17 @@
 // Names of executors as they are typed (EXEC): the list that commas separate, and what follows from a name alone.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace parallax {
 
-// True for a program of its own (FOREIGN.md): every name but "reference", "reference:double", "cpu" and "cuda".
+// The executors of Parallax itself.
+inline constexpr std::array<std::string_view, 4> kOwnExecutors = {"reference", "reference:double", "cpu", "cuda"};
+
+// True for a program of its own (FOREIGN.md): every other name.
 bool is_foreign_executor(std::string_view name);
 
 // The names in "reference,cmd:./runner 'a,b'". A comma begins another one, except within quotes and after a backslash,

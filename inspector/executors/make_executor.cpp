@@ -37,6 +37,7 @@ Result<std::shared_ptr<Executor>> make_cuda() {
 
 constexpr Row kExecutors[] = {
     {"reference", make_reference}, {"reference:double", make_reference_double}, {"cpu", make_cpu}, {"cuda", make_cuda}};
+static_assert(std::ranges::equal(kExecutors, kOwnExecutors, {}, &Row::name));
 
 }  // namespace
 

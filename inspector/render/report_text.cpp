@@ -14,6 +14,7 @@
 #include "inspector/base/memory_budget.h"
 #include "inspector/base/shown_text.h"
 #include "inspector/exec/branches.h"
+#include "inspector/exec/executor_names.h"
 #include "inspector/render/markup.h"
 #include "inspector/render/runs/different_models.h"
 #include "inspector/render/severity_style.h"
@@ -60,7 +61,8 @@ std::string execution_lines(const Comparison& comparison) {
     std::string costs;
     if (execution.costs.has_value()) costs = fmt::format("{:.1f} ms to prepare", execution.costs->prepare_ms);
     if (execution.wall_ms > 0 && !is_import(execution))
-      costs += fmt::format("{}{:.1f} ms to run (with capture)", costs.empty() ? "" : ", ", execution.wall_ms);
+      costs += fmt::format("{}{:.1f} ms to run{}", costs.empty() ? "" : ", ", execution.wall_ms,
+                           is_foreign_executor(execution.name) ? "" : " (with capture)");
     if (execution.costs.has_value() && execution.costs->peak_bytes > 0)
       costs += fmt::format(", peak memory {}", bytes_rounded_up(execution.costs->peak_bytes));
     text += costs.empty() ? "\n" : fmt::format("; {}\n", costs);

@@ -155,7 +155,8 @@ std::string operator_of(const NodeLocation& value_info) {
 // Sees one run with all its shapes for what the nodes have to do; then, wanting no value, runs for their times.
 class ProfileObserver final : public Observer {
  public:
-  enum class Mode : uint8_t { costs, times };
+  // reported_times: another program says them after its run, so that nodes follow each other in the trace without gaps.
+  enum class Mode : uint8_t { costs, times, reported_times };
   explicit ProfileObserver(Mode mode) : mode_(mode) {}
 
   CaptureLevel wants(const ValueInfo&) override {
@@ -206,10 +207,12 @@ class ProfileObserver final : public Observer {
     });
     NodeProfile& node = nodes_[number];
     node.calls += 1;
-    if (mode_ == Mode::times) {
+    if (mode_ != Mode::costs) {
       node.ms += alone;
+      const double now_us = std::chrono::duration<double, std::micro>(Clock::now() - run_begin_).count();
+      const double begin_us = events_.empty() ? 0 : events_.back().end_us;
       events_.push_back({number, bodies_.current(),
-                         std::chrono::duration<double, std::micro>(Clock::now() - run_begin_).count(), elapsed_ms});
+                         mode_ == Mode::reported_times ? begin_us + 1e3 * elapsed_ms : now_us, elapsed_ms});
     } else {
       const NodeCost cost = value_info.sources.empty() ? cost_of(value_info) : traffic_of(value_info);
       node.bytes += cost.bytes;
@@ -417,7 +420,8 @@ Result<ProfileResult> profile_model(const RunRequest& request, int64_t iteration
   result.iterations = iterations;
   const std::vector<NodeProfile> costs =
       PX_TRY(count_costs(request, side, make_executor, result.notes));  // plans and packs, too
-  ProfileObserver times(ProfileObserver::Mode::times);
+  const bool reports = dynamic_cast<const ReportedTimes*>(side.session.get()) != nullptr;
+  ProfileObserver times(reports ? ProfileObserver::Mode::reported_times : ProfileObserver::Mode::times);
   for (int64_t iteration = 0; iteration < iterations; ++iteration) {
     times.begin_timed_run();
     const auto begin = Clock::now();

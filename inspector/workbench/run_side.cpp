@@ -157,8 +157,8 @@ Status check_options(const RunRequest& request, const ExecutorFactory& make_exec
 RunOptions options_for(const RunRequest& request, const std::string& executor_name) {
   RunOptions options = request.options;
   if (executor_name != "reference:double") options.keep_casts = false;
-  const bool is_of_others = is_foreign(executor_name) && any_executor(request, is_fast);
-  if (is_reference(executor_name) || is_of_others) {
+  const bool leaves_options_to_others = is_foreign(executor_name) && any_executor(request, is_fast);
+  if (is_reference(executor_name) || leaves_options_to_others) {
     options.tf32 = false;
     options.accumulate = Accumulate::default_;
     if (is_reference(executor_name) || options.rewrite.base != RewriteChoice::Base::none) options.rewrite.base = {};

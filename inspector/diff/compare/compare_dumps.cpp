@@ -230,7 +230,7 @@ class DumpComparer {
         options_(options),
         links_(options.match_by_name ? links_between(a_, b_) : diff::PathLinks{}),
         widen_(carries_double(a) || carries_double(b) || links_.is_closed()) {
-    if (diff::is_imported(a) || diff::is_imported(b)) {
+    if (diff::has_foreign_values(a) || diff::has_foreign_values(b)) {
       for (Judge* judge : {&judge_, &judge_b_}) judge->count_foreign_kernels();
     }
     if (!links_.is_closed()) return;

@@ -15,6 +15,7 @@
 #include "inspector/diff/compare/stream_side.h"
 #include "inspector/diff/tolerance/value_compare.h"
 #include "inspector/diff/tolerance/value_origin.h"
+#include "inspector/exec/executor_names.h"
 #include "inspector/exec/value_path.h"
 
 namespace parallax {
@@ -73,7 +74,9 @@ class StreamComparer::Impl {
 
   Observer& observer(bool is_a) { return is_a ? observer_a_ : observer_b_; }
   Comparison finish();
-  void count_foreign_kernels() { judge_.count_foreign_kernels(); }
+  void count_foreign_kernels() {
+    for (diff::Judge* judge : {&judge_, &judge_b_}) judge->count_foreign_kernels();
+  }
 
  private:
   class SideObserver final : public Observer {
@@ -152,6 +155,7 @@ Status StreamComparer::Impl::begin_run(bool is_a, const RunInfo& run) {
   side(is_a).run.model.reset();
   side(is_a).begin = std::chrono::steady_clock::now();
   widen_ = widen_ || run.executor.ends_with(":double");
+  if (is_foreign_executor(run.executor)) count_foreign_kernels();  // no limit is asked for before both sides run
   return {};
 }
 

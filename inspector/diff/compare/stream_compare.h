@@ -47,7 +47,8 @@ class StreamComparer {
   Observer& side_a();
   Observer& side_b();
 
-  // As NoiseModel::count_foreign_kernels: the limits are for values that another runtime made. Before the first event.
+  // As NoiseModel::count_foreign_kernels, which a side that is a foreign executor entails: the limits are for values
+  // that another runtime made. Before the first event.
   void count_foreign_kernels();
 
   // After both sides have ended: what was not matched is said, and the verdict drawn.

@@ -156,7 +156,7 @@ Limit own_rounding_limit(const CapturedSide& side, const NodeInstance& instance,
                          const std::vector<FoundValue>& inputs, ValueId output, const Value& captured) {
   const Graph& graph = *instance.location->graph;
   NoiseModel noise;
-  if (is_imported(side.dump())) noise.count_foreign_kernels();
+  if (has_foreign_values(side.dump())) noise.count_foreign_kernels();
   ValueInfo exact;  // data by its making: without error
   exact.role = ValueInfo::Role::initializer;
   exact.graph = &graph;

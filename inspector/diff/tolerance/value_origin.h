@@ -4,6 +4,7 @@
 
 #include "inspector/diff/comparison.h"
 #include "inspector/dump/dump_reader.h"
+#include "inspector/exec/executor_names.h"
 #include "inspector/exec/observer.h"
 
 namespace parallax::diff {
@@ -15,8 +16,8 @@ inline Origin origin_of(const ValueInfo& value_info) {
 }
 
 // True where another runtime made the values.
-inline bool is_imported(const DumpReader& dump) {
-  return !dump.executions().empty() && dump.executions().front().executor == "import";
+inline bool has_foreign_values(const DumpReader& dump) {
+  return !dump.executions().empty() && is_foreign_executor(dump.executions().front().executor);
 }
 
 // True where all elements may be equal without a doubt: a value that no node computes, a constant, a fill, a mask. Of a

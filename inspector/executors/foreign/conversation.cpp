@@ -24,6 +24,12 @@ std::string text_in(const json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+// A time; nothing for what is none.
+std::optional<double> milliseconds_in(const json& time) {
+  if (!time.is_number() || !(time.get<double>() >= 0)) return std::nullopt;
+  return time.get<double>();
+}
+
 ErrorCode code_named(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, ErrorCode>, 5> kErrorNames = {
       {{"usage", ErrorCode::usage},
@@ -107,11 +113,11 @@ Result<ProgramAnswer> Conversation::run(const ProgramRun& request, const Program
   if (result.file.empty())
     return execution_error(
         fmt::format("{}: its answer to 'run' has no text 'answer', the file with the values", executor_));
-  if (const auto time = answer.find("milliseconds"); time != answer.end() && time->is_number())
-    result.milliseconds = time->get<double>();
+  if (const auto time = answer.find("milliseconds"); time != answer.end()) result.milliseconds = milliseconds_in(*time);
   if (const auto times = answer.find("node_milliseconds"); times != answer.end() && times->is_object()) {
     for (const auto& [node, time] : times->items()) {
-      if (time.is_number()) result.node_milliseconds.emplace_back(node, time.get<double>());
+      if (const auto known = milliseconds_in(time); known.has_value())
+        result.node_milliseconds.emplace_back(node, *known);
     }
   }
   if (const auto notes = answer.find("notes"); notes != answer.end() && notes->is_array()) {

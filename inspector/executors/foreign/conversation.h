@@ -46,8 +46,8 @@ struct ProgramAnswer {
 };
 
 // One program that has described itself. Errors of requests have the executor's name in front and, where the program
-// named one, the node. They have the code that the program gave; execution where it ended or said none, or where its
-// answer is none. Not thread-safe.
+// named one, the node. The code is the program's; it is `execution` where the program ended, gave no code, or its
+// answer is not JSON. Not thread-safe.
 class Conversation {
  public:
   static Result<std::unique_ptr<Conversation>> start(const std::string& executor, const std::string& command,

@@ -21,7 +21,7 @@ enum class Argument : uint8_t { none, optional, required };
 struct Kind {
   std::string_view name;
   Argument argument;
-  std::string_view form;     // of the argument
+  std::string_view form;     // the executor's name with its argument
   std::string_view package;  // of Python, that the runner imports
 };
 

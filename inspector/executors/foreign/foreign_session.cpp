@@ -9,12 +9,15 @@
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
+#include "inspector/base/shown_text.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/executors/foreign/replay.h"
 #include "inspector/transform/graph_location.h"
 
 namespace parallax::foreign {
 namespace {
+
+namespace fs = std::filesystem;
 
 bool wants_some_of(const GraphValues& body, const std::vector<CaptureLevel>& levels) {
   const auto is_wanted = [&](const ValueInfo* value_info) {
@@ -47,7 +50,10 @@ Result<std::unique_ptr<Session>> ForeignSession::prepare(std::shared_ptr<Program
   auto session = std::unique_ptr<ForeignSession>(
       new ForeignSession(std::move(pool), std::move(model), std::move(value_infos), options, std::move(folder)));
   session->program_ = PX_TRY(session->pool_->take(options.cancel));
-  if (session->program_->description().observes) PX_TRY(session->load(session->model_));
+  if (session->program_->description().observes) {
+    Status loaded = session->load(session->model_);
+    if (!loaded.ok() && !session->is_failure(loaded.error(), true)) return std::move(loaded).error();
+  }
   return std::unique_ptr<Session>(std::move(session));
 }
 
@@ -56,9 +62,11 @@ Result<std::unique_ptr<Session>> ForeignSession::prepare(std::shared_ptr<Program
 Status ForeignSession::load(const std::shared_ptr<const Model>& model) {
   if (loaded_ == model) return {};
   loaded_ = nullptr;
+  auto folder = PX_TRY(TemporaryPath::make_folder(folder_->file("model")));
   LoadRequest request;
-  request.model = PX_TRY(model_file(*model, folder_->file(fmt::format("model-{}.onnx", files_++))));
-  request.source = model_->path;
+  request.model = PX_TRY(model_file(*model, folder->file("model.onnx")));
+  std::error_code none;  // a path that cannot be looked at is no file that the user named
+  if (fs::is_regular_file(model_->path, none)) request.source = model_->path;
   request.folder = folder_->path();
   request.optimize = !keeps_graph(options_);
   const int threads = thread_count();
@@ -66,6 +74,7 @@ Status ForeignSession::load(const std::shared_ptr<const Model>& model) {
   request.seed = options_.seed;
   request.memory_limit_bytes = options_.memory_limit_bytes;
   PX_TRY(program_->load(request, limits(), options_.cancel));
+  loaded_folder_ = std::move(folder);
   loaded_ = model;
   return {};
 }
@@ -91,11 +100,7 @@ std::vector<std::string> ForeignSession::wanted_names(size_t count) const {
 
 Result<ForeignSession::Computed> ForeignSession::compute(size_t count) {
   std::shared_ptr<const Model> model = model_;
-  if (count < node_count()) {
-    auto& part = parts_[count];
-    if (part == nullptr) part = PX_TRY(first_nodes(model_, count, named_));
-    model = part;
-  }
+  if (count < node_count()) model = PX_TRY(first_nodes(model_, count, named_));
   std::vector<std::string> wanted = wanted_names(count);
   if (program_ == nullptr || !program_->is_running()) {
     program_.reset();
@@ -129,18 +134,21 @@ Result<ForeignSession::Computed> ForeignSession::ask(const Model& model, std::ve
   }
   auto reply = program_->run(request, limits(), options_.cancel);
   std::error_code none;  // the folder goes in any case
-  std::filesystem::remove_all(files.data_set, none);
-  if (!files.archive.empty()) std::filesystem::remove(files.archive, none);
+  fs::remove_all(files.data_set, none);
+  if (!files.archive.empty()) fs::remove(files.archive, none);
   Computed computed;
   computed.reply = PX_TRY(std::move(reply));
-  computed.answer = PX_TRY_CONTEXT(pool_->executor(), Answer::open(computed.reply.file, model_->graph));
-  // It is mapped, and stays as long as its values do.
-  if (computed.reply.file.starts_with(folder_->path() + "/")) std::filesystem::remove_all(computed.reply.file, none);
+  const std::string& file = computed.reply.file;
+  if (!file.starts_with(request.answer + ".") || file.find('/', request.answer.size()) != std::string::npos)
+    return execution_error(fmt::format("{}: its answer is the file '{}'; it must be '{}' with an ending",
+                                       pool_->executor(), one_safe_line(file), request.answer));
+  computed.answer = PX_TRY_CONTEXT(pool_->executor(), Answer::open(file, model_->graph));
+  fs::remove_all(file, none);  // it is mapped, and stays as long as its values do
   if (computed.answer.has_bodies()) {
     if (!order_.has_value()) order_ = PX_TRY(dump::ExecutionOrder::of(model_));
     computed.answer.sort_bodies(*order_);
   }
-  pool_->tell(computed.reply.notes);
+  pool_->show_notes(computed.reply.notes);
   return computed;
 }
 
@@ -164,7 +172,6 @@ Result<std::vector<Value>> ForeignSession::run(std::span<const Value> inputs, Ob
   auto outputs = run_call(observer, frames);
   inputs_.clear();
   named_.clear();
-  parts_.clear();
   if (observer_failed_) return outputs;
   Status ended = observer.end_call(call);
   if (outputs.ok() && !ended.ok()) return std::move(ended).error();
@@ -219,7 +226,7 @@ ForeignSession::Failure ForeignSession::before_named_node(Error error) {
   return failure;
 }
 
-// Bisection: of the nodes in execution order, so many that the run fails with them and does not with one less.
+// Bisection for the smallest number of nodes, in execution order, with which the run fails.
 ForeignSession::Failure ForeignSession::search(Error error, bool is_crash) {
   log_info(fmt::format("{}; looking for the node: smaller parts of the model run", error.message));
   size_t passes = 0, fails = node_count();
@@ -258,8 +265,7 @@ Error ForeignSession::show_failure(Failure failure, Observer& observer, FrameSta
   if (!shown.ok()) return shown.error();
   const Graph& graph = model_->graph;
   const NodeId id = graph.order[*failure.node];
-  const Node& node = graph.nodes[static_cast<size_t>(id)];
-  const NodeLocation location{node.display_name, versioned_op_name(node), &graph, id};
+  const NodeLocation location = location_of(graph, id);
   failure.error.node.clear();
   Error named = at_location(std::move(failure.error), frames.prefix(), location);
   const Status reported = observer.node_failed(location, frames, named);

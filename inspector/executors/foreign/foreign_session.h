@@ -24,7 +24,8 @@ bool keeps_graph(const RunOptions& options);
 
 class ForeignSession final : public Session, public ReportedTimes {
  public:
-  // Starts the program; one that reads values by itself loads the model, too. Errors: as of Executor::prepare.
+  // Starts the program; one that reads values by itself loads the model, too. Where it ends in that, the first run
+  // does, and finds the node. Errors: as of Executor::prepare.
   static Result<std::unique_ptr<Session>> prepare(std::shared_ptr<ProgramPool> pool, std::shared_ptr<const Model> model,
                                                   const RunOptions& options);
   ~ForeignSession() override { pool_->give_back(std::move(program_)); }
@@ -72,9 +73,9 @@ class ForeignSession final : public Session, public ReportedTimes {
   std::unique_ptr<TemporaryPath> folder_;
   std::optional<dump::ExecutionOrder> order_;  // made for the first answer with values in bodies
   std::unique_ptr<Conversation> program_;
-  std::shared_ptr<const Model> loaded_;                   // by the program
-  std::map<size_t, std::shared_ptr<const Model>> parts_;  // by their number of nodes, while a run goes on
-  std::shared_ptr<const Model> given_, given_of_;         // with outputs for those that are wanted
+  std::shared_ptr<const Model> loaded_;            // by the program
+  std::unique_ptr<TemporaryPath> loaded_folder_;   // with the file of that model where it was written
+  std::shared_ptr<const Model> given_, given_of_;  // with outputs for those that are wanted
   std::vector<std::string> given_wanted_;
 
   WantedLevels levels_;

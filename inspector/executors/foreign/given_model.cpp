@@ -58,7 +58,8 @@ std::shared_ptr<const Model> with_outputs(const std::shared_ptr<const Model>& mo
   std::shared_ptr<Model> made = copy_model(*model);
   Graph& graph = made->graph;
   graph.outputs.insert(graph.outputs.end(), added.begin(), added.end());
-  for (const ValueId id : added) graph.values[static_cast<size_t>(id)].has_value_info = false;  // outputs are no others
+  for (const ValueId id : added)
+    graph.values[static_cast<size_t>(id)].has_value_info = false;  // an output has no value_info of its own
   graph.inferred_outputs.clear();
   link_graph(graph);
   return made;

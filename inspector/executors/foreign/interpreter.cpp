@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "inspector/base/shell.h"
 #include "inspector/base/signal_cleanup.h"
@@ -27,20 +26,6 @@ Python& running_python() {
   return *python;
 }
 
-bool is_program(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
-}
-
-std::string on_path(std::string_view program) {
-  const char* const path = std::getenv("PATH");
-  for (const std::string_view folder : split(path == nullptr ? "" : path, ':')) {
-    const fs::path candidate = fs::path(folder) / program;
-    if (!folder.empty() && is_program(candidate)) return candidate.string();
-  }
-  return {};
-}
-
 }  // namespace
 
 void set_python(std::string executable, std::string package_folder) {
@@ -54,20 +39,22 @@ Result<std::string> find_python() {
     if (!running_python().executable.empty()) return running_python().executable;
   }
   if (const char* const named = std::getenv("PARALLAX_PYTHON"); named != nullptr && *named != '\0') {
-    const std::string found = std::string_view(named).find('/') == std::string_view::npos ? on_path(named) : named;
-    if (is_program(found)) return found;
+    if (std::string found = find_program(named); !found.empty()) return found;
     return usage_error(
         fmt::format("PARALLAX_PYTHON is '{}', which is no program that can be run; set it to a python3", named));
   }
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  if (!error && is_program(folder / "python3")) return (folder / "python3").string();
   // A wheel's program: ENVIRONMENT/lib/python3.N/site-packages/parallax_onnx.scripts/parallax, started by
   // ENVIRONMENT/bin/parallax.
   const fs::path packages = folder.parent_path();
-  const fs::path own = packages.parent_path().parent_path().parent_path() / "bin" / "python3";
-  if (!error && packages.filename() == "site-packages" && is_program(own)) return own.string();
-  if (std::string found = on_path("python3"); !found.empty()) return found;
+  const bool is_of_wheel = packages.filename() == "site-packages";
+  const fs::path environment = packages.parent_path().parent_path().parent_path();
+  const std::string next_to_it = error ? "" : (folder / "python3").string();
+  const std::string of_wheel = error || !is_of_wheel ? "" : (environment / "bin" / "python3").string();
+  for (const std::string& python : {next_to_it, of_wheel, std::string("python3")}) {
+    if (std::string found = find_program(python); !found.empty()) return found;
+  }
   return usage_error("no python3 is found next to this program or on the PATH; set PARALLAX_PYTHON to one");
 }
 

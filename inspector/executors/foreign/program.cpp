@@ -35,15 +35,16 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMs = 20;
-constexpr double kMemoryLookS = 0.05;
+constexpr double kMemoryCheckS = 0.05;
 constexpr int kGraceMs = 300;  // to end after its stdin did
 constexpr size_t kMostErrors = size_t{16} << 10;
 constexpr size_t kMostOutput = size_t{256} << 20;
 constexpr size_t kShownLines = 3;
+constexpr size_t kShownLineBytes = 300;
 
 // Ends the group when the other end of descriptor 3 is closed, which the kernel does for a process that was killed. The
-// program takes this shell's own process, so that the signal that ends it is seen; the one that waits is no child of
-// it.
+// program takes this shell's own process, so that the signal that ends it is seen. The watching shell is detached, so
+// that the program does not meet a child that it did not start.
 constexpr const char* kWatch =
     "( (read gone <&3; kill -KILL 0) </dev/null >/dev/null 2>&1 & ); exec 3<&-; exec /bin/sh -c \"$1\"";
 
@@ -187,7 +188,7 @@ Program::Program(int leader, const Descriptors& descriptors) : leader_(leader), 
 }
 
 Program::~Program() {
-  if (!is_running()) return;
+  if (leader_ <= 0) return;
   close_descriptor(descriptors_.input);
   for (int waited = 0; waited < kGraceMs && !wait_for_end(kPollMs); waited += kPollMs) {
     read_errors();
@@ -202,16 +203,16 @@ void Program::close_all() {
 }
 
 void Program::kill() {
-  if (!is_running()) return;
+  if (leader_ <= 0) return;
   ::kill(-leader_, SIGKILL);
+  group_.reset();  // before its number is free for another process
   while (::waitpid(leader_, &status_, 0) < 0 && errno == EINTR) continue;
   leader_ = -1;
-  group_.reset();
   close_all();
 }
 
 // Leaves the process to be waited for, so that its number stays its own until the group is killed.
-bool Program::wait_for_end(int milliseconds) {
+bool Program::wait_for_end(int milliseconds) const {
   const auto end = Clock::now() + std::chrono::milliseconds(milliseconds);
   for (;;) {
     siginfo_t info{};
@@ -233,7 +234,8 @@ void Program::read_errors() {
 std::string Program::last_lines() const {
   std::vector<std::string> lines;
   for (const std::string_view line : split(errors_, '\n')) {
-    if (line.find_first_not_of(" \t\r") != std::string_view::npos) lines.push_back(shorten(printable(line), 300));
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos)
+      lines.push_back(shorten(printable(line), kShownLineBytes));
   }
   if (lines.empty()) return {};
   if (lines.size() > kShownLines) lines.erase(lines.begin(), lines.end() - kShownLines);
@@ -259,6 +261,22 @@ Error Program::ended() {
   return execution_error(fmt::format("it {} instead of answering{}", what, last_lines()));
 }
 
+Error Program::kill_after(Error error) {
+  kill();
+  return error;
+}
+
+Status Program::check_silence() {
+  read_output();
+  if (output_.empty()) return {};
+  const std::string seen = shorten(printable(output_.substr(0, output_.find('\n'))), kShownLineBytes);
+  read_errors();
+  return kill_after(execution_error(
+      fmt::format("it wrote '{}' on stdout without a request; it must write one line for each request, and print on "
+                  "stderr what people read{}",
+                  seen, last_lines())));
+}
+
 Status Program::write_some(std::string_view text, size_t& written) {
   const WithoutBrokenPipes guard;
   while (written < text.size()) {
@@ -270,19 +288,19 @@ Status Program::write_some(std::string_view text, size_t& written) {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return {};
     } else if (errno != EINTR) {
-      return io_error(fmt::format("it cannot be asked: {}", std::strerror(errno)));
+      return kill_after(io_error(fmt::format("it cannot be asked: {}", std::strerror(errno))));
     }
   }
   return {};
 }
 
-Status Program::check_limits(double elapsed_s, const ProgramLimits& limits, double& next_look_s) {
+Status Program::check_limits(double elapsed_s, const ProgramLimits& limits, double& next_check_s) {
   if (limits.seconds > 0 && elapsed_s > limits.seconds) {
     kill();
     return execution_error(fmt::format("it did not answer within {} s and was ended{}", limits.seconds, last_lines()));
   }
-  if (limits.memory_bytes == 0 || elapsed_s < next_look_s) return {};
-  next_look_s = elapsed_s + kMemoryLookS;
+  if (limits.memory_bytes == 0 || elapsed_s < next_check_s) return {};
+  next_check_s = elapsed_s + kMemoryCheckS;
   const int64_t held = memory_bytes() - noted_memory_bytes_;
   if (held <= limits.memory_bytes) return {};
   kill();
@@ -291,36 +309,34 @@ Status Program::check_limits(double elapsed_s, const ProgramLimits& limits, doub
 }
 
 Result<std::string> Program::ask(std::string_view request, const ProgramLimits& limits, const CancelToken& cancel) {
-  if (!is_running()) return execution_error("it has ended");
+  if (leader_ <= 0) return execution_error("it has ended");
+  PX_TRY(check_silence());
   const std::string line = std::string(request) + "\n";
   const auto start = Clock::now();
-  double next_look_s = 0;
+  double next_check_s = 0;
   size_t written = 0;
   for (;;) {
     if (const size_t end = output_.find('\n'); end != std::string::npos) {
+      if (written < line.size()) return kill_after(execution_error("it answered before it had read the request"));
       std::string answer = output_.substr(0, end);
       output_.erase(0, end + 1);
       return answer;
     }
-    if (output_.size() > kMostOutput) {
-      kill();
-      return execution_error("it writes a line without end on stdout, where one line of JSON is the answer");
-    }
-    if (cancel.is_cancelled()) {
-      kill();
-      return make_error(ErrorCode::cancelled, "cancelled while it ran");
-    }
-    PX_TRY(check_limits(std::chrono::duration<double>(Clock::now() - start).count(), limits, next_look_s));
+    if (output_.size() > kMostOutput)
+      return kill_after(
+          execution_error("it writes a line without end on stdout, where one line of JSON is the answer"));
+    if (cancel.is_cancelled()) return kill_after(make_error(ErrorCode::cancelled, "cancelled while it ran"));
+    PX_TRY(check_limits(std::chrono::duration<double>(Clock::now() - start).count(), limits, next_check_s));
     const bool writes = written < line.size();
     std::array<pollfd, 3> waits = {pollfd{descriptors_.output, POLLIN, 0}, pollfd{descriptors_.errors, POLLIN, 0},
                                    pollfd{writes ? descriptors_.input : -1, POLLOUT, 0}};
     if (::poll(waits.data(), waits.size(), kPollMs) < 0 && errno != EINTR)
-      return io_error(fmt::format("it cannot be waited for: {}", std::strerror(errno)));
+      return kill_after(io_error(fmt::format("it cannot be waited for: {}", std::strerror(errno))));
     if (waits[1].revents != 0) read_errors();
     if (writes && waits[2].revents != 0) PX_TRY(write_some(line, written));
     const bool is_open = waits[0].revents == 0 || read_output();
     if (output_.find('\n') != std::string::npos) continue;
-    // A process that it left may hold its stdout.
+    // A child that outlives the program may keep its stdout open.
     if (!is_open || wait_for_end(0)) {
       read_output();
       if (output_.find('\n') == std::string::npos) return ended();

@@ -30,11 +30,12 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   // Sends the request and a line feed; the answer comes without one. After an error the program is gone. Errors:
-  // execution, where it ended by itself (has_ended) or ran past the limit of time; out_of_memory, where it ran past the
-  // limit of memory; cancelled. Messages are clauses about "it", with the last lines of its stderr.
+  // execution, where it ended by itself (has_ended), ran past the limit of time or writes what is no answer;
+  // out_of_memory, where it ran past the limit of memory; cancelled; io. Messages are clauses about "it", with the last
+  // lines of its stderr.
   Result<std::string> ask(std::string_view request, const ProgramLimits& limits, const CancelToken& cancel);
 
-  bool is_running() const { return leader_ > 0; }
+  bool is_running() const { return leader_ > 0 && !wait_for_end(0); }
   bool has_ended() const { return has_ended_; }  // by itself, while it was asked
   // From here on limits of memory count.
   void note_memory() { noted_memory_bytes_ = memory_bytes(); }
@@ -54,9 +55,12 @@ class Program {
   bool read_output();
   void read_errors();
   Error ended();
-  Status check_limits(double elapsed_s, const ProgramLimits& limits, double& next_look_s);
+  Error kill_after(Error error);
+  // Fails where it has written something that no request asked for.
+  Status check_silence();
+  Status check_limits(double elapsed_s, const ProgramLimits& limits, double& next_check_s);
   int64_t memory_bytes() const;
-  bool wait_for_end(int milliseconds);
+  bool wait_for_end(int milliseconds) const;
   void close_all();
 
   int leader_;

@@ -20,6 +20,7 @@ Result<std::unique_ptr<Conversation>> ProgramPool::take(const CancelToken& cance
     Error error = std::move(started).error();
     const bool lacks_package = error.message.find("No module named parallax") != std::string::npos ||
                                error.message.find("No module named 'parallax") != std::string::npos;
+    if (lacks_package || error.code == ErrorCode::unsupported) error.code = ErrorCode::usage;  // it is not available
     if (!advice_.empty() && lacks_package) error.message += "; " + advice_;
     return error;
   }
@@ -46,7 +47,7 @@ Result<Description> ProgramPool::description(const CancelToken& cancel) {
   return description;
 }
 
-void ProgramPool::tell(const std::vector<std::string>& notes) {
+void ProgramPool::show_notes(const std::vector<std::string>& notes) {
   const std::lock_guard lock(mutex_);
   for (const std::string& note : notes) {
     if (shown_.insert(note).second) log_info(executor_ + ": " + note);

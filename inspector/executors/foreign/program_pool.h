@@ -15,18 +15,18 @@ namespace parallax::foreign {
 
 class ProgramPool {
  public:
-  // `advice` is for a program that a Python cannot find.
+  // `advice` ends the error where the Python lacks the package.
   ProgramPool(std::string executor, std::string command, std::string advice)
       : executor_(std::move(executor)), command_(std::move(command)), advice_(std::move(advice)) {}
 
-  // One that waits, or a new one. Errors: as of Conversation::start.
+  // One that waits, or a new one. Errors: as of Conversation::start; usage, where this machine lacks what it needs.
   Result<std::unique_ptr<Conversation>> take(const CancelToken& cancel = {});
   void give_back(std::unique_ptr<Conversation> conversation);
-  // The description of the last one that was started; starts one where none was. Errors: as of Conversation::start.
+  // The description of the last one that was started; starts one where none was. Errors: as of take.
   Result<Description> description(const CancelToken& cancel = {});
   const std::string& executor() const { return executor_; }
-  // Says each sentence to the user once.
-  void tell(const std::vector<std::string>& notes);
+  // Shows each sentence once.
+  void show_notes(const std::vector<std::string>& notes);
 
  private:
   const std::string executor_, command_, advice_;

@@ -22,12 +22,7 @@ bool fits(std::string_view attribute, Frame::Kind kind) {
 
 const Node& node_at(const Graph& graph, NodeId id) { return graph.nodes[static_cast<size_t>(id)]; }
 
-NodeLocation location_of(const Graph& graph, NodeId id) {
-  const Node& node = node_at(graph, id);
-  return {node.display_name, versioned_op_name(node), &graph, id};
-}
-
-// Only bfloat16 is brought about, which numpy lacks: any other type is what the program computed with.
+// Converts to bfloat16 alone, a type that numpy lacks: any other type is what the program computed with.
 Result<Value> typed(Value value, const ValueDef& definition) {
   if (definition.type.dtype != DType::bfloat16 || !value.is_tensor()) return value;
   std::vector<std::string> notes;  // none: it says nothing that the report does not
@@ -35,6 +30,11 @@ Result<Value> typed(Value value, const ValueDef& definition) {
 }
 
 }  // namespace
+
+NodeLocation location_of(const Graph& graph, NodeId id) {
+  const Node& node = node_at(graph, id);
+  return {node.display_name, versioned_op_name(node), &graph, id};
+}
 
 Result<Value> Replay::computed(ValueId id) const {
   const ValueDef& definition = value_at(*main_.graph, id);

@@ -13,6 +13,8 @@
 
 namespace parallax::foreign {
 
+NodeLocation location_of(const Graph& graph, NodeId id);
+
 // All that a run shows, by reference: it outlives the replay.
 struct Replayed {
   const ValueTable& value_infos;

@@ -3,8 +3,6 @@
 #include "inspector/workbench/doctor/doctor.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -15,14 +13,13 @@
 #include "inspector/base/cpu_features.h"
 #include "inspector/base/loading/late_library.h"
 #include "inspector/base/memory_budget.h"
+#include "inspector/base/shell.h"
 #include "inspector/diff/metrics/metrics.h"
 #include "inspector/model/opset/opset_registry.h"
 #include "inspector/render/report_json.h"
 
 namespace parallax {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -108,20 +105,8 @@ DoctorItem examine_cudnn() {
 #endif
 }
 
-bool on_path(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  std::string rest = path == nullptr ? "" : path;
-  while (!rest.empty()) {
-    const size_t colon = std::min(rest.find(':'), rest.size());
-    std::error_code error;
-    if (fs::is_regular_file(fs::path(rest.substr(0, colon)) / program, error)) return true;
-    rest.erase(0, std::min(rest.size(), colon + 1));
-  }
-  return false;
-}
-
 DoctorItem examine_graphviz() {
-  if (on_path("dot")) return {"graphviz", true, "the program dot is on the PATH", ""};
+  if (!find_program("dot").empty()) return {"graphviz", true, "the program dot is on the PATH", ""};
   return {"graphviz", false, "the program dot is not on the PATH: no SVG or PNG pictures", "apt-get install graphviz"};
 }
 

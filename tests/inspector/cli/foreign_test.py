@@ -5,6 +5,7 @@
 foreign_test.py PARALLAX RUNNER
 """
 
+import itertools
 import json
 import os
 import shlex
@@ -48,6 +49,25 @@ class Foreign(ProgramTest):
         self.assertEqual(names[0], "A-reference.plx")
         self.assertTrue(names[1].startswith("B-cmd:") and "/" not in names[1] and " " not in names[1], names)
 
+    def test_the_limits_are_those_of_kernels_of_another_runtime(self):
+        """A Resize that computes its coordinates in float32 passes, as a program's, and a tenfold error does not."""
+        floats = "type {{ tensor_type {{ elem_type: 1 shape {{ dim {{ dim_value: 1 }} dim {{ dim_value: {} }} }} }} }}"
+        (self.folder / "resize.textproto").write_text(
+            'ir_version: 8 opset_import { version: 17 } graph { name: "g" '
+            'node { op_type: "Resize" input: "x" input: "" input: "scales" output: "y" '
+            'attribute { name: "mode" type: STRING s: "linear" } } '
+            'initializer { name: "scales" data_type: 1 dims: 2 float_data: [1, 2] } '
+            f'input {{ name: "x" {floats.format(1000)} }} output {{ name: "y" {floats.format(2000)} }} }}')
+        for offset, code in (("2e-5", 0), ("2e-3", 1)):
+            program = self.exec(f"--offset {offset}")
+            run = self.json_of("run", "resize.textproto", "--with", f"reference,{program}", code=code)
+            self.assertEqual(run["verdict"], "diverged" if code else "pass")
+            self.json_of("blame", "resize.textproto", "--with", f"reference,{program}", code=code)
+            for side, executor in (("a", "reference"), ("b", program)):
+                self.json_of("run", "resize.textproto", "--with", executor, "--dump", f"{side}{offset}")
+            dumps = [str(next((self.folder / f"{side}{offset}").iterdir())) for side in "ab"]
+            self.json_of("diff", *dumps, code=code)
+
     def test_two_models_and_the_node_that_is_to_blame(self):
         a, b = (str(SAMPLES / f"fault_pair/{name}.onnx") for name in "AB")
         ours = self.json_of("run", a, "--against", b, "--with", "cpu", code=1)
@@ -69,8 +89,20 @@ class Foreign(ProgramTest):
         self.assertEqual(self.json_of("test", str(SAMPLES / "cnn"), "--with", self.exec())["passed"], 1)
         bench = self.json_of("bench", str(SAMPLES / "cnn/model.onnx"), "--with", self.exec(), "--iterations", "2")
         self.assertEqual(bench["latency_ms"]["median"], 0.25)
-        profile = self.json_of("profile", str(SAMPLES / "cnn/model.onnx"), "--with", self.exec(), "--iterations", "1")
+        profile = self.json_of("profile", str(SAMPLES / "cnn/model.onnx"), "--with", self.exec(), "--iterations", "1",
+                               "--trace", "trace.json")
         self.assertIn("Conv", json.dumps(profile["ops"]))
+        events = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
+        self.assertGreater(len(events), 5)
+        for before, after in itertools.pairwise(events):
+            self.assertAlmostEqual(before["ts"] + before["dur"], after["ts"], places=6)
+
+    def test_notes_and_times_are_the_programs(self):
+        ended = self.run_program("bench", "m.textproto", "--with", self.exec("--note"), "--iterations", "3")
+        self.assertEqual(ended.stderr.count("the runner has run"), 1, ended.stderr)
+        compared = self.run_program("run", "m.textproto", "--with", f"reference,{self.exec()}").stdout
+        self.assertEqual(compared.count("ms to run (with capture)"), 1, compared)
+        self.assertIn("0.2 ms to run", compared)
 
     def test_tokens(self):
         (self.folder / "d.textproto").write_text(decoder())
@@ -91,6 +123,7 @@ class Foreign(ProgramTest):
         self.assertNotIn("y", listed)
 
     def test_limits_and_options(self):
+        absent = """cmd:read request; echo '{"error": "no library", "code": "unsupported"}'"""
         started = time.monotonic()
         hung = self.run_program("run", "m.textproto", "--with", self.exec("--hang-at power"), "--time-limit", "0.5")
         self.assertEqual(hung.returncode, 4)
@@ -103,6 +136,7 @@ class Foreign(ProgramTest):
             (["--with", self.exec(), "--fallback", "reference"], "--fallback"),
             (["--with", self.exec(), "--rewrite=-fuse_gelu"], "--rewrite"),
             (["--with", "onxruntime"], "did you mean 'onnxruntime'?"), (["--with", "torch"], "write torch:FILE.pt2"),
+            (["--with", absent], "no library"),
         ):
             ended = self.run_program("run", "m.textproto", *words)
             self.assertEqual(ended.returncode, 2, ended.stderr)
@@ -144,12 +178,12 @@ class Foreign(ProgramTest):
         for words in ("parallax.runners", "'parallax'"):  # without the module, without the package
             missing = self.with_python(f'echo "No module named {words}" >&2; exit 1', "run", "m.textproto", "--with",
                                        "onnxruntime")
-            self.assertEqual(missing.returncode, 4, missing.stderr)
+            self.assertEqual(missing.returncode, 2, missing.stderr)
             self.assertIn(f"No module named {words}", missing.stderr)
             self.assertIn("-m pip install parallax-onnx", missing.stderr)
         swept = self.with_python("exit 0", "sweep", "model.onnx")
         self.assertEqual(swept.returncode, 2)
-        self.assertIn("has no package parallax.sweep", swept.stderr)
+        self.assertIn("has no module parallax.sweep, or does not start", swept.stderr)
         nowhere = subprocess.run([self.program, "run", "m.textproto", "--with", "openvino"], cwd=self.folder, text=True,
                                  capture_output=True, env={**os.environ, "PARALLAX_PYTHON": "/nowhere/python"})
         self.assertEqual(nowhere.returncode, 2)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executors that are programs of their own: limits, crashes, what is wrong with an answer, and names.
+#include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -49,21 +51,40 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// The executor of the runner with these options, which writes the number of its process to a file.
+std::shared_ptr<Executor> runner(const std::string& options) {
+  return make_executor(fmt::format("cmd:echo $$ > '{}/pid'; exec " PX_RUNNER " {}", folder_of_test(), options)).take();
+}
+
+// True where the last program of `runner` has ended and was waited for.
+bool is_gone() {
+  const int pid = std::stoi(text_of(folder_of_test() + "/pid"));
+  return ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
 struct Outcome {
   Result<std::vector<Value>> outputs;
   RecordingObserver seen;
+  std::shared_ptr<Executor> executor;  // which still lives, as its programs may
 };
 
 // One run of the chain on the runner with these options.
 Outcome run_chain(const std::string& runner_options, const RunOptions& options = {}) {
   RecordingObserver seen;
-  const auto executor = make_executor("cmd:" PX_RUNNER " " + runner_options);
-  EXPECT_TRUE(executor.ok());
-  auto session = (*executor)->prepare(chain(), options);
-  if (!session.ok()) return {std::move(session).error(), seen};
+  auto executor = runner(runner_options);
+  auto session = executor->prepare(chain(), options);
+  if (!session.ok()) return {std::move(session).error(), seen, executor};
   auto outputs = (*session)->run(inputs(), seen);
-  return {std::move(outputs), std::move(seen)};
+  return {std::move(outputs), std::move(seen), executor};
 }
+
+// Returns when that program has ended, waited for or not.
+void wait_for_end() {
+  const auto stat = [] { return text_of(fmt::format("/proc/{}/stat", std::stoi(text_of(folder_of_test() + "/pid")))); };
+  while (stat().find(") Z ") == std::string::npos && !stat().empty()) std::this_thread::yield();
+}
+
+bool holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 TEST(Foreign, GivesEveryValueThatIsWanted) {
   RunOptions options;
@@ -157,6 +178,43 @@ TEST(Foreign, TheSessionGoesOnAfterACrash) {
   EXPECT_TRUE(session->run(inputs(), seen).ok());
 }
 
+TEST(Foreign, ACrashWhileAModelIsLoadedIsLocatedByTheRun) {
+  for (const std::string answer : {"", " --observes"}) {
+    const Outcome outcome = run_chain("--crash-at-load n23" + answer);
+    ASSERT_FALSE(outcome.outputs.ok());
+    EXPECT_EQ(outcome.outputs.error().node, "n23");
+    EXPECT_TRUE(outcome.seen.values.contains("v22"));
+    EXPECT_FALSE(outcome.seen.values.contains("v23"));
+  }
+}
+
+TEST(Foreign, AProgramThatEndsBetweenRequestsIsReplaced) {
+  const ExecutorSource source = executor_source();
+  const std::string name =
+      fmt::format("cmd:echo $$ > '{}/pid'; exec " PX_RUNNER " --exit-after-answer", folder_of_test());
+  for (int session = 0; session < 2; ++session) {
+    NullObserver observer;
+    const auto prepared = source(name).take()->prepare(chain(), {});
+    ASSERT_TRUE(prepared.ok()) << prepared.error().message;
+    for (int run = 0; run < 2; ++run) {
+      const auto outputs = (*prepared)->run(inputs(), observer);
+      ASSERT_TRUE(outputs.ok()) << outputs.error().message;
+      wait_for_end();
+    }
+  }
+}
+
+// Each part that the search tries is written: their files must not pile up.
+TEST(Foreign, TheModelThatWasLoadedBeforeIsRemoved) {
+  const std::string list = folder_of_test() + "/models";
+  std::filesystem::remove(list);
+  const Outcome outcome = run_chain(fmt::format("--crash-at n23 --list-models '{}'", list));
+  ASSERT_FALSE(outcome.outputs.ok());
+  const std::string counts = text_of(list);
+  EXPECT_GT(counts.size(), 8U);
+  EXPECT_EQ(counts.find_first_not_of("12\n"), std::string::npos) << counts;
+}
+
 // ---- Limits ----
 
 TEST(Foreign, AHangingProgramEndsAtTheLimitOfTime) {
@@ -166,6 +224,7 @@ TEST(Foreign, AHangingProgramEndsAtTheLimitOfTime) {
   ASSERT_FALSE(outcome.outputs.ok());
   EXPECT_EQ(outcome.outputs.error().code, ErrorCode::execution);
   EXPECT_NE(outcome.outputs.error().message.find("did not answer within 0.5 s"), std::string::npos);
+  EXPECT_TRUE(is_gone());
 }
 
 TEST(Foreign, ALeakingProgramEndsAtTheLimitOfMemory) {
@@ -176,14 +235,17 @@ TEST(Foreign, ALeakingProgramEndsAtTheLimitOfMemory) {
   EXPECT_EQ(outcome.outputs.error().code, ErrorCode::out_of_memory);
   EXPECT_NE(outcome.outputs.error().message.find("the limit is 128 MiB"), std::string::npos)
       << outcome.outputs.error().message;
-  EXPECT_TRUE(run_chain("", options).outputs.ok());
+  EXPECT_TRUE(is_gone());
+  const Outcome within = run_chain("", options);
+  EXPECT_TRUE(within.outputs.ok());
+  EXPECT_FALSE(is_gone());
 }
 
 TEST(Foreign, CancelEndsTheProgram) {
   const std::string log = folder_of_test() + "/log-of-cancel";
   std::filesystem::remove(log);
   RunOptions options;
-  const auto executor = make_executor(fmt::format("cmd:" PX_RUNNER " --hang-at n3 --log '{}'", log)).take();
+  const auto executor = runner(fmt::format("--hang-at n3 --log '{}'", log));
   const auto session = executor->prepare(chain(), options).take();
   std::thread canceller([&] {
     while (text_of(log).find("run") == std::string::npos) std::this_thread::yield();
@@ -194,6 +256,7 @@ TEST(Foreign, CancelEndsTheProgram) {
   canceller.join();
   ASSERT_FALSE(outputs.ok());
   EXPECT_EQ(outputs.error().code, ErrorCode::cancelled);
+  EXPECT_TRUE(is_gone());
 }
 
 // ---- Answers ----
@@ -204,6 +267,29 @@ TEST(Foreign, WhatIsNoJsonIsShown) {
   EXPECT_EQ(outcome.outputs.error().code, ErrorCode::execution);
   EXPECT_NE(outcome.outputs.error().message.find("it wrote 'loading plugins ...' on stdout"), std::string::npos)
       << outcome.outputs.error().message;
+}
+
+TEST(Foreign, ALineThatNoRequestAskedForEndsTheProgram) {
+  const Outcome outcome = run_chain("--twice");
+  ASSERT_FALSE(outcome.outputs.ok());
+  EXPECT_EQ(outcome.outputs.error().code, ErrorCode::execution);
+  EXPECT_TRUE(holds(outcome.outputs.error().message, "on stdout without a request; it must write one line for each"))
+      << outcome.outputs.error().message;
+  EXPECT_TRUE(is_gone());
+}
+
+TEST(Foreign, AnAnswerInAnotherPlaceIsRefusedAndStays) {
+  const std::string kept = folder_of_test() + "/kept.npz";
+  std::ofstream(kept) << "a file of the user's";
+  for (const std::string& answer : {kept, std::string("inputs-0.npz")}) {
+    const Outcome outcome = run_chain(fmt::format("--answer '{}'", answer));
+    ASSERT_FALSE(outcome.outputs.ok());
+    EXPECT_EQ(outcome.outputs.error().code, ErrorCode::execution);
+    EXPECT_TRUE(
+        holds(outcome.outputs.error().message, fmt::format("its answer is the file '{}'; it must be '", answer)))
+        << outcome.outputs.error().message;
+  }
+  EXPECT_EQ(text_of(kept), "a file of the user's");
 }
 
 TEST(Foreign, AMissingOutputIsNamedAndAMissingValueIsAbsent) {

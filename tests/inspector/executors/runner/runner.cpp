@@ -9,8 +9,14 @@
 //   --leak-at NODE     takes memory until it is ended
 //   --garbage          prints a line on stdout before each answer to a run
 //   --without VALUE    leaves it out of the answer
+//   --offset NUMBER    adds it to the elements of all outputs that are float32; not with --observes
+//   --answer FILE      the answer is FILE, which it does not write
 //   --note             adds a note for the user
 //   --log FILE         appends a line for each request
+//   --list-models FILE    appends the number of model files that are there when one is loaded
+//   --crash-at-load NODE  ends by SIGSEGV where a model with this node is loaded
+//   --exit-after-answer   ends after an answer to a run
+//   --twice            answers each request by two lines
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -67,8 +73,15 @@ class Runner {
     }
     return name == "load" ? load(request) : run(request);
   }
+  bool has(const char* option) const { return options_.contains(option); }
 
  private:
+  static int model_files(const std::string& folder) {
+    const std::filesystem::recursive_directory_iterator files(folder);
+    return static_cast<int>(
+        std::ranges::count(files, ".onnx", [](const auto& entry) { return entry.path().extension(); }));
+  }
+
   // True where the option names a node of the model.
   bool is_at(const char* option) const {
     const auto found = options_.find(option);
@@ -78,6 +91,9 @@ class Runner {
   Result<json> load(const json& request) {
     set_thread_count(request.at("threads"));
     model_ = PX_TRY(import_model(request.at("model").get<std::string>()));
+    if (is_at("--crash-at-load")) ::raise(SIGSEGV);
+    if (options_.contains("--list-models"))
+      std::ofstream(options_["--list-models"], std::ios::app) << model_files(request.at("folder")) << "\n";
     executor_ = PX_TRY(make_executor("cpu"));
     run_options_ = {};
     run_options_.observe_all = !request.at("optimize").get<bool>();
@@ -125,6 +141,14 @@ class Runner {
     return inputs;
   }
 
+  Result<Value> with_offset(const Value& value) const {
+    const auto offset = options_.find("--offset");
+    if (offset == options_.end() || !value.is_tensor() || value.tensor().dtype() != DType::float32) return value;
+    Tensor moved = PX_TRY(value.tensor().clone());
+    for (float& element : moved.mutable_as<float>()) element += std::stof(offset->second);
+    return Value(std::move(moved));
+  }
+
   Result<json> run(const json& request) {
     misbehave();
     if (is_at("--refuse-at")) return execution_error("a kernel failed");
@@ -138,6 +162,10 @@ class Runner {
       result["node_milliseconds"] = times.milliseconds;
     }
     result["answer"] = answer + (options_.contains("--observes") ? ".plx" : ".npz");
+    if (options_.contains("--answer")) {
+      result["answer"] = options_["--answer"];
+      return result;
+    }
     if (options_.contains("--observes")) {
       PX_TRY(write_dump(inputs, result["answer"]));
       return result;
@@ -147,7 +175,8 @@ class Runner {
     std::vector<NamedValue> named;
     for (size_t index = 0; index < outputs.size(); ++index) {
       const std::string& name = value_at(model_->graph, model_->graph.outputs[index]).name;
-      if (!options_.contains("--without") || options_["--without"] != name) named.push_back({name, outputs[index]});
+      Value output = PX_TRY(with_offset(outputs[index]));
+      if (!options_.contains("--without") || options_["--without"] != name) named.push_back({name, std::move(output)});
     }
     PX_TRY(write_npz(result["answer"], named));
     return result;
@@ -189,6 +218,9 @@ int main(int count, char** words) {
   parallax::Runner runner(std::vector<std::string>(words + 1, words + count));
   for (std::string line; std::getline(std::cin, line);) {
     auto answer = runner.answer(nlohmann::json::parse(line));
-    std::cout << (answer.ok() ? *answer : parallax::failure(answer.error())).dump() << std::endl;
+    std::string lines = (answer.ok() ? *answer : parallax::failure(answer.error())).dump() + "\n";
+    if (runner.has("--twice")) lines += lines;
+    std::cout << lines << std::flush;
+    if (runner.has("--exit-after-answer") && answer.ok() && answer->contains("answer")) return 0;
   }
 }
