@@ -90,8 +90,13 @@ double GraphView::number_of(int32_t row) const {
       return std::isnan(metrics.cosine) ? -1 : std::max(0.0, 1 - metrics.cosine);
     case ColorBy::ulp:
       return metrics.max_ulp;
-    case ColorBy::nan:
-      return static_cast<double>(metrics.nan_a + metrics.nan_b + metrics.inf_a + metrics.inf_b);
+    case ColorBy::nan: {
+      const auto in_a = static_cast<double>(metrics.nan_a + metrics.inf_a);
+      const auto in_b = static_cast<double>(metrics.nan_b + metrics.inf_b);
+      const bool is_of_two_models = !document_->differences_of_item.empty();  // each has a graph of its own
+      if (!is_of_two_models) return in_a + in_b;
+      return document_->models != nullptr ? in_a : in_b;
+    }
     default:
       return -1;
   }

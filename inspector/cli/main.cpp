@@ -174,6 +174,11 @@ Status admit_files(const NamedFiles& files) {
 }
 
 int run(std::vector<std::string> arguments) {
+  if (!arguments.empty() && arguments.front() == "help") {  // "help run", as other programs have it
+    arguments.erase(arguments.begin());
+    arguments.resize(std::min<size_t>(arguments.size(), 1));
+    arguments.emplace_back("--help");
+  }
   Program program;
   declare(program, arguments);
   keep_command(arguments);

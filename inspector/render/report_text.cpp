@@ -58,8 +58,7 @@ std::string execution_lines(const Comparison& comparison) {
   std::string text;
   for (const ComparedExecution& execution : comparison.executions) {
     text += fmt::format("  {} = {}", execution.side == Side::a ? "A" : "B", printable(execution_text(execution)));
-    std::string costs;
-    if (execution.costs.has_value()) costs = fmt::format("{:.1f} ms to prepare", execution.costs->prepare_ms);
+    std::string costs = execution.costs ? fmt::format("{:.1f} ms to prepare", execution.costs->prepare_ms) : "";
     if (execution.wall_ms > 0 && !is_import(execution))
       costs += fmt::format("{}{:.1f} ms to run{}", costs.empty() ? "" : ", ", execution.wall_ms,
                            is_foreign_executor(execution.name) ? "" : " (with capture)");
@@ -71,10 +70,8 @@ std::string execution_lines(const Comparison& comparison) {
 }
 
 const ValueComparison* find_value(const Comparison& comparison, const std::string& path) {
-  for (const ValueComparison& value : comparison.values) {
-    if (value.path == path) return &value;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(comparison.values, path, &ValueComparison::path);
+  return found == comparison.values.end() ? nullptr : &*found;
 }
 
 std::string location_text(const std::vector<int64_t>& index) { return fmt::format("[{}]", fmt::join(index, ",")); }

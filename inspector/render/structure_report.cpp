@@ -198,6 +198,8 @@ std::string structure_to_text(const StructureComparison& comparison, int64_t mos
                   printable(comparison.a->path), printable(comparison.b->path));
   for (const SignatureDifference& difference : comparison.signature)
     text += printable(signature_text(difference)) + "\n";
+  for (const auto& [side, problem] : comparison.problems)
+    text += fmt::format("problem in {} alone: {}\n", name_of(side), printable(problem));
   int64_t listed = 0;
   for (const NodeDifference& difference : comparison.nodes) {
     if (most >= 0 && listed++ >= most) break;
@@ -231,6 +233,9 @@ std::string structure_to_json(const StructureComparison& comparison) {
                                  {"type_a", difference.type_a},
                                  {"type_b", difference.type_b}});
   }
+  json["problems"] = ordered_json::array();
+  for (const auto& [side, problem] : comparison.problems)
+    json["problems"].push_back({{"side", name_of(side)}, {"problem", problem}});
   json["nodes"] = ordered_json::array();
   for (const NodeDifference& difference : comparison.nodes) json["nodes"].push_back(difference_json(difference));
   return json_text(json);
@@ -259,6 +264,9 @@ std::string structure_to_html(const StructureComparison& comparison) {
   std::string rows;
   for (const SignatureDifference& difference : comparison.signature)
     rows += fmt::format("<tr><td>signature</td><td colspan=\"2\">{}</td></tr>\n", xml_text(signature_text(difference)));
+  for (const auto& [side, problem] : comparison.problems)
+    rows += fmt::format("<tr><td>problem in {} alone</td><td colspan=\"2\">{}</td></tr>\n", name_of(side),
+                        xml_text(problem));
   for (const NodeDifference& difference : comparison.nodes) {
     std::string changes;
     for (const NodeChange& change : difference.changes)

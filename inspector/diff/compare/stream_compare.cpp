@@ -74,9 +74,7 @@ class StreamComparer::Impl {
 
   Observer& observer(bool is_a) { return is_a ? observer_a_ : observer_b_; }
   Comparison finish();
-  void count_foreign_kernels() {
-    for (diff::Judge* judge : {&judge_, &judge_b_}) judge->count_foreign_kernels();
-  }
+  void count_foreign_kernels() { judge_.count_foreign_kernels(), judge_b_.count_foreign_kernels(); }
 
  private:
   class SideObserver final : public Observer {

@@ -94,8 +94,11 @@ class Comparer {
     if (options_.cancel.is_cancelled()) return was_cancelled();
     pair_matched();
     pair_by_results(nodes_a, nodes_b);
-    pair_by_names(nodes_a, nodes_b);
+    pair_by_names(nodes_a, nodes_b, true);
+    pair_by_names(nodes_a, nodes_b, false);
     compare_signature();
+    add_problems(Side::a, *result_.a, *result_.b);
+    add_problems(Side::b, *result_.b, *result_.a);
     for (const LocatedNode& node : nodes_a) {
       if (options_.cancel.is_cancelled()) return was_cancelled();
       step();
@@ -155,20 +158,30 @@ class Comparer {
     }
   }
 
-  // Pairs nodes that are left by name, operator and frames.
-  void pair_by_names(const std::vector<LocatedNode>& nodes_a, const std::vector<LocatedNode>& nodes_b) {
+  // Pairs nodes that are left by name, frames and, `by_op`, operator. Without it they have the model's own names, not
+  // those that we gave them.
+  void pair_by_names(const std::vector<LocatedNode>& nodes_a, const std::vector<LocatedNode>& nodes_b, bool by_op) {
+    const auto key_of = [by_op](const LocatedNode& node) {
+      return std::pair(node.location->scope + node.node().display_name, by_op ? node.node().op_type : std::string());
+    };
+    const auto is_nameable = [by_op](const LocatedNode& node) { return by_op || !node.node().name.empty(); };
     std::map<std::pair<std::string, std::string>, LocatedNode> left;
     for (const LocatedNode& node : nodes_b) {
-      if (!paired_in_b_.contains(node)) left.emplace(key_of(node), node);
+      if (!paired_in_b_.contains(node) && is_nameable(node)) left.emplace(key_of(node), node);
     }
     for (const LocatedNode& node : nodes_a) {
-      const auto same = left.find(key_of(node));
+      const auto same = is_nameable(node) ? left.find(key_of(node)) : left.end();
       if (same != left.end()) pair(node, same->second);
     }
   }
 
-  static std::pair<std::string, std::string> key_of(const LocatedNode& node) {
-    return {node.location->scope + node.node().display_name, node.node().op_type};
+  void add_problems(Side side, const Model& model, const Model& other) {
+    for (const ModelProblem& problem : model.problems) {
+      const bool is_shared =
+          std::ranges::find(other.problems, problem.message, &ModelProblem::message) != other.problems.end();
+      if (!is_shared && problem.code != ErrorCode::io)
+        result_.problems.emplace_back(side, problem.where + ": " + problem.message);
+    }
   }
 
   void compare_signature() {

@@ -13,6 +13,7 @@
 
 #include "inspector/base/cancel.h"
 #include "inspector/base/result.h"
+#include "inspector/diff/comparison.h"
 #include "inspector/diff/metrics/metrics.h"
 #include "inspector/exec/value_table.h"
 #include "inspector/model/ir.h"
@@ -69,12 +70,15 @@ struct StructureComparison {
   int64_t renamed = 0;                                   // of these, with other names
   std::vector<SignatureDifference> signature;
   std::vector<NodeDifference> nodes;  // in A's order of execution, then those that only B has
-  std::vector<NodePair> pairs;        // in A's order of execution
+  // Why one model cannot be executed, where nothing of the kind is said of the other; weights that are not here are not
+  // among them.
+  std::vector<std::pair<Side, std::string>> problems;
+  std::vector<NodePair> pairs;  // in A's order of execution
   // Counterparts among stored tensors, equal or not: those that pairs of nodes read at the same input. One tensor may
   // stand here several times, its first counterpart first.
   std::vector<std::pair<const ValueInfo*, const ValueInfo*>> constants;
   std::vector<std::pair<std::string, std::string>> inputs, outputs;  // counterparts among those of the graphs, by name
-  bool is_same() const { return signature.empty() && nodes.empty(); }
+  bool is_same() const { return signature.empty() && nodes.empty() && problems.empty(); }
   // True where nothing but the elements of constants differs: one drawing shows both graphs.
   bool is_same_graph() const;
 };

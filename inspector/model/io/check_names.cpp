@@ -41,8 +41,11 @@ void check_duplicates(const CheckedGraph& checked, FoundProblems& report) {
     if (value.name.empty()) {
       report.at_graph(checked, (source.empty() ? "a graph output" : source) + " has an empty name");
     } else if (!is_new) {
+      const std::string before = source_of(checked.graph, *known->second);
       report.at_value(checked, value.name,
-                      "is defined twice, by " + source_of(checked.graph, *known->second) + " and by " + source);
+                      before == "an initializer" && before == source
+                          ? "is defined twice, by two initializers"
+                          : "is defined twice, by " + before + " and by " + source);
     }
   }
   for (size_t i = 0; i < checked.graph.inputs.size(); ++i) {

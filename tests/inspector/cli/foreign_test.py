@@ -95,7 +95,7 @@ class Foreign(ProgramTest):
         events = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
         self.assertGreater(len(events), 5)
         for before, after in itertools.pairwise(events):
-            self.assertAlmostEqual(before["ts"] + before["dur"], after["ts"], places=6)
+            self.assertAlmostEqual(before["ts"] + before["dur"], after["ts"], delta=1e-6)
 
     def test_notes_and_times_are_the_programs(self):
         ended = self.run_program("bench", "m.textproto", "--with", self.exec("--note"), "--iterations", "3")

@@ -233,6 +233,22 @@ class Looking(ProgramTest):
             drawn = (self.folder / page).read_text()
             self.assertEqual(drawn.count(">only in A<") > 0 and drawn.count(">only in B<") > 0, True, page)
 
+    def test_another_operator_under_the_same_name_is_a_change(self):
+        for name, op in (("a.textproto", "Relu"), ("b.textproto", "Sigmoid")):
+            self.write_model(name, node(op, "x", "h", 'name: "act"') + node("Neg", "h", "y", 'name: "neg"'))
+        found = json.loads(self.passed("diff", "a.textproto", "b.textproto", "--json", code=1))
+        self.assertEqual([(item["kind"], item["node_a"], item["node_b"]) for item in found["nodes"]], [("changed", "act", "act")])
+        self.assertEqual(found["nodes"][0]["changes"][0]["kind"], "op")
+
+    def test_a_model_that_cannot_run_is_not_the_same(self):
+        scale = 'initializer { dims: 1 data_type: 1 name: "c" float_data: 2 }'
+        for name, more in (("a.textproto", scale), ("b.textproto", scale + scale.replace("float_data: 2", "float_data: 3"))):
+            self.write_model(name, node("Mul", "x c", "y", 'name: "scale"'), more=more)
+        found = json.loads(self.passed("diff", "a.textproto", "b.textproto", "--json", code=1))
+        self.assertEqual((found["verdict"], [problem["side"] for problem in found["problems"]]), ("different", ["B"]))
+        self.assertIn("problem in B alone: value 'c': is defined twice, by two initializers",
+                      self.passed("diff", "a.textproto", "b.textproto", code=1))
+
     def test_a_model_has_the_structure_of_itself(self):
         for path in models():
             with self.subTest(model=str(path.relative_to(ROOT))):

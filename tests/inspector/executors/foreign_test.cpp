@@ -273,21 +273,19 @@ TEST(Foreign, ALineThatNoRequestAskedForEndsTheProgram) {
   const Outcome outcome = run_chain("--twice");
   ASSERT_FALSE(outcome.outputs.ok());
   EXPECT_EQ(outcome.outputs.error().code, ErrorCode::execution);
-  EXPECT_TRUE(holds(outcome.outputs.error().message, "on stdout without a request; it must write one line for each"))
-      << outcome.outputs.error().message;
+  EXPECT_TRUE(holds(outcome.outputs.error().message, "on stdout without a request; it must write one line for each"));
   EXPECT_TRUE(is_gone());
 }
 
-TEST(Foreign, AnAnswerInAnotherPlaceIsRefusedAndStays) {
+TEST(Foreign, AnAnswerInAnotherFileIsRefusedAndStays) {
   const std::string kept = folder_of_test() + "/kept.npz";
   std::ofstream(kept) << "a file of the user's";
   for (const std::string& answer : {kept, std::string("inputs-0.npz")}) {
     const Outcome outcome = run_chain(fmt::format("--answer '{}'", answer));
     ASSERT_FALSE(outcome.outputs.ok());
     EXPECT_EQ(outcome.outputs.error().code, ErrorCode::execution);
-    EXPECT_TRUE(
-        holds(outcome.outputs.error().message, fmt::format("its answer is the file '{}'; it must be '", answer)))
-        << outcome.outputs.error().message;
+    const std::string& message = outcome.outputs.error().message;
+    EXPECT_TRUE(holds(message, fmt::format("its answer is the file '{}'; it must be '", answer))) << message;
   }
   EXPECT_EQ(text_of(kept), "a file of the user's");
 }

@@ -235,12 +235,13 @@ def test_a_moved_intermediate_result_fails_against_its_baseline(tmp_path: Path, 
     assert save_baselines(spec) == 1 and (tmp_path / "kept" / "net" / "seed-0--cpu--all-values.plx").exists()
     assert sweep(spec).verdicts == {"pass": 1}
     os.rename(tmp_path / "B.onnx", tmp_path / "net.onnx")  # the model is exported anew, with a fault
+    capsys.readouterr()
     assert main([str(tmp_path / "sweep.toml"), "--junit", str(tmp_path / "junit.xml")]) == 1
+    assert "first at block1/depthwise_bn (BatchNormalization)" in capsys.readouterr().out
     row = sweeps.table(spec.out)[0]
     assert (row["executor_a"], row["executor_b"], row["verdict"], row["first_node"]) == ("baseline", "cpu", "diverged", "block1/depthwise_bn")
     junit = (tmp_path / "junit.xml").read_text()
     assert 'failures="1"' in junit and "block1/depthwise_bn" in junit
-    capsys.readouterr()
 
 
 def test_against_answers_what_got_worse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -255,6 +256,9 @@ def test_against_answers_what_got_worse(tmp_path: Path, capsys: pytest.CaptureFi
     printed = capsys.readouterr().out
     assert "1 worse, 0 better, 0 same, 0 new, 0 gone" in printed
     assert "pass -> diverged, severity" in printed and "first at block1/depthwise_bn (BatchNormalization)" in printed
+    # Sweeps without a common cell say nothing of each other.
+    assert main([str(tmp_path / "net.onnx"), "-o", str(tmp_path / "other"), "--against", str(tmp_path / "monday")]) == 1
+    assert "no cell is in both sweeps: nothing was compared" in capsys.readouterr().out
     # A failure that was there before is no reason to stop; a finished sweep is compared without its models.
     assert main([str(tmp_path / "tuesday"), "--against", str(tmp_path / "tuesday"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["against"]["same"] == 1

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from parallax.sweep.packages import needed
 from parallax.sweep.table import KEYS, VERDICTS, read_columns
 
-__all__ = ["COLUMNS", "Changes", "changes", "with_changes"]
+__all__ = ["COLUMNS", "Changes", "changes", "failing", "with_changes"]
 
 WORSE_FACTOR = 2.0
 COLUMNS = (*KEYS, "verdict", "worst_severity", "first_node", "first_op", "error", "reason", "report", "seconds", "sha")
 _MOST_LISTED = 50
+_MOST_FAILING = 10
 _JOINT = "\x1f"
 
 
@@ -31,10 +32,17 @@ class Changes(NamedTuple):
     better: Any
 
     @property
+    def has_common(self) -> bool:
+        """True where a cell is in both sweeps."""
+        return any(self.counts[name] for name in ("worse", "better", "same"))
+
+    @property
     def text(self) -> str:
         """The answer in words."""
         names = ("worse", "better", "same", "new", "gone")
         lines = [f"since {self.last}: " + ", ".join(f"{self.counts[name]} {name}" for name in names)]
+        if not self.has_common:
+            lines.append("no cell is in both sweeps: nothing was compared")
         lines += [_line(row) for row in self.worse.slice(0, _MOST_LISTED).to_pylist()]
         if self.worse.num_rows > _MOST_LISTED:
             lines.append(f"  and {self.worse.num_rows - _MOST_LISTED} more")
@@ -110,9 +118,21 @@ def label(row: dict[str, Any]) -> str:
     return f"{row['model']}{against} [{sides}; {row['inputs']}; {row['options']}]"
 
 
+def failing(folder: Path) -> list[str]:
+    """A line for each of the worst cells of a sweep that did not pass, and how many more there are."""
+    pc = needed("pyarrow.compute", "pyarrow")
+    table = read_columns(folder, COLUMNS)
+    ranks = _ranks(table)
+    table = table.append_column("rank", ranks).filter(pc.greater(ranks, VERDICTS.index("unsupported")))
+    rows = table.sort_by([("rank", "descending"), ("worst_severity", "descending")]).slice(0, _MOST_FAILING).to_pylist()
+    lines = [_line({**row, "last_verdict": None, "last_severity": None}) for row in rows]
+    return lines if table.num_rows <= _MOST_FAILING else [*lines, f"  and {table.num_rows - _MOST_FAILING} more"]
+
+
 def _line(row: dict[str, Any]) -> str:
     severity = "" if row["worst_severity"] is None else f", severity {row['worst_severity']:.3g}"
     before = "" if row["last_severity"] is None or not severity else f" (was {row['last_severity']:.3g})"
     first = f", first at {row['first_node']} ({row['first_op']})" if row["first_node"] else ""
     error = f": {row['error'] or row['reason']}" if row["error"] or row["reason"] else ""
-    return f"  {label(row)}: {row['last_verdict']} -> {row['verdict']}{severity}{before}{first}{error}"[:600]
+    last = f"{row['last_verdict']} -> " if row["last_verdict"] else ""
+    return f"  {label(row)}: {last}{row['verdict']}{severity}{before}{first}{error}"[:600]

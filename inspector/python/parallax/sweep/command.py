@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parallax.errors import Error, UsageError
-from parallax.sweep.changes import Changes, with_changes
+from parallax.sweep.changes import Changes, failing, with_changes
 from parallax.sweep.jobs import Progress, Sweep, save_baselines, sweep
 from parallax.sweep.junit import write_junit
 from parallax.sweep.overview import write_overview
@@ -112,7 +112,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.junit is not None:
         write_junit(folder, options.junit, changed)
     _report(done, changed, overview, options.json)
-    return int(bool(changed.counts["worse"]) if changed is not None else not done.passed)
+    return int(bool(changed.counts["worse"]) or not changed.has_common if changed is not None else not done.passed)
 
 
 def _spec(options: argparse.Namespace) -> Spec:
@@ -140,7 +140,7 @@ def _report(done: Sweep, changed: Changes | None, overview: Path, as_json: bool)
         return
     counts = ", ".join(f"{done.verdicts[verdict]} {verdict}" for verdict in VERDICTS if done.verdicts.get(verdict))
     print(f"{done.cells} cells, {done.computed} computed now: {counts}")
-    if changed is not None:
-        print(changed.text)
+    for line in failing(done.folder) if changed is None else [changed.text]:
+        print(line)
     print(f"wrote {done.folder / TABLE} and {overview}")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from parallax import _core
 from parallax.errors import IoError, UsageError
+from parallax.sweep.content import MODEL_ENDINGS
 from parallax.sweep.packages import needed
 
 __all__ = ["InputSet", "Limits", "ModelSet", "OptionSet", "Spec", "bytes_of", "read_spec", "spec_of_folder"]
@@ -93,12 +94,12 @@ class Spec:
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
-    """The spec of a TOML file, or of a folder of models. Raises UsageError and IoError.
+    """The spec of a TOML file, of a folder of models, or of one model. Raises UsageError and IoError.
 
     Paths in the file start from the file's folder.
     """
     path = Path(path)
-    if path.is_dir():
+    if path.is_dir() or path.name.endswith(MODEL_ENDINGS):
         return spec_of_folder(path)
     try:
         text = path.read_bytes().decode()
@@ -113,7 +114,7 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
 
 def spec_of_folder(folder: str | os.PathLike[str]) -> Spec:
-    """The spec of all models in a folder, at any depth, with the defaults of everything else."""
+    """The spec of all models in a folder, at any depth, or of one, with the defaults of everything else."""
     return Spec(folder=Path.cwd(), models=(ModelSet(path=os.path.abspath(folder)),), out=Path.cwd() / "sweep-out")
 
 
