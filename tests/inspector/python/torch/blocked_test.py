@@ -20,7 +20,10 @@ LEVELS = onnxruntime.GraphOptimizationLevel
 
 
 def network() -> onnx.ModelProto:
-    """Convolutions of each kind, pools, a sum, upsampling; 24 channels, so that the block follows from the shapes."""
+    """Convolutions of each kind, pools, a sum, upsampling; mostly of 24 channels, so that the block follows from the shapes.
+
+    The pools of whole maps have 32: onnxruntime blocks them only where the block divides the channels.
+    """
     random = np.random.default_rng(3)
     nodes: list[Any] = []
     weights: list[Any] = []
@@ -59,11 +62,11 @@ def network() -> onnx.ModelProto:
     near = node("Resize", [x, "", scales], "near", mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
     line = node("Resize", [near, "", scales], "line", mode="linear", coordinate_transformation_mode="half_pixel")
     plain = node("Softmax", [line], "plain", axis=1)  # has no blocked form
-    wide = node("Tanh", [conv(plain, "wide", (24, 24, 3, 3), **same)], "map")
+    wide = node("Tanh", [conv(plain, "wide", (32, 24, 3, 3), **same)], "map")
     pooled = node("Add", [node("GlobalAveragePool", [wide], "average"), node("GlobalMaxPool", [wide], "most")], "pooled")
-    node("Gemm", [node("Flatten", [pooled], "flat"), floats("last_w", (24, 5), 0.2), floats("last_b", (5,), 0.2)], "y")
+    node("Gemm", [node("Flatten", [pooled], "flat"), floats("last_w", (32, 5), 0.2), floats("last_b", (5,), 0.2)], "y")
     value = helper.make_tensor_value_info
-    outputs = [value("y", TensorProto.FLOAT, ["n", 5]), value("map", TensorProto.FLOAT, ["n", 24, 32, 32])]
+    outputs = [value("y", TensorProto.FLOAT, ["n", 5]), value("map", TensorProto.FLOAT, ["n", 32, 32, 32])]
     graph = helper.make_graph(nodes, "network", [value("x", TensorProto.FLOAT, ["n", 3, 32, 32])], outputs, weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
