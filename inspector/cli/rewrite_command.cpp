@@ -51,7 +51,7 @@ class RewriteCommand final : public Command {
     for (const std::string& corrected : rewritten.corrected_outputs)
       log_warning(fmt::format("{}: {}", output_, corrected));
     for (const ModelProblem& problem : model->problems)
-      log_warning(fmt::format("left as it is: {}: {}", problem.where, problem.message));
+      log_warning(fmt::format("{} cannot be executed: {}: {}", model_, problem.where, problem.message));
     log_info(fmt::format("{}: {} nodes, {} before", output_, rewritten.nodes_after, rewritten.nodes_before));
     if (common_.json) print(as_json(rewritten));
     return 0;

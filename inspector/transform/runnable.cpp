@@ -232,8 +232,10 @@ std::string describe_left_out(const Model& model, const Part& part) {
       names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", problem.where, problem.message);
   }
   if (named > kMostNamed) names += fmt::format("; and {} more", named - kMostNamed);
-  return fmt::format("{} of {} nodes are left out, since they cannot be executed: {}",
-                     model.graph.nodes.size() - part.nodes.size(), model.graph.nodes.size(), names);
+  const size_t left_out = model.graph.nodes.size() - part.nodes.size();
+  if (left_out == 0) return fmt::format("no node is left out, though the model is not valid: {}", names);
+  return fmt::format("{} of {} nodes are left out, since they cannot be executed: {}", left_out,
+                     model.graph.nodes.size(), names);
 }
 
 }  // namespace parallax::transform
