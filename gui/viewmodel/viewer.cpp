@@ -166,11 +166,11 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   }
   // Error colors say nothing of one side alone.
   const bool by_error = colorings()[static_cast<size_t>(graph.color_by())].needs_comparison;
-  const bool by_structure = graph.color_by() == ColorBy::structure && document_->models == nullptr;
-  const bool is_structure = graph.color_by() == ColorBy::structure;
-  if (!same_graph && !document_->is_pair() && (by_error || by_structure)) graph.set_color_by(ColorBy::op);
+  const bool by_structure = graph.color_by() == ColorBy::structure;
+  if (!same_graph && !document_->is_pair() && (by_error || (by_structure && models() == nullptr)))
+    graph.set_color_by(ColorBy::op);
   if (document_->is_pair() && (before == nullptr || !before->is_pair()) &&
-      (graph.color_by() == ColorBy::op || is_structure)) {
+      (graph.color_by() == ColorBy::op || by_structure)) {
     graph.set_color_by(ColorBy::severity);
     graph_b.set_color_by(ColorBy::severity);
   }
@@ -266,11 +266,11 @@ bool Viewer::select_path(const std::string& path) {
 
 void Viewer::select_element(int64_t element) {
   tensor_.element = element;
-  if (tensor_.model.has_value() && element >= 0) {
-    const std::string before = tensor_.model->slice_text();
-    tensor_.model->show(element);
-    if (tensor_.model->slice_text() != before) ++tensor_.version;
-  }
+  tensor_.wants_worst = false;
+  if (!tensor_.model.has_value() || element < 0) return;
+  const std::string before = tensor_.model->slice_text();
+  tensor_.model->show(element);
+  if (tensor_.model->slice_text() != before) refresh_range();
 }
 
 int Viewer::alert_at() const {
