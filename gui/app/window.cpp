@@ -128,9 +128,9 @@ class GlfwWindow final : public Window {
 
   void resize(int width, int height) override { glfwSetWindowSize(window_, width, height); }
 
-  // Events that a frame cannot take together have frames of their own, which are not drawn, and where pictures are slow
-  // (software OpenGL, a remote screen) so have those in which ImGui settles: a slow screen holds up no text, and a key
-  // shows its effect with the first picture.
+  // Events that do not fit into one frame get further frames, which are not drawn. Where drawing is slow (software
+  // OpenGL, a remote screen), the frames in which ImGui settles are not drawn either: typed text is not delayed, and
+  // the first picture after a key shows its effect.
   void frame(Ui& ui, const ScriptedMouse& mouse) override {
     constexpr double kLongestWithoutPicture = 0.25, kSlowPicture = 0.05;
     const double begun = glfwGetTime();
@@ -214,7 +214,8 @@ class GlfwWindow final : public Window {
       lists.push_back(hash128(list.IdxBuffer.Data, static_cast<size_t>(list.IdxBuffer.size_in_bytes())));
     }
     const bool is_same_size = width == width_ && height == height_;
-    const bool is_same = std::exchange(drawn_, lists) == lists && is_same_size;
+    const bool is_same = drawn_ == lists && is_same_size;
+    drawn_ = std::move(lists);
     width_ = width;
     height_ = height;
     return std::exchange(events_.is_damaged, false) || !is_same;
@@ -245,7 +246,8 @@ class GlfwWindow final : public Window {
     events_.frames_left = std::max(events_.frames_left, 1);
   }
 
-  // By work that has ended, since it was last asked. The empty event alone may be taken by the polls of a frame.
+  // True where work has ended since the last call. The posted empty event is not enough: glfwPollEvents() in frame()
+  // may consume it.
   bool is_woken() { return woken_->exchange(false); }
 
   GLFWwindow* window_;

@@ -133,7 +133,7 @@ void field_pair(Ui& ui, const Field& first, const Field& second) {
   dialog_field(ui, second.name, second.hint, *second.text);
 }
 
-// Those that are programs of their own begin with the fifth; a field then takes the rest of the name.
+// The last five are programs of their own: a field below takes the rest of the name.
 constexpr std::array<const char*, 9> kExecutors = {"reference", "reference:double", "cpu",
                                                    "cuda",      "onnxruntime",      "torch:FILE.pt2",
                                                    "openvino",  "tensorrt",         "cmd:COMMAND"};

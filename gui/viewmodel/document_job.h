@@ -64,7 +64,8 @@ class DocumentJob {
 };
 
 // The request that measures the times of a document's nodes: its model, on the executor of side B, else of its only
-// side, else on `otherwise`. Errors: usage, where the model's file is not known.
+// side, else on `otherwise`. Of two models it is A's, on A's executor. Errors: usage, where the model's file is not
+// known.
 Result<RunRequest> request_to_time(const Document& document, const std::string& otherwise);
 
 }  // namespace parallax

@@ -223,7 +223,7 @@ Result<std::shared_ptr<const Document>> join_documents(Document a, Document b, S
   return std::make_shared<const Document>(std::move(a));
 }
 
-// The dump's values as those of the model.
+// Replaces the rows of a model by the values of its dump.
 Status take_dump(std::shared_ptr<const DumpReader> dump, std::string_view side, Document& document) {
   PX_TRY(check_graphs(*dump));
   document.remarks = remarks_on(*dump, side);

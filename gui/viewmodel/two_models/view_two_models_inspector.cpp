@@ -42,7 +42,7 @@ InspectorSection joined(const InspectorSection& a, const InspectorSection& b) {
 
 std::string joined(const std::string& a, const std::string& b) { return a == b ? a : a + " | " + b; }
 
-// These show both sides themselves.
+// Sections that have figures of both sides already; they are not joined.
 bool is_of_comparison(const InspectorSection& section) {
   constexpr std::array<std::string_view, 4> kTitles = {"Verdict", "Expected output", "Difference", "Statistics"};
   return std::ranges::find(kTitles, section.title) != kTitles.end();
@@ -120,7 +120,7 @@ std::vector<InspectorSection> sections_of_difference(const Document& document, i
     return {section};
   }
   if (item_a > 0 && item_b > 0 && pair.b_of_a[static_cast<size_t>(item_a)] != item_b)
-    say("", "no counterparts of each other, but what they make is", true);
+    say("", "the two nodes are not matched; their outputs are compared", true);
   const int32_t index = item_a > 0 ? pair.difference_of_a[static_cast<size_t>(item_a)]
                                    : pair.difference_of_b[static_cast<size_t>(item_b)];
   const ItemDifference& state = item_a > 0 ? document.differences_of_item[static_cast<size_t>(item_a)]

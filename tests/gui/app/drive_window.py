@@ -3,7 +3,7 @@
 """drive_window.py PROGRAM A.plx B.plx CULPRIT MODEL: the real window, driven by keys and mouse through the X server.
 
 The program writes its state to a FIFO whenever it has come to rest: after each key or click, states are read until the
-expected one is there. Nothing waits for a length of time, but for an end to what hangs. Run it under xvfb-run.
+expected one is there. No step waits for a fixed time; a deadline ends a test that hangs. Run it under xvfb-run.
 """
 import json
 import math
@@ -33,7 +33,8 @@ class Window:
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
-        """At once, so that the program never waits: it answers others meanwhile, who ask for the clipboard."""
+        """Reads states as soon as they are written, so that the program is never blocked and can answer requests for the
+        clipboard."""
         decoder = json.JSONDecoder()
         while True:
             with open(self.fifo) as file:
