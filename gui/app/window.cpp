@@ -214,7 +214,8 @@ class GlfwWindow final : public Window {
       lists.push_back(hash128(list.IdxBuffer.Data, static_cast<size_t>(list.IdxBuffer.size_in_bytes())));
     }
     const bool is_same_size = width == width_ && height == height_;
-    const bool is_same = std::exchange(drawn_, lists) == lists && is_same_size;
+    const bool is_same = drawn_ == lists && is_same_size;
+    drawn_ = std::move(lists);
     width_ = width;
     height_ = height;
     return std::exchange(events_.is_damaged, false) || !is_same;
@@ -245,8 +246,8 @@ class GlfwWindow final : public Window {
     events_.frames_left = std::max(events_.frames_left, 1);
   }
 
-  // True where work has ended since the last call. The posted empty event is not enough: a frame's glfwPollEvents() may
-  // take it.
+  // True where work has ended since the last call. The posted empty event is not enough: glfwPollEvents() in frame()
+  // may consume it.
   bool is_woken() { return woken_->exchange(false); }
 
   GLFWwindow* window_;

@@ -107,27 +107,33 @@ void draw_title(Ui& ui) {
   tooltip((row.path + type).c_str());
 }
 
-// Lists and figures are made again only when what they show has changed.
+// Lists and figures are made again only when what they show has changed: those of all slices stay when the slice
+// changes.
 void ask_for_figures(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
   TensorUi& tensor = ui.tensor;
   if (tensor.version == pane.version) return;
   tensor.version = pane.version;
   if (tensor.is_fitted) tensor.zoom = 0;
+  const FiguresKey key{ui.viewer->tensor_loads(), pane.counts_whole() ? -1 : pane.version, pane.mode, pane.filter,
+                       pane.flips_axis};
+  const bool is_kept = key == tensor.figures.key;
   const TensorModel counted = pane.counted();
-  const auto make = [shown = *pane.model, counted = counted, mode = pane.mode, filter = pane.filter,
-                     flips_axis = pane.flips_axis](const CancelToken& stop) mutable {
+  const auto make = [shown = *pane.model, counted = counted, key, is_kept](const CancelToken& stop) mutable {
     shown.stop_when(stop);
     counted.stop_when(stop);
     SliceFigures figures;
-    figures.whole = shown.autofit(mode);
-    figures.histogram = counted.histogram(mode, TensorModel::kBins, flips_axis);
-    figures.worst = counted.worst(mode, kMostWorst, filter);
+    figures.whole = shown.autofit(key.mode);
+    figures.key = key;
+    if (is_kept) return figures;
+    figures.histogram = counted.histogram(key.mode, TensorModel::kBins, key.flips_axis);
+    figures.worst = counted.worst(key.mode, kMostWorst, key.filter);
     constexpr size_t kMostPassing = 1'000'000;
-    if (filter.is_set()) figures.passing = counted.passing(filter, mode, kMostPassing, figures.passing_total);
+    if (key.filter.is_set())
+      figures.passing = counted.passing(key.filter, key.mode, kMostPassing, figures.passing_total);
     return figures;
   };
-  tensor.figures_work.start(make, counted.is_short(pane.mode), ui.viewer->wake);
+  tensor.figures_work.start(make, (is_kept ? *pane.model : counted).is_short(pane.mode), ui.viewer->wake);
 }
 
 // True where the figures are those of the shown slice.
@@ -136,7 +142,8 @@ bool has_figures(Ui& ui) {
   TensorPane& pane = ui.viewer->tensor();
   TensorUi& tensor = ui.tensor;
   if (auto made = tensor.figures_work.take()) {
-    tensor.figures = *std::move(made);
+    tensor.figures.whole = made->whole;
+    if (made->key != tensor.figures.key) tensor.figures = *std::move(made);
     tensor.figures_version = tensor.version;
     if (std::exchange(pane.is_range_due, false)) pane.range = tensor.figures.whole;
   }

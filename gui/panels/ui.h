@@ -75,9 +75,20 @@ struct Widget {
 // Makes (or replaces, when `old` is not null) a texture of RGBA pixels. Without one, pictures are left out.
 using MakeTexture = std::function<ImTextureID(ImTextureID old, int width, int height, const uint32_t* pixels)>;
 
-// All that is computed from every element of the slice shown, but for pictures.
+// All that histogram and lists depend on.
+struct FiguresKey {
+  int64_t load = -1;           // of the value
+  int64_t slice_version = -1;  // -1: all slices are counted, whichever is shown
+  TensorMode mode = TensorMode::a;
+  ElementFilter filter;
+  bool flips_axis = false;
+  bool operator==(const FiguresKey&) const = default;
+};
+
+// All that is computed from every element of the slice shown, or of the value, but for pictures.
 struct SliceFigures {
-  ValueRange whole;  // of all finite elements
+  ValueRange whole;  // of all finite elements of the slice shown
+  FiguresKey key;    // of what follows
   SliceHistogram histogram;
   std::vector<int64_t> worst, passing;
   int64_t passing_total = 0;

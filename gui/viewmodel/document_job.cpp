@@ -195,7 +195,7 @@ void DocumentJob::run_request(RunRequest request, const std::string& more_option
   if (!opened.ok()) return enqueue(std::move(opened));
   const std::shared_ptr<const Document> start = *opened;
   enqueue(start);
-  done_ = total_ = 0;  // those of comparing the models
+  done_ = total_ = 0;
   const RunOrigin origin = origin_of(request, more_options);
   request.options.cancel = cancel_;
   request.progress = [this](int64_t done, int64_t total) {

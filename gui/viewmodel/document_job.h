@@ -63,9 +63,9 @@ class DocumentJob {
   std::thread thread_;
 };
 
-// The request that measures the times of a document's nodes: its model, on the executor of side B (of two models: of
-// side A, whose items they are), else of its only side, else on `otherwise`. Errors: usage, where the model's file is
-// not known.
+// The request that measures the times of a document's nodes: its model, on the executor of side B, else of its only
+// side, else on `otherwise`. Of two models it is A's, on A's executor. Errors: usage, where the model's file is not
+// known.
 Result<RunRequest> request_to_time(const Document& document, const std::string& otherwise);
 
 }  // namespace parallax

@@ -153,12 +153,19 @@ Result<std::shared_ptr<const Document>> open_document(const std::vector<std::str
   return std::shared_ptr<const Document>(std::move(document));
 }
 
-std::shared_ptr<const Document> with_comparison(const Document& document, Comparison comparison) {
-  auto result = std::make_shared<Document>(document);
+Document without_rows(const DocumentParts& parts) {
+  Document result;
+  static_cast<DocumentParts&>(result) = parts;
+  return result;
+}
+
+std::shared_ptr<const Document> with_comparison(const Document& document, Comparison comparison,
+                                                std::optional<RunOrigin> run) {
+  auto result = std::make_shared<Document>(without_rows(document));
+  if (run.has_value()) result->run = std::move(run);
   if (const auto damage = damage_of(comparison); damage.has_value()) result->remarks.push_back(damage->message);
   if (std::string models = different_models(comparison); !models.empty()) result->remarks.push_back(std::move(models));
   result->comparison = std::make_shared<const Comparison>(std::move(comparison));
-  result->rows.clear();
   add_comparison_rows(*result);
   if (result->models != nullptr) join_comparison(document, *result);
   index_rows(*result);
@@ -208,24 +215,18 @@ Result<std::shared_ptr<const Document>> document_of_run(std::shared_ptr<const Mo
 
 Result<std::shared_ptr<const Document>> document_of_run(const Document& start, Comparison comparison, RunOrigin run) {
   if (start.models == nullptr) return document_of_run(start.model, start.items, std::move(comparison), std::move(run));
-  Document document = start;
-  document.run = std::move(run);
-  return with_comparison(document, std::move(comparison));
+  return with_comparison(start, std::move(comparison), std::move(run));
 }
 
 Result<std::shared_ptr<const Document>> document_of_dumps(const Document& start, const std::string& a,
                                                           const std::string& b, Comparison comparison, RunOrigin run) {
-  Document document;
-  if (start.models != nullptr) {
-    document = *PX_TRY(with_dumps(start, a, b));
-  } else {
-    document = *PX_TRY(open_document({a, b}));
-    document.model = start.model;  // with its weights, and the items that are on the screen already
-    document.items = start.items;
-    document.files = models_of(run);
-  }
-  document.run = std::move(run);
-  return with_comparison(document, std::move(comparison));
+  if (start.models != nullptr)
+    return with_comparison(*PX_TRY(with_dumps(start, a, b)), std::move(comparison), std::move(run));
+  Document document = without_rows(*PX_TRY(open_document({a, b})));
+  document.model = start.model;  // with its weights, and the items that are on the screen already
+  document.items = start.items;
+  document.files = models_of(run);
+  return with_comparison(document, std::move(comparison), std::move(run));
 }
 
 }  // namespace parallax

@@ -61,10 +61,8 @@ struct ItemDifference {
   int32_t count = 0;  // differences of it and of all within
 };
 
-struct Document {
-  // The files by their names, with a folder where the name says too little: "resnet50/model.onnx".
-  std::string title() const;
-
+// All of a document but its rows.
+struct DocumentParts {
   std::vector<std::string> files;  // as they were named; of a run its models
   std::optional<RunOrigin> run;    // where it shows one that was made here: its dumps go with the program
   std::shared_ptr<const Model> model;
@@ -75,15 +73,21 @@ struct Document {
   std::shared_ptr<const TwoModels> models;          // where two models are shown: items, rows and weights are A's
   std::vector<ItemDifference> differences_of_item;  // likewise, of both sides' documents; else empty
   std::vector<std::string> remarks;                 // "B.plx is unfinished: ..."
+  // Times, where they have been measured: of each item, -1 where there is none, and how they were measured.
+  std::vector<double> ms_of_item;
+  std::string times_of;
+};
+
+struct Document : DocumentParts {
+  // The files by their names, with a folder where the name says too little: "resnet50/model.onnx".
+  std::string title() const;
+
   std::vector<ValueRow> rows;
   std::vector<std::vector<int32_t>> rows_of_item;
   std::vector<std::vector<int32_t>> rows_of_family;
   std::unordered_map<std::string, int32_t> row_of_path;
   std::unordered_map<std::string, int32_t> family_of_path;  // by paths with [*] for iterations
   int64_t iterations = 0;  // of the loop, or steps, with most of them; 0 where nothing is repeated
-  // Times, where they have been measured: of each item, -1 where there is none, and how they were measured.
-  std::vector<double> ms_of_item;
-  std::string times_of;
 
   bool is_pair() const { return comparison != nullptr || b != nullptr; }
   const ValueComparison* compared(int32_t row) const;
@@ -108,8 +112,12 @@ Result<std::shared_ptr<const Document>> open_document(const std::vector<std::str
 // The document with the time of each node.
 std::shared_ptr<const Document> with_times(const Document& document, const ProfileResult& profile);
 
-// The document with its values compared.
-std::shared_ptr<const Document> with_comparison(const Document& document, Comparison comparison);
+// A document without rows, for those that replace them: rows are most of it.
+Document without_rows(const DocumentParts& parts);
+
+// The document with its values compared, in `run` where there is one.
+std::shared_ptr<const Document> with_comparison(const Document& document, Comparison comparison,
+                                                std::optional<RunOrigin> run = {});
 
 // A run's result as a document; `model` is A's.
 Result<std::shared_ptr<const Document>> document_of_run(std::shared_ptr<const Model> model,

@@ -22,18 +22,27 @@ constexpr float kLegendWidth = 170;
 constexpr float kLetterWidth = 0.6F;           // of DejaVu Sans on average, as a share of its size
 constexpr float kTitleHeight = 64, kGap = 40;  // of two models: both names, and a letter above each graph
 
+// True where the item is drawn as one box: groups that are open are frames around theirs.
+bool is_leaf(const Scene& scene, int32_t item) {
+  const int32_t box = scene.box_of_item[static_cast<size_t>(item)];
+  return box >= 0 && !scene.boxes[static_cast<size_t>(box)].is_open;
+}
+
 // One of two models: the letter of its side, and each item's counterpart in the other.
 struct Side {
   char letter = 'n';
   const std::vector<int32_t>* counterparts = nullptr;
   char other = 'n';
+  const Scene* other_scene = nullptr;
 
+  // -1 where it is not drawn.
   int32_t counterpart(int32_t item) const {
-    return counterparts == nullptr ? -1 : (*counterparts)[static_cast<size_t>(item)];
+    const int32_t found = counterparts == nullptr ? -1 : (*counterparts)[static_cast<size_t>(item)];
+    return found >= 0 && is_leaf(*other_scene, found) ? found : -1;
   }
 };
-Side side_a(const TwoModels& models) { return {'a', &models.b_of_a, 'b'}; }
-Side side_b(const TwoModels& models) { return {'b', &models.a_of_b, 'a'}; }
+Side side_a(const TwoModels& models, const Scene& b) { return {'a', &models.b_of_a, 'b', &b}; }
+Side side_b(const TwoModels& models, const Scene& a) { return {'b', &models.a_of_b, 'a', &a}; }
 
 std::string hex(Color color) { return fmt::format("#{:02X}{:02X}{:02X}", color.r, color.g, color.b); }
 
@@ -65,7 +74,7 @@ class SvgWriter {
     const std::string title_a = "A  " + models.name_a, title_b = "B  " + models.name_b;
     const auto title_width = 24 + 13 * kLetterWidth * static_cast<float>(std::max(title_a.size(), title_b.size()));
     begin(std::max(left_of_b + b.scene().width, title_width), height);
-    SvgWriter other(b, side_b(models));
+    SvgWriter other(b, side_b(models, scene_));
     other.draw_scene();
     words(12, 18, 13, kInk, title_a);
     words(12, 36, 13, kInk, title_b);
@@ -218,12 +227,12 @@ class DotWriter {
   std::string write() { return kBegin + draw_scene() + "}\n"; }
 
   std::string write_next_to(GraphView& b, const TwoModels& models) {
-    DotWriter other(b, side_b(models));
+    DotWriter other(b, side_b(models, scene_));
     std::string text = kBegin + in_cluster("A  " + models.name_a) + other.in_cluster("B  " + models.name_b);
     for (size_t i = 1; i < models.b_of_a.size(); ++i) {
       const auto item = static_cast<int32_t>(i);
-      const int32_t in_b = models.b_of_a[i];
-      if (in_b < 0 || !can_join(item) || !other.can_join(in_b)) continue;
+      const int32_t in_b = side_.counterpart(item);
+      if (in_b < 0 || !is_leaf(scene_, item)) continue;
       if (!graph_.look(item).is_bad && !b.look(in_b).is_bad) continue;
       text += fmt::format("  a{} -> b{} [style=dotted, dir=none, constraint=false, color=\"{}\"];\n", item, in_b, kBad);
     }
@@ -242,18 +251,12 @@ class DotWriter {
   std::string draw_scene() {
     group(0);
     for (const SceneWire& wire : scene_.wires) {
-      if (!can_join(wire.from) || !can_join(wire.to)) continue;
+      if (!is_leaf(scene_, wire.from) || !is_leaf(scene_, wire.to)) continue;  // clusters cannot be ends of edges
       text_ += fmt::format("  {0}{1} -> {0}{2} [tooltip=\"{3}\"{4}];\n", side_.letter, wire.from, wire.to,
                            dot_text(value_name(graph_, wire)),
                            wire.kind == EdgeKind::led ? "" : ", style=dashed, constraint=false");
     }
     return std::move(text_);
-  }
-
-  // Clusters cannot be ends of edges.
-  bool can_join(int32_t item) const {
-    const int32_t box = scene_.box_of_item[static_cast<size_t>(item)];
-    return box >= 0 && !scene_.boxes[static_cast<size_t>(box)].is_open;
   }
 
   void group(int32_t index) {
@@ -314,7 +317,7 @@ std::string on_paper(GraphView& graph) {
 template <class Writer>
 std::string both_on_paper(GraphView& a, GraphView& b, const TwoModels& models) {
   const bool was_dark = std::exchange(a.is_dark, false), was_dark_b = std::exchange(b.is_dark, false);
-  std::string text = Writer(a, side_a(models)).write_next_to(b, models);
+  std::string text = Writer(a, side_a(models, b.scene())).write_next_to(b, models);
   a.is_dark = was_dark;
   b.is_dark = was_dark_b;
   return text;

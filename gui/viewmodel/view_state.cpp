@@ -274,6 +274,7 @@ std::string view_command(Viewer& viewer) {
   const TensorPane& pane = viewer.tensor();
   if (pane.model.has_value()) {
     state["mode"] = tensor_modes()[static_cast<size_t>(pane.mode)].name;
+    if (pane.chosen_whole.has_value()) state["whole"] = *pane.chosen_whole;
     if (pane.element >= 0) {
       state["element"] = pane.model->multi_index(pane.element);
     } else if (!pane.model->index().empty()) {

@@ -86,6 +86,20 @@ Status set_list(Viewer& viewer, const Json& value) {
   viewer.tensor().tab = static_cast<TensorTab>(PX_TRY(index_in(kTensorTabs, value)));
   return {};
 }
+Status set_whole(Viewer& viewer, const Json& value) {
+  viewer.tensor().chosen_whole = value.get<bool>();
+  ++viewer.tensor().version;
+  return {};
+}
+Status set_flips_axis(Viewer& viewer, const Json& value) {
+  viewer.tensor().flips_axis = value.get<bool>();
+  ++viewer.tensor().version;
+  return {};
+}
+Status set_linear_counts(Viewer& viewer, const Json& value) {
+  viewer.tensor().linear_counts = value.get<bool>();
+  return {};
+}
 Status set_slice(Viewer& viewer, const Json& value) {
   if (!viewer.tensor().model.has_value()) return usage_error("no value with elements is selected; select one first");
   const auto index = value.get<std::vector<int64_t>>();
@@ -182,7 +196,7 @@ struct KeyRow {
   std::string_view key;
   Status (*apply)(Viewer&, const Json&);
 };
-constexpr std::array<KeyRow, 27> kKeys = {{{"select", select},
+constexpr std::array<KeyRow, 30> kKeys = {{{"select", select},
                                            {"colour_by", set_color_by},
                                            {"search", set_search},
                                            {"preset", set_preset},
@@ -193,6 +207,9 @@ constexpr std::array<KeyRow, 27> kKeys = {{{"select", select},
                                            {"montage", set_montage},
                                            {"brush", set_brush},
                                            {"list", set_list},
+                                           {"whole", set_whole},
+                                           {"flips_axis", set_flips_axis},
+                                           {"linear_counts", set_linear_counts},
                                            {"slice", set_slice},
                                            {"element", set_element},
                                            {"iteration", set_iteration},

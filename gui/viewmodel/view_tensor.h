@@ -33,6 +33,7 @@ std::span<const TensorModeInfo> tensor_modes();
 struct ValueRange {
   double low = 0;
   double high = 1;
+  bool operator==(const ValueRange&) const = default;
 };
 
 constexpr int32_t kMostPixels = 1024;  // of a side of a heat map
@@ -57,6 +58,7 @@ struct ElementFilter {
   bool specials_only = false;       // NaN and infinities, of either side where A or B is shown
   std::optional<ValueRange> brush;  // of A or B where these are shown, else of the measure
   bool is_set() const { return specials_only || brush.has_value(); }
+  bool operator==(const ElementFilter&) const = default;
 };
 
 // Counts of the slice's elements in equal bins of what is measured: values of both sides, or one difference. Numbers

@@ -55,15 +55,16 @@ Color TensorModel::color_of(TensorMode mode, double number, ValueRange range, bo
 }
 
 bool TensorModel::passes(const ElementFilter& filter, TensorMode mode, int64_t element) const {
-  const bool is_of_sides = has_b() && !is_difference(mode);
+  const double measured = number(mode, element);
   const auto is_special = [&](TensorMode measure) { return !std::isfinite(number(measure, element)); };
   const auto has_special = [&] {
-    return is_special(mode) || (is_of_sides && (is_special(TensorMode::a) || is_special(TensorMode::b)));
+    return !std::isfinite(measured) ||
+           (has_b() && !is_difference(mode) && (is_special(TensorMode::a) || is_special(TensorMode::b)));
   };
   if (filter.specials_only && !has_special()) return false;
   if (!filter.brush.has_value()) return true;
   const auto within = [&](double value) { return value >= filter.brush->low && value <= filter.brush->high; };
-  if (!is_of_sides) return within(number(mode, element));
+  if (is_difference(mode) || !has_b()) return within(measured);
   return within(number(TensorMode::a, element)) || within(number(TensorMode::b, element));
 }
 

@@ -266,11 +266,11 @@ bool Viewer::select_path(const std::string& path) {
 
 void Viewer::select_element(int64_t element) {
   tensor_.element = element;
-  if (tensor_.model.has_value() && element >= 0) {
-    const std::string before = tensor_.model->slice_text();
-    tensor_.model->show(element);
-    if (tensor_.model->slice_text() != before) refresh_range();
-  }
+  tensor_.wants_worst = false;
+  if (!tensor_.model.has_value() || element < 0) return;
+  const std::string before = tensor_.model->slice_text();
+  tensor_.model->show(element);
+  if (tensor_.model->slice_text() != before) refresh_range();
 }
 
 int Viewer::alert_at() const {

@@ -55,11 +55,11 @@ struct TensorPane {
   // Histogram and lists count the whole value, or the slice that is shown. Until somebody chooses, it is the whole
   // of a model's weight and the slice of all else.
   std::optional<bool> chosen_whole;
-  bool counts_whole() const {
-    return chosen_whole.value_or(weight.statistics.has_value() || weight.statistics_b.has_value());
-  }
-  TensorModel counted() const { return counts_whole() ? model->as_one_slice() : *model; }  // where there is a model
-  int64_t element = -1;                                                                    // picked
+  bool counts_whole() const { return chosen_whole.value_or(weight.statistics || weight.statistics_b); }
+  // Only where there is a model.
+  TensorModel counted() const { return counts_whole() ? model->as_one_slice() : *model; }
+  // The picked element; -1: none.
+  int64_t element = -1;
   int64_t version = 0;        // counts changes of which elements are shown, and as what
   int64_t range_version = 0;  // of the range their colors span
 };

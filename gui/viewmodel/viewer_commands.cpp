@@ -45,6 +45,13 @@ bool flip(bool& flag) {
   return true;
 }
 
+// A setting that the figures of the value depend on.
+bool flip_setting(Viewer& v, bool& setting) {
+  if (!v.tensor().model.has_value()) return false;
+  ++v.tensor().version;
+  return flip(setting);
+}
+
 bool step_element(Viewer& v, int64_t rows, int64_t columns) {
   TensorPane& pane = v.tensor();
   if (!pane.model.has_value() || pane.element < 0) return false;
@@ -303,31 +310,25 @@ constexpr Command kCommands[] = {
      [](Viewer& v) { return flip(v.tensor().is_split); }},
     {"tensor.montage", "Tensor", "All channels as tiles", "9 G",
      [](Viewer& v) {
+       if (!v.tensor().model.has_value()) return false;
        v.set_montage(!v.tensor().is_montage);
-       return v.tensor().model.has_value();
+       return true;
      }},
     {"tensor.specials", "Tensor", "NaN and Inf alone", "M",
-     [](Viewer& v) {
-       ++v.tensor().version;
-       return flip(v.tensor().filter.specials_only);
-     }},
+     [](Viewer& v) { return flip_setting(v, v.tensor().filter.specials_only); }},
     {"tensor.goto", "Tensor", "Go to an index...", "Ctrl+G",
      [](Viewer& v) { return v.tensor().model.has_value() && flip(v.show_goto); }},
     {"tensor.linear_counts", "Tensor", "Counts of the histogram linear or logarithmic", "H",
-     [](Viewer& v) { return flip(v.tensor().linear_counts); }},
+     [](Viewer& v) { return v.tensor().model.has_value() && flip(v.tensor().linear_counts); }},
     {"tensor.whole", "Tensor", "Histogram and lists of all slices", "Shift+H",
      [](Viewer& v) {
-       if (!v.tensor().model.has_value()) return false;
-       ++v.tensor().version;
-       v.tensor().chosen_whole = !v.tensor().counts_whole();
+       bool whole = v.tensor().counts_whole();
+       if (!flip_setting(v, whole)) return false;
+       v.tensor().chosen_whole = whole;
        return true;
      }},
     {"tensor.flip_axis", "Tensor", "Values of the histogram logarithmic or linear", "Alt+H",
-     [](Viewer& v) {
-       if (!v.tensor().model.has_value()) return false;
-       ++v.tensor().version;
-       return flip(v.tensor().flips_axis);
-     }},
+     [](Viewer& v) { return flip_setting(v, v.tensor().flips_axis); }},
     {"tensor.clear_brush", "Tensor", "All values again", "C",
      [](Viewer& v) {
        const bool was_set = v.tensor().filter.brush.has_value();
@@ -338,7 +339,8 @@ constexpr Command kCommands[] = {
     {"tensor.tab_values", "Tensor", "List all elements", "Ctrl+Shift+2", show_tab<TensorTab::values>},
     {"tensor.tab_channels", "Tensor", "Figures by channel", "Ctrl+Shift+3", show_tab<TensorTab::channels>},
     {"tensor.tab_around", "Tensor", "Surroundings of the element", "Ctrl+Shift+4", show_tab<TensorTab::around>},
-    {"tensor.hex", "Tensor", "Bits in the table", "X", [](Viewer& v) { return flip(v.tensor().hex); }},
+    {"tensor.hex", "Tensor", "Bits in the table", "X",
+     [](Viewer& v) { return v.tensor().model.has_value() && flip(v.tensor().hex); }},
     {"tensor.autofit", "Tensor", "Fit the range", "A R", autofit},
     {"tensor.symmetric", "Tensor", "Range symmetric about 0", "S", symmetric},
     {"tensor.next_slice", "Tensor", "Next slice", "PageDown", [](Viewer& v) { return step_slice(v, 1); }},

@@ -44,8 +44,8 @@ std::string_view obstacle_to(const Viewer& v, Need need) {
     case Need::difference:
       if (need == Need::alerts && v.walks_differences())
         return v.models()->differences.empty() ? "the two models are the same" : "";
-      if (document->comparison == nullptr && document->is_pair() && v.is_busy())
-        return "the values are still being compared";
+      if (document->comparison == nullptr && document->b != nullptr)
+        return v.is_busy() ? "the values are still being compared" : "the values were not compared; reload (F5)";
       if (document->comparison == nullptr && v.models() != nullptr)
         return "the two models were not run; run them (Ctrl+R)";
       if (document->comparison == nullptr) return "there is one side only; open two dumps or run the model (Ctrl+R)";

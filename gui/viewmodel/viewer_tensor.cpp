@@ -26,9 +26,11 @@ Result<Value> captured_value(const DumpReader* dump, int32_t entry) {
 
 namespace {
 
-// The names of sizes in the type that the model gives the row's value, one for each axis.
-std::vector<std::string> names_of_axes(const GraphItems* items, const ValueRow& row) {
-  const Graph* graph = items == nullptr || row.item < 0 ? nullptr : items->item(row.item).graph;
+// The names of sizes in the type that its model gives the row's value, one for each axis.
+std::vector<std::string> names_of_axes(const Document& document, const ValueRow& row) {
+  if (row.is_only_b)
+    return names_of_axes(*document.models->b, document.models->b->rows[static_cast<size_t>(row.row_b)]);
+  const Graph* graph = row.item < 0 ? nullptr : document.items->item(row.item).graph;
   if (graph == nullptr) return {};
   const std::string name = unescape_name(std::string_view(row.path).substr(name_begin(row.path)));
   const auto value = std::ranges::find(graph->values, name, &ValueDef::name);
@@ -108,7 +110,7 @@ void Viewer::load_tensor() {
     tensor_.is_one_by_one = true;
   }
   tensor_.model = std::move(model).take();
-  tensor_.axis_names = names_of_axes(document_->items.get(), row);
+  tensor_.axis_names = names_of_axes(*document_, row);
   tensor_.axis_names.resize(tensor_.model->shape().rank());
   tensor_.model->set_montage(tensor_.is_montage);
   tensor_.mode = tensor_.model->has_b() ? tensor_.wanted_mode : only_b ? TensorMode::b : TensorMode::a;

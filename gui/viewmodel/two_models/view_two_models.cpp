@@ -224,16 +224,26 @@ Result<std::shared_ptr<const Document>> join_documents(Document a, Document b, S
 }
 
 // Replaces the rows of a model by the values of its dump.
-Status take_dump(std::shared_ptr<const DumpReader> dump, std::string_view side, Document& document) {
+Result<Document> take_dump(std::shared_ptr<const DumpReader> dump, std::string_view side, const Document& model) {
   PX_TRY(check_graphs(*dump));
-  document.remarks = remarks_on(*dump, side);
-  const Document before = document;
-  document.a = std::move(dump);
-  document.rows.clear();
-  add_dump_rows(document);
-  keep_weight_rows(before, document);
-  index_rows(document);
-  return {};
+  Document result = without_rows(model);
+  result.remarks = remarks_on(*dump, side);
+  result.a = std::move(dump);
+  add_dump_rows(result);
+  keep_weight_rows(model, result);
+  index_rows(result);
+  return result;
+}
+
+// One of two dumps alone; its model and items are those of `parts`.
+Document document_of_dump(const DocumentParts& parts, const std::string& file, std::shared_ptr<const DumpReader> dump) {
+  Document result = without_rows(parts);
+  result.files = {file};
+  result.a = std::move(dump);
+  result.b = nullptr;
+  add_dump_rows(result);
+  index_rows(result);
+  return result;
 }
 
 std::string model_of(const DumpReader& dump) {
@@ -273,8 +283,8 @@ Result<std::shared_ptr<const Document>> open_models(const std::vector<std::strin
     auto dump_a = PX_TRY(DumpReader::open(files[2])), dump_b = PX_TRY(DumpReader::open(files[3]));
     PX_TRY(check_owner(*dump_a, a, b));
     PX_TRY(check_owner(*dump_b, b, a));
-    PX_TRY(take_dump(std::move(dump_a), "A", a));
-    PX_TRY(take_dump(std::move(dump_b), "B", b));
+    a = PX_TRY(take_dump(std::move(dump_a), "A", a));
+    b = PX_TRY(take_dump(std::move(dump_b), "B", b));
   }
   auto structure = PX_TRY(compare_structure(a.model, b.model, options));
   Document result = *PX_TRY(join_documents(std::move(a), std::move(b), std::move(structure)));
@@ -289,24 +299,22 @@ Result<std::shared_ptr<const Document>> with_models_of_dumps(std::shared_ptr<con
   };
   const std::string sha256_a = sha256(*document->a), sha256_b = sha256(*document->b);
   if (sha256_a.empty() || sha256_b.empty() || sha256_a == sha256_b) return document;
-  const auto model_a = PX_TRY(graph_of(*document->a)), model_b = PX_TRY(graph_of(*document->b));
-  if (model_a == nullptr || model_b == nullptr) return document;
-  auto structure = PX_TRY(compare_structure(diff::with_captured_weights(*document->a, model_a),
-                                            diff::with_captured_weights(*document->b, model_b), options));
+  if (document->a->graphs().empty() || document->b->graphs().empty()) return document;
+  DocumentParts b;
+  b.model = PX_TRY(graph_of(*document->b));
+  auto structure = PX_TRY(compare_structure(diff::with_captured_weights(*document->a, document->model),
+                                            diff::with_captured_weights(*document->b, b.model), options));
   if (structure.is_same_graph()) return document;
-  Document a = *PX_TRY(open_document({document->files.front()})), b = *PX_TRY(open_document({document->files.back()}));
-  a.remarks = document->remarks;
-  b.remarks.clear();
-  return join_documents(std::move(a), std::move(b), std::move(structure));
+  b.items = PX_TRY(GraphItems::build(b.model));
+  return join_documents(document_of_dump(*document, document->files.front(), document->a),
+                        document_of_dump(b, document->files.back(), document->b), std::move(structure));
 }
 
 Result<std::shared_ptr<const Document>> with_dumps(const Document& models, const std::string& a, const std::string& b) {
-  Document result = models;
   auto pair = std::make_shared<TwoModels>(*models.models);
-  Document side_b = *pair->b;
   auto dump_a = PX_TRY(DumpReader::open(a)), dump_b = PX_TRY(DumpReader::open(b));
-  PX_TRY(take_dump(std::move(dump_a), "A", result));
-  PX_TRY(take_dump(std::move(dump_b), "B", side_b));
+  Document result = PX_TRY(take_dump(std::move(dump_a), "A", models));
+  Document side_b = PX_TRY(take_dump(std::move(dump_b), "B", *pair->b));
   for (ValueRow& row : result.rows) {
     if (row.row_b >= 0) row.row_b = side_b.find_row(pair->b->rows[static_cast<size_t>(row.row_b)].path);
   }
@@ -320,9 +328,8 @@ Result<std::shared_ptr<const Document>> with_dumps(const Document& models, const
 void join_comparison(const Document& before, Document& result) {
   auto pair = std::make_shared<TwoModels>(*before.models);
   const Document& b_before = *before.models->b;
-  auto b = std::make_shared<Document>(b_before);
+  auto b = std::make_shared<Document>(without_rows(b_before));
   b->comparison = result.comparison;
-  b->rows.clear();
   add_comparison_rows_of_b(b_before, *b);
   keep_weight_rows(b_before, *b);
   index_rows(*b);

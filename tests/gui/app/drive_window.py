@@ -33,7 +33,8 @@ class Window:
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
-        """At once, so that the program never waits: it answers others meanwhile, who ask for the clipboard."""
+        """Reads states as soon as they are written, so that the program is never blocked and can answer requests for the
+        clipboard."""
         decoder = json.JSONDecoder()
         while True:
             with open(self.fifo) as file:

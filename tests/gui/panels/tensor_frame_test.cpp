@@ -204,6 +204,25 @@ TEST_F(Frames, AChangeWhileALargeSliceIsLookedAtDropsTheWork) {
   EXPECT_EQ(viewer_.tensor().range.high, viewer_.tensor().model->autofit(TensorMode::absolute).high);
 }
 
+TEST_F(Frames, FiguresOfAllSlicesAreKeptWhenTheSliceChanges) {
+  open(view_test::llama_fault());
+  ASSERT_TRUE(viewer_.select_path("view_3"));
+  frames(2);
+  const int64_t last = viewer_.tensor().model->shape().element_count() - 1;
+  ui_.tensor.figures.worst = {last};  // those that are computed again are others
+  viewer_.select_element(last);
+  frames(2);
+  EXPECT_NE(ui_.tensor.figures.worst, std::vector<int64_t>{last});
+  press("Shift+H");
+  ui_.tensor.figures.worst = {last};
+  viewer_.select_element(0);
+  frames(2);
+  EXPECT_EQ(ui_.tensor.figures.worst, std::vector<int64_t>{last});
+  EXPECT_EQ(ui_.tensor.figures.whole, viewer_.tensor().model->autofit(viewer_.tensor().mode));
+  press("1");
+  EXPECT_NE(ui_.tensor.figures.worst, std::vector<int64_t>{last});
+}
+
 TEST_F(Frames, ListsOfElementsAreChosenAndLeadToTheirElements) {
   open(view_test::llama_fault());
   ASSERT_TRUE(click("list.values"));

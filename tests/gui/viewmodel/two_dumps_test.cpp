@@ -2,6 +2,8 @@
 // Dumps of two models next to each other: values are paired as the comparison of the dumps pairs them, errors color
 // both graphs, and dumps that are not of their models are refused.
 #include <algorithm>
+#include <atomic>
+#include <future>
 
 #include <gtest/gtest.h>
 
@@ -75,6 +77,27 @@ TEST(TwoDumps, ARunOfTwoModelsKeepsBothGraphs) {
   expect_values_of_both(person);
 }
 
+// The run begins when its executors are made.
+TEST(TwoDumps, TheProgressOfARunIsNotThatOfTheComparisonOfItsModels) {
+  RunRequest request;
+  request.model = two_graphs().models.a;
+  request.against = two_graphs().models.b;
+  request.executors = {"reference", "reference"};
+  std::promise<const DocumentJob*> started;
+  std::shared_future<const DocumentJob*> job = started.get_future().share();
+  std::atomic<int64_t> total{-1};
+  const auto make = [&](const std::string& name) {
+    int64_t unknown = -1;
+    total.compare_exchange_strong(unknown, job.get()->total());  // the search for causes makes executors again
+    return make_executor(name);
+  };
+  const auto running = DocumentJob::run(request, "", make);
+  started.set_value(running.get());
+  running->wait();
+  EXPECT_EQ(total, 0);
+  EXPECT_GT(running->total(), 0);
+}
+
 TEST(TwoDumps, ValuesAreCounterpartsUnderTheirOwnNames) {
   Person person(two_graphs().dumps);
   ASSERT_TRUE(person.viewer.select_path("p"));
@@ -102,6 +125,7 @@ TEST(TwoDumps, AValueThatBAloneHasIsShownOnItsSide) {
   EXPECT_EQ(person.viewer.item(), -1);
   EXPECT_EQ(person.viewer.tensor().mode, TensorMode::b);
   ASSERT_TRUE(person.viewer.tensor().model.has_value()) << person.viewer.tensor().problem;
+  EXPECT_EQ(person.viewer.tensor().axis_names, (std::vector<std::string>{"rows", ""}));
   ASSERT_TRUE(person.viewer.select_path("q"));
   ASSERT_TRUE(person.viewer.select_path_in_b("z"));
   EXPECT_EQ(person.viewer.item_b(), item_in(b, "late"));
@@ -204,6 +228,17 @@ TEST(TwoDumps, BothGraphsAreExported) {
   EXPECT_TRUE(holds(text, "subgraph cluster_a"));
   EXPECT_TRUE(holds(text, "a" + a + " -> b" + b + " [style=dotted"));
   EXPECT_TRUE(holds(text, "b" + alone + " [label=\"Neg"));
+}
+
+TEST(TwoDumps, ObstaclesSayThatValuesAreStillCompared) {
+  Person person(two_graphs().dumps);
+  person.viewer.show(*open_document({two_graphs().dumps.a, two_graphs().dumps.b}));
+  const Command& worst = *find_command("go.worst_value");
+  EXPECT_EQ(obstacle_to(person.viewer, worst), "the values were not compared; reload (F5)");
+  person.viewer.reload();
+  EXPECT_EQ(obstacle_to(person.viewer, worst), "the values are still being compared");
+  person.viewer.wait_idle();
+  EXPECT_EQ(obstacle_to(person.viewer, worst), "");
 }
 
 }  // namespace

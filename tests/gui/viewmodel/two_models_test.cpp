@@ -185,6 +185,39 @@ TEST(TwoModels, OpeningABlockOpensItsCounterpart) {
   EXPECT_EQ(person.viewer.graph_b.is_open(person.viewer.item_b()), !was_open);
 }
 
+TEST(TwoModels, LinksOfAnExportLeadToWhatIsDrawn) {
+  Two person(sample("greedy_decoder/model.onnx"), sample("greedy_decoder/model.onnx"));
+  const auto links = [&] {
+    const std::string path = scratch("links.svg");
+    EXPECT_TRUE(person.viewer.export_to(path, ExportSubject::graph).ok());
+    const std::string drawn = *read_file(path), mark = "href=\"#";
+    int64_t count = 0;
+    for (size_t at = drawn.find(mark); at != std::string::npos; at = drawn.find(mark, at + 1), ++count) {
+      const std::string id = drawn.substr(at + mark.size(), drawn.find('"', at + mark.size()) - at - mark.size());
+      EXPECT_NE(drawn.find(" id=\"" + id + "\""), std::string::npos) << id;
+    }
+    return count;
+  };
+  ASSERT_TRUE(find_command("graph.open_all")->run(person.viewer));
+  const int64_t open = links();
+  person.viewer.graph_b.set_open(person.viewer.models()->b->items->find_node("", "decode"), false);
+  const int64_t closed = links();
+  EXPECT_GT(closed, 0);
+  EXPECT_LT(closed, open);
+}
+
+TEST(TwoModels, AWeightThatBAloneHasIsCountedWhole) {
+  Two person(written("two_c", "0", "3", false), sample("cnn/model.onnx"));
+  const Document& b = *person.viewer.models()->b;
+  const auto weight = std::ranges::find_if(b.rows, [](const ValueRow& row) { return row.weight >= 0; });
+  ASSERT_NE(weight, b.rows.end());
+  ASSERT_TRUE(person.viewer.select_path_in_b(weight->path));
+  const TensorPane& pane = person.viewer.tensor();
+  ASSERT_TRUE(pane.model.has_value()) << pane.problem;
+  EXPECT_FALSE(pane.weight.statistics.has_value());
+  EXPECT_TRUE(pane.counts_whole());
+}
+
 TEST(TwoModels, OperatorsThatNobodyKnowsAreComparedToo) {
   Two person(written("vendor_a", "0", "3", false, "Gadget"), written("vendor_b", "0", "3", false, "Widget"));
   ASSERT_NE(person.viewer.models(), nullptr);

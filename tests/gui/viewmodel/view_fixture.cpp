@@ -104,9 +104,9 @@ graph {
   MORE
   node { name: "end" op_type: "Mul" input: "q_" input: "w" output: "y" }
   initializer { name: "w" dims: 4 data_type: 1 float_data: 1 float_data: 2 float_data: 3 float_data: 4 }
-  input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } dim { dim_value: 4 } } } } }
-  output { name: "y" type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } dim { dim_value: 4 } } } } }
-  output { name: "LAST" type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } dim { dim_value: 4 } } } } }
+  input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_param: "rows" } dim { dim_value: 4 } } } } }
+  output { name: "y" type { tensor_type { elem_type: 1 shape { dim { dim_param: "rows" } dim { dim_value: 4 } } } } }
+  output { name: "LAST" type { tensor_type { elem_type: 1 shape { dim { dim_param: "rows" } dim { dim_value: 4 } } } } }
 }
 )";
   for (const auto& [word, value] : {std::pair<std::string, std::string>{"AXIS", axis},
