@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "inspector/diff/matching/matching.h"
 #include "inspector/diff/matching/matching_attributes.h"
@@ -176,10 +177,10 @@ class Comparer {
   }
 
   void add_problems(Side side, const Model& model, const Model& other) {
+    std::set<std::string_view> shared;
+    for (const ModelProblem& problem : other.problems) shared.insert(problem.message);
     for (const ModelProblem& problem : model.problems) {
-      const bool is_shared =
-          std::ranges::find(other.problems, problem.message, &ModelProblem::message) != other.problems.end();
-      if (!is_shared && problem.code != ErrorCode::io)
+      if (!shared.contains(problem.message) && problem.code != ErrorCode::io)
         result_.problems.emplace_back(side, problem.where + ": " + problem.message);
     }
   }
